@@ -41,5 +41,5 @@ class FrozenClock:
 
 def when(at: datetime) -> str:
     """Format a time for prompts, in UTC, to the minute."""
-    # `strftime` takes twice as long, and a prompt shows some thirty times.
+    # `strftime` takes twice as long, and a prompt contains about thirty times.
     return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")

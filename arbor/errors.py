@@ -1,16 +1,16 @@
-"""Every error Arbor raises, in one tree.
+"""All errors that Arbor raises, in one tree.
 
 ArborError
 ├── Invalid                   input that is wrong; the message says what would be right
-│   ├── ContentInvalid        a memory's text is empty, too long or holds NUL
-│   ├── TemplateInvalid       a template file breaks a rule; carries every fault
-│   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or nothing answers to its prefix
+│   ├── ContentInvalid        a memory's text is empty, too long or contains NUL
+│   ├── TemplateInvalid       a template file breaks a rule; lists every fault
+│   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or its prefix is unknown
 │   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── TransitionIllegal     a status may not follow another
-│   │   └── AgentNotActive    a paused, stopped or new agent was asked to beat, or one whose tenant is suspended
-│   │       └── AgentDormant  a sleeping one was
+│   │   └── AgentNotActive    a heartbeat of a paused, stopped or new agent, or of a suspended tenant, was requested
+│   │       └── AgentDormant  a heartbeat of a dormant agent was requested
 │   ├── LimitReached          a bounded collection is full
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
@@ -24,18 +24,18 @@ ArborError
 │   └── PermissionDenied      the operator's role does not allow it
 ├── SealBroken                a sealed private key does not open
 ├── ReplyInvalid              the model is asked again
-├── ModelError                the heartbeat ends as failed, or is tried again
+├── ModelError                the heartbeat ends as failed, or is retried
 │   ├── ModelUnavailable      network, 429, 5xx, or the breaker is open
 │   ├── ModelTimeout          the total deadline passed
 │   ├── ModelRefused          the model declined
 │   └── ModelRejected         the provider says the request or key is wrong
 ├── EmbeddingFailed           the embedder gave no usable vectors
-├── WebFailed                 the web brought nothing that can be used; the model is told
+├── WebFailed                 the web gave no usable page or answer; the model receives the error
 │   └── WebRefused            the page may not be read here
-├── DeliveryFailed            a message was not taken: it is tried again, or a person decides
+├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
-    └── AlreadyRunning        another supervisor holds this data folder
+    └── AlreadyRunning        another supervisor runs from this data folder
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Invalid(ArborError):
 
 
 class ContentInvalid(Invalid):
-    """The content of a memory is empty, too long or holds a NUL character."""
+    """The content of a memory is empty, too long or contains a NUL character."""
 
 
 class TemplateInvalid(Invalid):
@@ -98,11 +98,11 @@ class TransitionIllegal(Invalid):
 
 
 class AgentNotActive(TransitionIllegal):
-    """The agent is not active, so it does not beat."""
+    """The agent is not active, so it has no heartbeats."""
 
 
 class AgentDormant(AgentNotActive):
-    """The agent sleeps, so it does not beat; wake it first."""
+    """The agent is dormant, so it has no heartbeats; wake it first."""
 
 
 class LimitReached(Invalid):
@@ -163,13 +163,13 @@ class SealBroken(ArborError):
 
 
 class ReplyInvalid(ArborError):
-    """The model's reply holds no usable decision; the model is asked again."""
+    """The model's reply contains no usable decision; the model is asked again."""
 
 
 class ModelError(ArborError):
     """The model gave no reply."""
 
-    #: How many times the provider was asked before this was raised; 0 when it was not asked at all.
+    #: The calls to the provider before this error; 0: the provider was not called.
     attempts: int = 1
 
 
@@ -208,7 +208,7 @@ class EmbeddingFailed(ArborError):
 
 
 class DeliveryFailed(ArborError):
-    """A message was not taken by its receiver; `final` where trying again does not help."""
+    """The receiver did not accept the message; `final` where a retry does not help."""
 
     def __init__(self, message: str | None = None, *, final: bool = False) -> None:
         super().__init__(message)
@@ -216,7 +216,7 @@ class DeliveryFailed(ArborError):
 
 
 class WebFailed(ArborError):
-    """The web brought nothing that can be used."""
+    """The web gave no usable page or answer."""
 
 
 class WebRefused(WebFailed):

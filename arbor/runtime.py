@@ -73,8 +73,9 @@ class Cycle:
     ticks: Sequence[Tick]
     allocated: int
     left: int
-    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot beat now: …` (a fleet has it beat), how the
-    #: day's budget stands, or why the last beat failed before it did anything: that one is not charged.
+    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot beat now: …` (the fleet runs a heartbeat of the
+    #: agent), the state of the day's budget, or the reason for which the last heartbeat failed before it did anything, which
+    #: costs no tick.
     ended: str
 
     @property
@@ -129,7 +130,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedAgent:
-    """An agent's full state now, as its next heartbeat would see it, with as many of each as a prompt shows."""
+    """An agent's full current state, the input of its next heartbeat; lists are as long as a prompt shows them."""
 
     id: UUID
     public_id: str
@@ -181,14 +182,14 @@ class AgentRuntime(Protocol):
         interval: timedelta | None = None,
         model: str = "",
     ) -> UUID:
-        """Create an agent and start it; a genome goes before the template's, `ticks` are allocated to it.
+        """Create an agent and start it; `genome` overrides the template's, `ticks` are allocated to the agent.
 
         Raises Invalid, AlreadyExists for the name, and NotFound for the template or parent.
         """
         ...
 
     def tick(self, agent: AgentRef) -> Tick:
-        """Run one heartbeat in this process. Raises AgentDormant, AgentNotActive, and TransitionIllegal while one runs."""
+        """Run one heartbeat in this process. Raises AgentDormant, AgentNotActive, and TransitionIllegal during another one."""
         ...
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
@@ -196,11 +197,11 @@ class AgentRuntime(Protocol):
         ...
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
-        """Run heartbeats until the ticks are used up or nothing is left to do; without a budget, the ticks allocated before.
+        """Run heartbeats until the ticks are used up or nothing is left to do; by default with the ticks allocated before.
 
-        An action costs one tick, and so does a heartbeat without an action; one that fails because no model can be asked costs
-        none, and ends the cycle. Raises BudgetExhausted when there is no tick, and the errors of `tick` for the first heartbeat;
-        a cycle that is refused leaves the ticks as they were.
+        An action costs one tick, and so does a heartbeat without an action. A heartbeat that fails because no model can be
+        asked costs none, and ends the cycle. Raises BudgetExhausted without a tick, and the errors of `tick` for the first
+        heartbeat; a refused cycle leaves the ticks unchanged.
         """
         ...
 
@@ -209,14 +210,14 @@ class AgentRuntime(Protocol):
         ...
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring an agent to a status by the one verb that leads there: an active agent to dormant, too.
+        """Change an agent's status by the verb that leads to it, also from active to dormant.
 
-        Raises TransitionIllegal when no verb does, and Invalid for an unknown status.
+        Raises TransitionIllegal without such a verb, and Invalid for an unknown status.
         """
         ...
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
-        """Add a goal to an agent. Raises GoalStackFull, AlreadyExists for a title that an open goal has, and Invalid."""
+        """Add a goal to an agent. Raises GoalStackFull, AlreadyExists for the title of an open goal, and Invalid."""
         ...
 
     def goals(self, agent: AgentRef) -> GoalStack:
@@ -230,16 +231,16 @@ class AgentRuntime(Protocol):
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
         """Return an agent's model of another agent, or of a person by name; None for an unknown one.
 
-        `peer` is an agent's id in any of its forms, or the peer's name as the agent knows it. Raises Invalid for a name that
-        several peers have, in different cases.
+        `peer` is an agent's id in any of its forms, or the name by which the agent knows the peer. Raises Invalid for a name
+        that several peers have in different cases.
         """
         ...
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
-        """Store an agent's working memory, as given or unchanged, and return its size in bytes.
+        """Store an agent's working memory, the given or the current one, and return its size in bytes.
 
-        All other state is stored as it changes. Raises WorkingMemoryOverflow above 64 KB, and TransitionIllegal while a
-        heartbeat runs, which would store its own.
+        All other state is stored at each change. Raises WorkingMemoryOverflow above 64 KB, and TransitionIllegal during a
+        heartbeat, which stores a working memory of its own.
         """
         ...
 

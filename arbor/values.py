@@ -1,4 +1,4 @@
-"""Copy dataclasses with some fields changed, fast for dataclasses of many fields."""
+"""Copy dataclasses with changed fields, fast for dataclasses of many fields."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ else:
         kind = type(value)
         if not _is_plain(kind):
             return dataclasses.replace(value, **changes)
-        made = object.__new__(kind)
-        made.__dict__.update(value.__dict__, **changes)
-        return made
+        copy = object.__new__(kind)
+        copy.__dict__.update(value.__dict__, **changes)
+        return copy
 
 
 @cache

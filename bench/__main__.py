@@ -25,14 +25,14 @@ DIALOGS = click.option(
 
 
 def whole(name: str, default: int, *, least: int = 1, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
-    """Return the option of a whole number, shown with its default."""
+    """Return an option for a whole number, shown with its default."""
     return click.option(
         name, type=click.IntRange(min=least), default=default, show_default=True, help=help or None
     )
 
 
 def number(name: str, default: float, *, least: float = 0, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
-    """Return the option of a number, shown with its default."""
+    """Return an option for a number, shown with its default."""
     return click.option(
         name, type=click.FloatRange(min=least), default=default, show_default=True, help=help or None
     )
@@ -41,16 +41,18 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
 @measured
 @whole("--agents", 500)
 @whole("--tenants", 5)
-@number("--seconds", 30.0, least=1, help="Measured at least, after the warm-up, in whole rounds.")
-@click.option("--beats", type=click.IntRange(min=1), help="Measure until so many beats are done, instead.")
-@number("--latency-ms", 0.0, help="Of the stub model.")
-@whole("--memories", 0, least=0, help="Of each agent, at the start.")
-@whole("--warm-up", 1, help="Beats of each agent before anything is measured.")
-@whole("--lone", 50, help="Beats measured at the end, one at a time without load.")
+@number("--seconds", 30.0, least=1, help="Least measured time, after the warm-up, in whole rounds.")
+@click.option(
+    "--beats", type=click.IntRange(min=1), help="Measure until this number of heartbeats is done, instead."
+)
+@number("--latency-ms", 0.0, help="Latency of the stub model.")
+@whole("--memories", 0, least=0, help="Memories of each agent at the start.")
+@whole("--warm-up", 1, help="Heartbeats of each agent before the measurement.")
+@whole("--lone", 50, help="Heartbeats measured at the end, one at a time without load.")
 @click.option(
     "--not-durable",
     is_flag=True,
-    help="Let the servers write as those of the tests do: without waiting for the disk.",
+    help="Let the servers write without waiting for the disk, like those of the tests.",
 )
 def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str, Any]:
     """Complete heartbeats per second, with real dispatcher, workers and scheduler and a stub model."""
@@ -66,9 +68,9 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 
 
 @measured
-@whole("--calls", 1_500, least=20, help="Pending at the start.")
+@whole("--calls", 1_500, least=20, help="Pending calls at the start.")
 @whole("--threads", 500, help="Tasks at once in the process (ARBOR_MODEL_THREADS).")
-@number("--latency-s", 5.0, help="Of the stub model.")
+@number("--latency-s", 5.0, help="Latency of the stub model.")
 def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
     """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
     with stub_model(latency_s=latency_s) as stub:
@@ -82,11 +84,11 @@ def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
 @whole("--kills", 1_000)
 @whole("--agents", 24)
 @whole("--tenants", 3)
-@number("--latency-ms", 50.0, help="Of the stub model.")
-@number("--gap-s", 0.8, least=0.01, help="Between two kills, mean.")
+@number("--latency-ms", 50.0, help="Latency of the stub model.")
+@number("--gap-s", 0.8, least=0.01, help="Mean time between two kills.")
 @whole("--crash-every", 100, least=0, help="Kills between two crashes of the database server; 0: none.")
-@whole("--flush-every", 50, least=0, help="Kills between two losses of all that the broker has; 0: none.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the kills' order and moments.")
+@whole("--flush-every", 50, least=0, help="Kills between two losses of all data of the broker; 0: none.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the kills' order and times.")
 def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     """Lost and doubled work when processes get SIGKILL at random moments; exit code 1 if there is any."""
     with stub_model(latency_s=latency_ms / 1000, mode=Mode.WRITE) as stub:
@@ -96,10 +98,10 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 @measured
 @whole("--agents", 10)
 @whole("--tenants", 2)
-@whole("--beats", 200, help="In whole rounds.")
-@whole("--memories", 0, least=0, help="Of each agent, at the start.")
+@whole("--beats", 200, help="Heartbeats measured, in whole rounds.")
+@whole("--memories", 0, least=0, help="Memories of each agent at the start.")
 @click.option(
-    "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats walked together."
+    "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats run together."
 )
 def profile(**options: Any) -> dict[str, Any]:
     """Processor time of a heartbeat by leg, node, need, statement and function, in one process."""
@@ -108,12 +110,12 @@ def profile(**options: Any) -> dict[str, Any]:
 
 
 @measured
-@whole("--memories", 10_000, help="Of each agent.")
+@whole("--memories", 10_000, help="Memories of each agent.")
 @whole("--agents", 100)
 @whole("--queries", 300, least=10)
-@whole("--clients", 16, help="Recalling at once.")
+@whole("--clients", 16, help="Clients that recall at once.")
 def recall(**options: Any) -> dict[str, Any]:
-    """One recall, end to end: with the mind cache, by the index, and by the table."""
+    """The duration of one recall: with the mind cache, by the index, and through the table."""
     return on_servers("bench.recall", **options)
 
 
@@ -121,7 +123,11 @@ def recall(**options: Any) -> dict[str, Any]:
 @whole("--memories", 20_000)
 @whole("--batch", 500)
 @whole("--agents", 4)
-@click.option("--alone", is_flag=True, help="Facts in no session, each compared with all that are there.")
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Store facts outside of sessions, each of which is compared with all others.",
+)
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
     return on_servers("bench.store", **options)
@@ -132,9 +138,7 @@ def store(**options: Any) -> dict[str, Any]:
 @click.option(
     "--tune", "tuned", is_flag=True, help="Also with each weight removed, halved and doubled (a minute more)."
 )
-@click.option(
-    "--related", is_flag=True, help="Let the agents have related the pieces of evidence of each question."
-)
+@click.option("--related", is_flag=True, help="Relate the evidence of each question before asking.")
 def locomo(**options: Any) -> dict[str, Any]:
     """Evidence recall on real dialogs, one agent for each, with no language model."""
     return on_servers("bench.locomo", **options)
@@ -142,7 +146,7 @@ def locomo(**options: Any) -> dict[str, Any]:
 
 @measured
 @DIALOGS
-@whole("--agents", 100, least=10, help="Of the recall, with 10,000 memories each.")
+@whole("--agents", 100, least=10, help="Agents of the recall, with 10,000 memories each.")
 def memory(**options: Any) -> dict[str, Any]:
     """The memory engine against its bars: recall, store, neighborhoods and locomo, one after another."""
     return importlib.import_module("bench.memory").measure(**options)  # type: ignore[no-any-return]
@@ -156,10 +160,10 @@ def neighborhoods(**options: Any) -> dict[str, Any]:
 
 
 @measured
-@whole("--memories", 10_000, help="Of each agent.")
+@whole("--memories", 10_000, help="Memories of each agent.")
 @whole("--agents", 10)
 def reembed(**options: Any) -> dict[str, Any]:
-    """Moving one agent to vectors of another length: how long, and what recall costs before, meanwhile, afterwards."""
+    """The time to move one agent to vectors of another length, and the cost of recall before, meanwhile and afterwards."""
     return on_servers("bench.reembed", **options)
 
 
@@ -186,7 +190,7 @@ def goals(**options: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run; a polite kill cleans up as Ctrl-C does."""
+    """Run the command line; SIGTERM cleans up like Ctrl-C."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         cli.main(prog_name="python -m bench", standalone_mode=False)

@@ -92,7 +92,7 @@ SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
     Check(
         name="charges doubled",
         fault=Fault.DOUBLED,
-        # An attempt is charged once, with its reply. One that lost its lease may be charged as well as the one after it.
+        # An attempt is charged once, with its reply. An attempt that lost its lease and the next one may both be charged.
         statement="""
 SELECT count(*) FROM (
     SELECT FROM calls_ledgerentry l JOIN calls_externalcall c ON c.id = l.call_id
@@ -113,7 +113,7 @@ SELECT count(*) FROM (
     Check(
         name="energy that does not add up",
         fault=Fault.DOUBLED,
-        # Each beat begins with what the one before it left and what came back, and ends with that less its costs.
+        # A heartbeat begins with the energy left by the one before plus 10, at most 20, and ends with that minus its costs.
         statement="""
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
@@ -174,11 +174,11 @@ _SLOTS = "SELECT agent_id, slot_at, count(*) FROM heartbeats_heartbeat GROUP BY 
 
 
 def audit(database: psycopg.Connection[Any], due: Iterable[Slot]) -> dict[Fault, dict[str, int]]:
-    """Return the faults found by kind and by check; `due` are the slots at which a heartbeat was wanted."""
-    found: dict[Fault, dict[str, int]] = {fault: {} for fault in Fault}
+    """Return the numbers of faults by kind and check; `due` are the slots that need a heartbeat."""
+    faults: dict[Fault, dict[str, int]] = {fault: {} for fault in Fault}
     for check in CHECKS:
-        found[check.fault][check.name] = int(one(database, check.statement))
+        faults[check.fault][check.name] = int(one(database, check.statement))
     slots = {(agent_id, slot_at): count for agent_id, slot_at, count in database.execute(_SLOTS)}
-    found[Fault.LOST]["slots without a heartbeat"] = sum(slot not in slots for slot in due)
-    found[Fault.DOUBLED]["slots with two heartbeats"] = sum(count > 1 for count in slots.values())
-    return found
+    faults[Fault.LOST]["slots without a heartbeat"] = sum(slot not in slots for slot in due)
+    faults[Fault.DOUBLED]["slots with two heartbeats"] = sum(count > 1 for count in slots.values())
+    return faults

@@ -1,6 +1,6 @@
 """Brute-force recall in numpy over all rows of an agent, as the reference for recall.
 
-These memories have no neighborhoods, episodes, activation, feelings or use: those terms are 0 (of an episode, its own fit).
+These memories have no neighborhoods, episodes, activation, feelings or uses, so the components of the score for them are 0.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import ReadQuery, meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
 from bench import minds
-from bench.population import Inhabitant
+from bench.population import BenchAgent
 
 LIMIT = 10
 
 
-def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Sequence[str]) -> float:
+def share_exact(database: psycopg.Connection[Any], agent: BenchAgent, asked: Sequence[str]) -> float:
     """Return the share of queries for which recall and brute force agree, with order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
-    same = 0
+    equal = 0
     for text in asked:
         answer = recall(
             tenant_id=agent.tenant_id,
             request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now),
         )
-        same += [memory.id for memory in answer] == mind.recall(text, now)
-    return same / len(asked)
+        equal += [memory.id for memory in answer] == mind.recall(text, now)
+    return equal / len(asked)
 
 
 class _Mind:
     """All memories of one agent in numpy."""
 
-    def __init__(self, database: psycopg.Connection[Any], agent: Inhabitant) -> None:
+    def __init__(self, database: psycopg.Connection[Any], agent: BenchAgent) -> None:
         rows = database.execute(
             "SELECT id, embedding::text, lexical::text, session, position, role, content, occurred_at, importance,"
             " decay_rate, trust FROM memories_memory WHERE agent_id = %s AND status = 'active'",
@@ -53,7 +53,8 @@ class _Mind:
         ).fetchall()
         self._rows = rows
         self._matrix: npt.NDArray[np.float32] = np.array(
-            [json.loads(row[1]) if row[1] else [0.0] * minds.dimension() for row in rows], dtype=np.float32
+            [json.loads(row[1]) if row[1] else [0.0] * minds.vector_length() for row in rows],
+            dtype=np.float32,
         )
         self._embedded = np.array([row[1] is not None for row in rows])
         self._words = [_weights(row[2]) for row in rows]
@@ -64,7 +65,7 @@ class _Mind:
         )
 
     def recall(self, text: str, now: datetime) -> list[UUID]:
-        """Return the ids that the rule of `apps.memories.services.recall.recaller` asks for."""
+        """Return the ids by the rules of `apps.memories.services.recall.recaller`."""
         df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
         similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])
@@ -88,18 +89,20 @@ class _Mind:
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
         """Return the nearest by meaning, the best by words, and the turns beside them."""
-        kept = max(SEEDS, LIMIT)
-        near = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[:kept]
-        said = sorted(np.flatnonzero(words > 0), key=lambda i: (-words[i], self._rows[i][0]))[:kept]
-        found = {int(i) for i in (*near, *said)}
+        most = max(SEEDS, LIMIT)
+        nearest = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[
+            :most
+        ]
+        best_by_words = sorted(np.flatnonzero(words > 0), key=lambda i: (-words[i], self._rows[i][0]))[:most]
+        chosen = {int(i) for i in (*nearest, *best_by_words)}
         places = {(row[3], row[4]): i for i, row in enumerate(self._rows) if row[3]}
         beside = {
             places[(self._rows[i][3], self._rows[i][4] + step)]
-            for i in found
+            for i in chosen
             for step in range(-REACH, REACH + 1)
             if (self._rows[i][3], self._rows[i][4] + step) in places
         }
-        return found | beside
+        return chosen | beside
 
     def _candidate(self, i: int, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> Candidate:
         row = self._rows[i]
@@ -130,11 +133,11 @@ def _halved(vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _weights(text: str | None) -> dict[int, float]:
-    """Read a `sparsevec`."""
+    """Parse a `sparsevec`."""
     if not text:
         return {}
     inside = text[1 : text.index("}")]
     return {
-        int(place): float(weight)
-        for place, _, weight in (pair.partition(":") for pair in inside.split(",") if pair)
+        int(number): float(weight)
+        for number, _, weight in (pair.partition(":") for pair in inside.split(",") if pair)
     }

@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import psycopg
 
-# Names the broker to the process, which publishes the calls.
+# Configures the broker, as this process publishes the calls.
 import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import say
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
 from bench.installation import Installation, PartProcess
@@ -31,7 +31,7 @@ _GIVE_UP_AFTER_S = 120.0
 
 _DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
 _AGENTS_ASKING = "SELECT count(DISTINCT agent_id) FROM calls_externalcall WHERE status = 'pending'"
-# Whatever columns a call has, its copy has them too.
+# Copies all columns, also future ones.
 _COPY = """
 INSERT INTO calls_externalcall
 SELECT copy.* FROM calls_externalcall original CROSS JOIN generate_series(1, %(copies)s) AS number
@@ -55,14 +55,14 @@ SELECT count(*) FROM pg_stat_activity WHERE application_name = 'arbor model' AND
 
 @dataclass
 class _Peaks:
-    """The most that was seen of each."""
+    """The highest values sampled so far."""
 
     rss_bytes: int = 0
     threads: int = 0
     connections: int = 0
 
     def sample(self, part: PartProcess, database: psycopg.Connection[Any]) -> None:
-        """Look at the worker's processes and at its connections."""
+        """Sample the worker's processes and its connections."""
         processes = [process for process in part.processes() if process.is_running()]
         self.rss_bytes = max(self.rss_bytes, sum(process.memory_info().rss for process in processes))
         self.threads = max(self.threads, sum(process.num_threads() for process in processes))
@@ -70,19 +70,19 @@ class _Peaks:
 
 
 def measure(
-    place: Installation, *, calls: int, threads: int, latency_s: float, stub: RunningStub
+    installation: Installation, *, calls: int, threads: int, latency_s: float, stub: RunningStub
 ) -> dict[str, Any]:
-    """Return how many calls waited at once in one process, its memory, its connections and its rate."""
+    """Return the number of calls that waited at once in one process, and its memory, connections and rate."""
     populate(agents=_AGENTS, tenants=_TENANTS)
-    with superuser(place) as database:
-        _begin_heartbeats(place, database)
+    with connect_as_superuser(installation) as database:
+        _begin_heartbeats(installation, database)
         pending = _copy_calls(database, calls)
         say(f"publishing {calls} calls")
         publish_batched(
             execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
-        part, idle_rss, peaks = _work_off(place, database)
+        part, idle_rss, peaks = _work_off(installation, database)
         cpu_s = sum(psutil.Process(part.pid).cpu_times()[:2])
         row = database.execute(_RESULT).fetchone()
     assert row is not None
@@ -105,9 +105,9 @@ def measure(
     }
 
 
-def _begin_heartbeats(place: Installation, database: psycopg.Connection[Any]) -> None:
-    """Let agents beat until all wait for a model that nobody asks; then stop what made them beat."""
-    parts = start_parts(place, ("dispatcher", "heartbeat", "scheduler"))
+def _begin_heartbeats(installation: Installation, database: psycopg.Connection[Any]) -> None:
+    """Run heartbeats until all agents wait for a model, which no worker calls; then stop the parts."""
+    parts = start_parts(installation, ("dispatcher", "heartbeat", "scheduler"))
     say("beginning heartbeats")
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     while one(database, _AGENTS_ASKING) < _AGENTS:
@@ -122,16 +122,18 @@ def _begin_heartbeats(place: Installation, database: psycopg.Connection[Any]) ->
 
 
 def _copy_calls(database: psycopg.Connection[Any], calls: int) -> list[tuple[Any, Any]]:
-    """Copy the pending calls until there are so many; return their ids with their tenants'."""
+    """Copy the pending calls until there are `calls` of them; return their ids and tenants."""
     database.execute(_COPY, {"copies": -(-calls // _AGENTS)})
     pending = database.execute(_PENDING, [calls]).fetchall()
     database.execute(_DROP_REST, [[call_id for call_id, _ in pending]])
     return pending
 
 
-def _work_off(place: Installation, database: psycopg.Connection[Any]) -> tuple[PartProcess, int, _Peaks]:
+def _work_off(
+    installation: Installation, database: psycopg.Connection[Any]
+) -> tuple[PartProcess, int, _Peaks]:
     """Start the model worker and watch it until no call is open; return it, its memory before the calls, and the peaks."""
-    (part,) = start_parts(place, ("model",))
+    (part,) = start_parts(installation, ("model",))
     idle_rss = sum(process.memory_info().rss for process in part.processes())
     peaks, last, moved = _Peaks(), -1, time.monotonic()
     say("waiting for the model")

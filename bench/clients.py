@@ -14,9 +14,9 @@ _READY_WITHIN_S = 900.0
 
 
 def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) -> list[T]:
-    """Return what `run` returned in each process, given its number and a function that waits until all are ready.
+    """Call `run` in each process, with its number and a function that waits until all are ready; return the results.
 
-    Raises RuntimeError where a client failed, with its error, or was killed.
+    Raises RuntimeError, with the errors, if a client failed or was killed.
     """
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(clients, timeout=_READY_WITHIN_S)
@@ -25,9 +25,9 @@ def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) 
         try:
             sender.send((run(number, ready.wait), ""))
         except threading.BrokenBarrierError:
-            sender.send((None, f"client {number} waited in vain for the others"))
+            sender.send((None, f"client {number} waited too long for the others"))
         except Exception:  # noqa: BLE001 (whatever it was, it is reported)
-            # Nobody is to wait for a client that does not come.
+            # The others must not wait for a failed client.
             ready.abort()
             sender.send((None, f"client {number} failed:\n{traceback.format_exc()}"))
 

@@ -14,7 +14,7 @@ from django.db import connections
 from apps.agents.services.templates import seed_builtin_templates
 from bench.installation import Installation
 
-#: Statements that only begin, scope or end a transaction: they are no work of their own.
+#: Statements that only begin, scope or end a transaction, which are not counted as work.
 _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT set_config", "SELECT 1")
 
 
@@ -31,16 +31,16 @@ class Statement:
 
 
 def migrate() -> None:
-    """Make the tables, roles and policies, and the built-in templates."""
+    """Create the tables, roles and policies, and the built-in templates."""
     call_command("migrate", verbosity=0, interactive=False)
     seed_builtin_templates()
     connections["owner"].close()
 
 
 @contextmanager
-def superuser(place: Installation) -> Iterator[psycopg.Connection[Any]]:
-    """Open a connection that may do anything: for bulk loads, statistics and plans."""
-    with psycopg.connect(place.postgres.superuser_url, autocommit=True) as connection:
+def connect_as_superuser(installation: Installation) -> Iterator[psycopg.Connection[Any]]:
+    """Open a connection as superuser, for bulk loads, statistics and plans."""
+    with psycopg.connect(installation.postgres.superuser_url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         yield connection
 
@@ -53,12 +53,12 @@ def fetch_value(connection: psycopg.Connection[Any], statement: str) -> Any:
 
 
 def reset_statements(connection: psycopg.Connection[Any]) -> None:
-    """Begin the count anew."""
+    """Reset the counters of statements."""
     connection.execute("SELECT pg_stat_statements_reset()")
 
 
 def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
-    """Return what the serving roles sent since the count began, the costliest first; control statements apart."""
+    """Return the statements of the serving roles since the reset, the costliest first."""
     rows = connection.execute(
         "SELECT query, sum(calls), sum(total_exec_time + total_plan_time), sum(total_plan_time), sum(rows) FROM pg_stat_statements s"
         " JOIN pg_roles r ON r.oid = s.userid WHERE r.rolname IN ('arbor_app', 'arbor_ops') AND s.toplevel"
@@ -77,12 +77,12 @@ def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
 
 
 def wal_bytes(connection: psycopg.Connection[Any]) -> int:
-    """Return how much the server has written to its log (WAL) so far, in bytes."""
+    """Return the bytes written to the write-ahead log so far."""
     row = connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").fetchone()
     assert row is not None
     return int(row[0])
 
 
 def is_control(statement: Statement) -> bool:
-    """Tell whether a statement only begins, scopes, checks or ends a session's transaction."""
+    """Return whether a statement only begins, scopes, checks or ends a transaction."""
     return statement.text.startswith(_CONTROL)

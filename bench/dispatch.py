@@ -9,14 +9,14 @@ import psycopg
 
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import captured
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 _IDLE_TICKS = 200
 
-# Only the rows a dispatcher touches: an agent and its schedule.
+# Only agents and their schedules, which are the rows that a dispatcher uses.
 _MORE_AGENTS = """
 INSERT INTO agents_agent ({columns}) SELECT {values} FROM agents_agent a, generate_series(1, %s) n WHERE a.id = %s
 """
@@ -28,14 +28,14 @@ ON CONFLICT DO NOTHING
 """
 
 
-def measure(place: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
+def measure(installation: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
     """Return the time of an idle tick, and claims per second with all agents due."""
     population = populate(agents=tenants, tenants=tenants)
-    with superuser(place) as database:
-        say(f"making {agents} agents")
+    with connect_as_superuser(installation) as database:
+        say(f"creating {agents} agents")
         _multiply(database, population, agents // tenants)
         idle = _idle_ticks()
-        say("claiming all of them")
+        say("claiming all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
         database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
         claimed, took_s, ticks = _claim_all(database)
@@ -51,7 +51,7 @@ def measure(place: Installation, *, agents: int, tenants: int) -> dict[str, Any]
     }
 
 
-def _multiply(database: psycopg.Connection[Any], population: list[Inhabitant], each: int) -> None:
+def _multiply(database: psycopg.Connection[Any], population: list[BenchAgent], each: int) -> None:
     columns = [
         name
         for (name,) in database.execute(
@@ -59,12 +59,12 @@ def _multiply(database: psycopg.Connection[Any], population: list[Inhabitant], e
             " AND NOT attisdropped"
         )
     ]
-    made = {
+    generated = {
         "id": "gen_random_uuid()",
         "name": "a.name || ' ' || n",
         "public_id": "'agent_' || md5(a.id::text || n) || md5(n::text)",
     }
-    values = ", ".join(made.get(name, f"a.{name}") for name in columns)
+    values = ", ".join(generated.get(name, f"a.{name}") for name in columns)
     statement = _MORE_AGENTS.format(columns=", ".join(columns), values=values)
     for agent in population:
         database.execute(statement, [each - 1, agent.agent_id])
@@ -74,18 +74,18 @@ def _multiply(database: psycopg.Connection[Any], population: list[Inhabitant], e
 
 
 def _idle_ticks() -> list[float]:
-    """Tick with nobody due; the first tick opens the connection and does not count."""
+    """Run the dispatcher with no agent due; the first run opens the connection and does not count."""
     ms = []
     for _ in range(_IDLE_TICKS + 1):
         started = time.perf_counter()
-        handed_out = dispatch()
+        claimed = dispatch()
         ms.append((time.perf_counter() - started) * 1000)
-        assert handed_out.due == 0
+        assert claimed.due == 0
     return ms[1:]
 
 
 def _claim_all(database: psycopg.Connection[Any]) -> tuple[int, float, list[float]]:
-    """Claim until nobody is due; what was claimed counts as done, so that no limit on work under way is met."""
+    """Claim until no agent is due; claimed agents are set to idle, so that no limit of work under way is reached."""
     claimed, took_s = 0, 0.0
     ticks: list[float] = []
     while True:

@@ -11,12 +11,12 @@ import numpy as np
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """Return the sample below which that share of them lies, 0 to 1; 0 without samples."""
+    """Return a quantile of the samples, by the share below it, 0 to 1; 0 without samples."""
     return round(float(np.quantile(np.asarray(samples), share)), 3) if len(samples) else 0.0
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as lines of aligned columns, under the names of all that any row has."""
+    """Format rows as lines of aligned columns, with a header of all keys."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -37,11 +37,11 @@ def say(line: str) -> None:
 def times_ms(
     work: Callable[[], object], rounds: int, *, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Return what each round took, in milliseconds; a first one, which opens connections, does not count."""
+    """Return the durations of rounds in milliseconds; a first round, which opens connections, does not count."""
     work()
-    taken = []
+    durations = []
     for _ in range(rounds):
         started = clock()
         work()
-        taken.append((clock() - started) * 1000)
-    return taken
+        durations.append((clock() - started) * 1000)
+    return durations

@@ -13,7 +13,7 @@ from bench.figures import say
 from bench.installation import Installation, PartProcess
 from bench.stub_process import RunningStub
 
-#: Agents are made due again this often: well under the dispatcher's period.
+#: Seconds between two updates that make agents due, well below the dispatcher's period.
 AGAIN_EVERY_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 #: The fleet is at rest when it uses less than this share of one core for a second.
@@ -25,7 +25,7 @@ _DUE_NOW = (
 )
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
 _UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
-#: Slots with two heartbeats, heartbeats with two memories of themselves, and agents that counted more beats than they had.
+#: Counts slots with two heartbeats, heartbeats with two memories, and agents with a wrong count of heartbeats.
 DOUBLED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
             HAVING count(*) > 1) slots)
@@ -36,10 +36,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 
 """
 
 
-def start_parts(place: Installation, names: Sequence[str]) -> list[PartProcess]:
+def start_parts(installation: Installation, names: Sequence[str]) -> list[PartProcess]:
     """Start these parts of `arbor up`, and return them once all are ready."""
     say(f"starting {', '.join(names)}")
-    parts = [place.part(name) for name in names]
+    parts = [installation.part(name) for name in names]
     for part in parts:
         part.start()
     for part in parts:
@@ -55,26 +55,30 @@ def one(database: psycopg.Connection[Any], statement: str, values: Mapping[str, 
 
 
 class Fleet:
-    """The running workers, and the database that knows what they did."""
+    """The running workers, with the database that records their work."""
 
     def __init__(
         self,
         *,
         database: psycopg.Connection[Any],
         parts: Sequence[PartProcess],
-        place: Installation,
+        installation: Installation,
         stub: RunningStub,
     ) -> None:
         self.database = database
         self._parts = parts
-        self._servers = {"postgres": place.postgres.pid, "valkey": place.valkey.pid, "stub": stub.pid}
+        self._servers = {
+            "postgres": installation.postgres.pid,
+            "valkey": installation.valkey.pid,
+            "stub": stub.pid,
+        }
 
     def ended(self) -> int:
-        """Return how many heartbeats have been done or have failed."""
+        """Return the number of heartbeats that are done or failed."""
         return int(one(self.database, _ENDED))
 
     def run_until(self, *, ended: int) -> None:
-        """Make all agents due again and again until so many heartbeats have ended."""
+        """Make all agents due repeatedly until `ended` heartbeats have ended."""
         last, moved = -1, time.monotonic()
         while True:
             self.database.execute(_DUE_NOW)
@@ -88,7 +92,7 @@ class Fleet:
             time.sleep(AGAIN_EVERY_S)
 
     def drain(self) -> None:
-        """Wait until no heartbeat is under way: only then can all be counted."""
+        """Wait until no heartbeat is under way, so that all are counted."""
         deadline = time.monotonic() + _GIVE_UP_AFTER_S
         while one(self.database, _UNDER_WAY):
             if time.monotonic() > deadline:

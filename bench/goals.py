@@ -1,4 +1,4 @@
-"""Goal prioritization: how long it takes to put a full backlog of 50 goals in order."""
+"""Goal prioritization: the time to sort a full backlog of 50 goals."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _EXPERIENCED = {source: Experienced(mean=0.4, goals=7) for source in GoalSource}
 
 
 def measure(*, rounds: int) -> dict[str, Any]:
-    """Return what ordering a full backlog takes, in processor time, over so many rounds."""
+    """Return the processor time to sort a full backlog, over a number of rounds."""
     rows = _backlog(MAX_OPEN)
-    took = times_ms(lambda: _ordered(rows), rounds, clock=time.thread_time)
+    durations = times_ms(lambda: _sort_goals(rows), rounds, clock=time.thread_time)
     return {
         "goals": len(rows),
         "rounds": rounds,
-        "p50_ms": quantile(took, 0.5),
-        "p95_ms": quantile(took, 0.95),
+        "p50_ms": quantile(durations, 0.5),
+        "p95_ms": quantile(durations, 0.95),
         "bar_ms": BAR_MS,
-        "within_bar": quantile(took, 0.95) < BAR_MS,
+        "within_bar": quantile(durations, 0.95) < BAR_MS,
     }
 
 
-def _ordered(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
+def _sort_goals(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
     scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
-    return sorted((-weigh(scale, **row), place) for place, row in enumerate(rows))
+    return sorted((-weigh(scale, **row), position) for position, row in enumerate(rows))
 
 
 def _backlog(size: int) -> list[dict[str, Any]]:
-    chance = random.Random(7)
+    rng = random.Random(7)
     return [
         {
-            "source": chance.choice(list(GoalSource)),
-            "fraction": chance.random(),
-            "deadline": chance.choice([None, _NOW + timedelta(hours=chance.uniform(-5, 300))]),
-            "stated_reward": chance.choice([None, chance.random()]),
-            "actions": chance.sample(["recall", "connect", "reflect", "rest"], 2),
+            "source": rng.choice(list(GoalSource)),
+            "fraction": rng.random(),
+            "deadline": rng.choice([None, _NOW + timedelta(hours=rng.uniform(-5, 300))]),
+            "stated_reward": rng.choice([None, rng.random()]),
+            "actions": rng.sample(["recall", "connect", "reflect", "rest"], 2),
         }
         for _ in range(size)
     ]

@@ -1,7 +1,7 @@
 """Heartbeats per second of this machine, and the cost of each.
 
-Every agent is due again as soon as its heartbeat has ended, so the fleet never waits for work. Counted are the
-heartbeats that ended within the measured time, by their own rows. Then agents beat one at a time, without load.
+Each agent is due again when its heartbeat has ended, so the fleet never waits for work. The heartbeats that end within
+the measured time are counted from their rows. Afterwards, heartbeats are run one at a time, without load.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ from celery import current_app
 import workers.app  # noqa: F401
 from apps.queues import QUEUE_OF, Task
 from bench import minds
-from bench.database import Statement, is_control, reset_statements, statements, superuser, wal_bytes
+from bench.database import (
+    Statement,
+    connect_as_superuser,
+    is_control,
+    reset_statements,
+    statements,
+    wal_bytes,
+)
 from bench.figures import quantile, say
 from bench.fleet import DOUBLED, Fleet, one, start_parts
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 from bench.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
@@ -35,12 +42,12 @@ SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 
     count(*) FILTER (WHERE status = 'skipped'), max(reason) FILTER (WHERE status = 'failed')
 FROM heartbeats_heartbeat WHERE ended_at > %s AND ended_at <= %s
 """
-#: How often the model was asked: a beat that recalls goes on with what it found.
+#: The number of model calls: a heartbeat with results of its actions makes further ones.
 _TURNS = """
 SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
 WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
-#: A beat's own time by the clock, and its share of that where several agents' beats are worked on together.
+#: Columns: a heartbeat's elapsed time in Arbor's own code, and its share of that within a batch.
 _ELAPSED, _SHARE = "elapsed_ms", "own_ms"
 _HAS_COLUMN = """
 SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartbeats_heartbeat' AND column_name = %(name)s)
@@ -49,7 +56,7 @@ SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartb
 
 @dataclass(frozen=True, kw_only=True)
 class _Window:
-    """The measured time, by the database's clock and by ours."""
+    """The measured time, by the clocks of the database and of this process."""
 
     since: datetime
     until: datetime
@@ -57,7 +64,7 @@ class _Window:
 
 
 def measure(
-    place: Installation,
+    installation: Installation,
     *,
     agents: int,
     tenants: int,
@@ -69,14 +76,14 @@ def measure(
     lone: int,
     stub: RunningStub,
 ) -> dict[str, Any]:
-    """Return beats per second and what a beat costs in the steady state, and the own time of a lone beat."""
+    """Return heartbeats per second and their cost under load, and the own time of a lone heartbeat."""
     population = populate(agents=agents, tenants=tenants)
     if memories:
-        with superuser(place) as database:
-            minds.load(database, minds.conversations(memories), population)
-    parts = start_parts(place, PARTS)
-    with superuser(place) as database:
-        fleet = Fleet(database=database, parts=parts, place=place, stub=stub)
+        with connect_as_superuser(installation) as database:
+            minds.load(database, minds.make_turns(memories), population)
+    parts = start_parts(installation, PARTS)
+    with connect_as_superuser(installation) as database:
+        fleet = Fleet(database=database, parts=parts, installation=installation, stub=stub)
         say("warming up")
         fleet.run_until(ended=agents * warm_up)
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
@@ -97,10 +104,10 @@ def measure(
 
 
 def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | None) -> dict[str, Any]:
-    """Measure so many heartbeats, or whole rounds of all agents until so many seconds have gone by.
+    """Measure a number of heartbeats, or whole rounds of all agents for a number of seconds.
 
-    Queues are first in, first out, so agents that were due together go through their steps together, and end
-    together: over a part of a round, too many or too few of them would be seen to end.
+    Queues are first in, first out, so agents that were due together end together: within a part of a round, too many or
+    too few of them would end.
     """
     say(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
@@ -152,7 +159,7 @@ def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int
 
 
 def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, float]:
-    """Return the own time of the beats that were done, as their share and, where the rows have it, by the clock."""
+    """Return the own times of the completed heartbeats: the share and, if the rows have it, the elapsed time."""
     names = [_SHARE, _ELAPSED] if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else [_SHARE]
     figures: dict[str, float] = {}
     sums: dict[str, float] = {}
@@ -162,7 +169,7 @@ def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, 
         figures |= {f"{name}_p50": quantile(times, 0.5), f"{name}_p95": quantile(times, 0.95)}
         sums[name] = sum(times)
     if sums.get(_ELAPSED) and sums[_SHARE]:
-        # A share is the elapsed time divided by the batch, so the sums have the batch as the work saw it.
+        # A share is the elapsed time divided by the size of the batch, so the quotient of the sums is the effective size.
         figures["beats_per_batch"] = round(sums[_ELAPSED] / sums[_SHARE], 2)
     return figures
 
@@ -190,11 +197,11 @@ def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
         say(f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}")
 
 
-#: Agents that take turns.
+#: Agents used in turn.
 _AGENTS = 10
 _POLL_S = 0.005
 _GIVE_UP_AFTER_S = 60.0
-#: An idle agent's beat is skipped at its first look; so many tries for each beat that is wanted.
+#: Tries for each heartbeat, because those of idle agents are skipped.
 _TRIES = 4
 
 _MAKE_DUE = """
@@ -206,11 +213,11 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 
 
 def lone_beats(
-    database: psycopg.Connection[Any], population: Sequence[Inhabitant], *, beats: int, column: str
+    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int, column: str
 ) -> list[float]:
-    """Let agents beat one after another, each alone, until so many beats are done; return their own times in ms.
+    """Run heartbeats one at a time until `beats` of them are done; return their own times in ms, from a column of the row.
 
-    The dispatcher is asked to tick at once, so nothing waits for its period. `column` of the heartbeat's row has the time.
+    The dispatcher is called at once, so that no heartbeat waits for its period.
     """
     say(f"measuring {beats} lone heartbeats")
     agents = [inhabitant.agent_id for inhabitant in population[:_AGENTS]]

@@ -1,7 +1,7 @@
 """A temporary installation: servers, database and worker processes.
 
-Benchmarks and tests run the very command lines of `arbor up`; this module knows nothing of Django, so that the
-servers can be named in the environment before the settings are read.
+Benchmarks and tests run the same command lines as `arbor up`. This module does not import Django, so that the addresses
+of the servers can be put into the environment before the settings are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from config.supervisor.run_folder import RunFolder
 READY_WITHIN_S = 90.0
 STOP_WITHIN_S = 15.0
 _POLL_S = 0.02
-#: What the developer's own environment may not bring into a throw-away installation.
+#: Prefixes of variables of the developer's environment that are removed.
 _FOREIGN = (
     "ARBOR_",
     "DATABASE_URL",
@@ -44,7 +44,7 @@ _FOREIGN = (
     "OLLAMA_",
     "TEI_",
 )
-#: An empty value in the environment outdoes the one in a `.env` file.
+#: Empty values, which take precedence over those in a `.env` file.
 _NO_PROVIDERS = dict.fromkeys(
     (
         "OPENAI_API_KEY",
@@ -59,7 +59,7 @@ _NO_PROVIDERS = dict.fromkeys(
 
 
 class PartProcess:
-    """One part of the installation as a process: a pool of workers, or beat."""
+    """One part of the installation as a process: a pool of workers, or the scheduler."""
 
     def __init__(self, part: ManagedProcess, env: Mapping[str, str], log_path: Path) -> None:
         self.name = part.name
@@ -69,7 +69,7 @@ class PartProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, without waiting."""
+        """Start the process without waiting."""
         self._part.prepare()
         launch = self._part.launch()
         env = {**_without_settings(os.environ), **_added(launch.env), **self._env}
@@ -93,7 +93,7 @@ class PartProcess:
         return self._process is not None and self._process.poll() is None
 
     def wait_ready(self) -> None:
-        """Wait until it is ready; raises RuntimeError with the end of its log."""
+        """Wait until the part is ready. Raises RuntimeError with the end of its log."""
         deadline = time.monotonic() + READY_WITHIN_S
         while not self.ready:
             if not self.runs or time.monotonic() > deadline:
@@ -101,11 +101,11 @@ class PartProcess:
             time.sleep(_POLL_S)
 
     def log_end(self, lines: int = 30) -> str:
-        """Return the last lines it wrote."""
+        """Return the last lines of the log."""
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
 
     def processes(self) -> list[psutil.Process]:
-        """Return its processes, the main one first."""
+        """Return the processes of the part, the main one first."""
         try:
             main = psutil.Process(self.pid)
             return [main, *main.children(recursive=True)]
@@ -113,7 +113,7 @@ class PartProcess:
             return []
 
     def kill(self) -> None:
-        """End all of it with SIGKILL, as a machine that loses power does."""
+        """Kill all processes of the part with SIGKILL, like a power failure."""
         for process in self.processes():
             try:
                 process.kill()
@@ -123,12 +123,12 @@ class PartProcess:
             self._process.wait()
 
     def ask_to_stop(self) -> None:
-        """Ask it to end in good order, without waiting."""
+        """Send SIGTERM to the main process, without waiting."""
         if self._process is not None and self.runs:
             self._process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Ask it to end, and wait; what does not end is killed."""
+        """Send SIGTERM to the main process and wait; kill the part if it does not end."""
         self.ask_to_stop()
         if self._process is None:
             return
@@ -142,7 +142,7 @@ class PartProcess:
 class Installation:
     """Servers in a new temporary folder, and the parts that were started on them.
 
-    `settings` go into the environment of every process. `durable` servers write as those of `arbor up` do.
+    `settings` are added to the environment of each process. With `durable`, the servers write like those of `arbor up`.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Installation:
     ) -> None:
         """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines."""
         self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
-        # The folder of the throw-away servers goes when they stop, so each has one of its own.
+        # Throw-away servers delete their parent folder when they stop, so each has its own.
         self.postgres = EmbeddedPostgres(
             self.folder / "postgres" / "data", durable=durable, settings=postgres_settings, throwaway=True
         )
@@ -165,7 +165,7 @@ class Installation:
         self._command = command
         self._say = say
         self._parts: dict[str, PartProcess] = {}
-        # The key that opens the roles' passwords: the process that migrates and those that serve need the same.
+        # The roles' passwords depend on the key, so all processes need the same one.
         self._master_key = os.environ.get("ARBOR_MASTER_KEY") or secrets.token_hex(32)
 
     @property
@@ -185,11 +185,11 @@ class Installation:
         return {**_without_settings(os.environ), **self.env}
 
     def set(self, name: str, value: str) -> None:
-        """Add a setting for the processes that are started from now on."""
+        """Set a setting of processes started later."""
         self._settings[name] = value
 
     def crash_postgres(self) -> None:
-        """Kill the database server, as a machine that loses power does, and start it again on its files."""
+        """Kill the database server, like a power failure, and start it again on its files."""
         process = self.postgres._process
         assert process is not None
         process.kill()
@@ -222,7 +222,7 @@ class Installation:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def part(self, name: str, *, number: int = 1, settings: Mapping[str, str] | None = None) -> PartProcess:
-        """Return a part by its name in `arbor up`, not started. `number` tells several of one kind apart."""
+        """Return a part by its name in `arbor up`, not started; `number` distinguishes several parts of one kind."""
         title = name if number == 1 else f"{name}-{number}"
         plan = InstallationPlan(
             run=RunFolder(self.folder / f"installation-{number}"),
@@ -259,5 +259,5 @@ def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _added(env: Mapping[str, str]) -> dict[str, str]:
-    """Return what a part's environment has beyond this process's own."""
+    """Return the variables by which a part's environment differs from this process's own."""
     return {name: value for name, value in env.items() if os.environ.get(name) != value}

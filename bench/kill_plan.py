@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-#: Short leases: what is lost comes back in seconds. The stub never meets the model's deadline.
+#: Short leases, so that lost work is recovered in seconds.
 SETTINGS: Mapping[str, str] = {
     "ARBOR_QUEUE_LEASE_S": "1.5",
     "ARBOR_RUN_LEASE_S": "2",
     "ARBOR_MODEL_DEADLINE_S": "2",
     "ARBOR_DISPATCH_PERIOD_S": "0.2",
-    # A heartbeat may be hit many times in a row, and is no more ill for it.
+    # Kills of the same heartbeat many times in a row must not abandon it.
     "ARBOR_MAX_ATTEMPTS": "1000",
-    # Messages are among the effects that are counted.
+    # Messages are counted as effects, so they need no pause.
     "ARBOR_REACH_OUT_COOLDOWN_H": "0",
 }
 
@@ -23,16 +23,16 @@ class Victim:
     """One kind of process of the fleet."""
 
     name: str
-    #: The part of `arbor up` it belongs to.
+    #: The part of `arbor up`.
     part: str
-    #: A process of the part's pool, not the part's main process.
+    #: Whether a process of the part's pool is killed, not its main process.
     child: bool
     #: Its share of all kills, in percent.
     weight: int
 
 
-#: A child is replaced by a fork, a main process by a start of seconds of processor time, and the calls of a model worker wait
-#: for a lease of a dozen seconds: so children go more often.
+#: Children are killed more often, because they are replaced by a fork: a main process needs seconds to start, and the calls of
+#: a killed model worker wait for a lease of a dozen seconds.
 VICTIMS: Sequence[Victim] = (
     Victim(name="heartbeat child", part="heartbeat", child=True, weight=70),
     Victim(name="heartbeat", part="heartbeat", child=False, weight=6),

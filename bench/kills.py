@@ -27,7 +27,7 @@ from bench.population import populate
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 #: Templates of agents that may write to their users.
 TEMPLATES = ("Researcher", "Scout", "Monitor")
-#: After so many kills without a heartbeat that ended, the fleet is left alone until one has.
+#: Kills without progress, after which killing pauses until a heartbeat ends.
 _WITHOUT_PROGRESS = 5
 _STUCK_AFTER_S = 120.0
 _SAID_EVERY_S = 15.0
@@ -46,7 +46,7 @@ FROM heartbeats_heartbeat
 
 
 def measure(
-    place: Installation,
+    installation: Installation,
     *,
     kills: int,
     agents: int,
@@ -56,9 +56,9 @@ def measure(
     flush_every: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Return what was lost and doubled after so many kills, and which processes were killed."""
+    """Return lost and doubled work after a number of kills, and the kills by process."""
     populate(agents=agents, tenants=tenants, templates=TEMPLATES)
-    fleet = _MortalFleet(place, {part.name: part for part in start_parts(place, PARTS)})
+    fleet = _RestartedFleet(installation, {part.name: part for part in start_parts(installation, PARTS)})
     started = time.monotonic()
     killer = _Killer(fleet, random.Random(seed), gap_s=gap_s)
     killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
@@ -66,14 +66,14 @@ def measure(
     say("waiting until all heartbeats have ended")
     fleet.settle()
     with fleet.connected() as database:
-        found = audit(database, fleet.due)
+        faults = audit(database, fleet.due)
         row = database.execute(_COUNTS).fetchone()
     assert row is not None
     done, skipped, failed, reason = row
     if reason:
         say(f"a heartbeat failed: {reason}")
-    lost, doubled = sum(found[Fault.LOST].values()), sum(found[Fault.DOUBLED].values())
-    for fault, checks in found.items():
+    lost, doubled = sum(faults[Fault.LOST].values()), sum(faults[Fault.DOUBLED].values())
+    for fault, checks in faults.items():
         for name, count in checks.items():
             if count:
                 say(f"{fault}: {name}: {count}")
@@ -92,23 +92,23 @@ def measure(
         "failed": failed,
         "lost": lost,
         "doubled": doubled,
-        "checks": {fault.value: checks for fault, checks in found.items()},
+        "checks": {fault.value: checks for fault, checks in faults.items()},
         "exactly_once": lost == 0 and doubled == 0,
     }
 
 
-class _MortalFleet:
-    """The fleet, made due without pause, whose processes are started again when they have ended."""
+class _RestartedFleet:
+    """A fleet of which all agents are made due, and whose processes are restarted when they end."""
 
-    def __init__(self, place: Installation, parts: dict[str, PartProcess]) -> None:
-        self.place = place
+    def __init__(self, installation: Installation, parts: dict[str, PartProcess]) -> None:
+        self.installation = installation
         self.parts = parts
         #: Every slot at which an agent was made due.
         self.due: list[tuple[UUID, datetime]] = []
 
     def connected(self) -> psycopg.Connection[Any]:
-        """Return a new connection: an old one may have gone with a crash of the server."""
-        return psycopg.connect(self.place.postgres.superuser_url, autocommit=True)
+        """Open a new connection, because a crash of the server breaks old ones."""
+        return psycopg.connect(self.installation.postgres.superuser_url, autocommit=True)
 
     def revive(self) -> None:
         """Start the parts again whose main process has ended."""
@@ -121,7 +121,7 @@ class _MortalFleet:
         self.due += database.execute(_DUE_NOW).fetchall()
 
     def settle(self) -> None:
-        """Wait until no heartbeat is under way, or until none has ended for long: the audit reports what is left."""
+        """Wait until no heartbeat is under way, or none has ended for long; the audit reports the others."""
         last, moved = -1, time.monotonic()
         with self.connected() as database:
             while one(database, _UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
@@ -139,20 +139,20 @@ class _MortalFleet:
 class _Killer:
     """Kills one process after the other, at random moments."""
 
-    def __init__(self, fleet: _MortalFleet, dice: random.Random, *, gap_s: float) -> None:
+    def __init__(self, fleet: _RestartedFleet, dice: random.Random, *, gap_s: float) -> None:
         self._fleet = fleet
         self._dice = dice
         self._gap_s = gap_s
         self.killed: Counter[str] = Counter()
         self.crashes = 0
         self.flushes = 0
-        #: Heartbeats that had ended when some last had, the kills there had been, and when that was.
+        #: The last progress: the number of ended heartbeats, the number of kills, and the time.
         self._progress = (-1, 0, time.monotonic())
 
     def run(self, *, kills: int, crash_every: int, flush_every: int) -> None:
-        """Kill so many processes, with a crash of the database and a flush of the broker after each so many."""
+        """Kill a number of processes; crash the database and flush the broker after the given numbers of kills."""
         say(f"killing {kills} processes")
-        database, said = self._fleet.connected(), time.monotonic()
+        database, reported_at = self._fleet.connected(), time.monotonic()
         due_at = time.monotonic()
         while (killed := self.killed.total()) < kills:
             self._fleet.revive()
@@ -166,10 +166,10 @@ class _Killer:
                     database.close()
                     self._crash()
                     database = self._fleet.connected()
-            if now > said + _SAID_EVERY_S:
-                said = now
+            if now > reported_at + _SAID_EVERY_S:
+                reported_at = now
                 say(f"{self.killed.total()} kills, {one(database, _ENDED)} heartbeats ended")
-            # Not in step with anything: a kill falls at any moment of a beat.
+            # Random pauses, so that kills fall at any moment of a heartbeat.
             time.sleep(self._dice.uniform(0, 2 * AGAIN_EVERY_S))
         database.close()
 
@@ -185,7 +185,7 @@ class _Killer:
         return killed < self._progress[1] + _WITHOUT_PROGRESS
 
     def _kill(self) -> bool:
-        """Kill a process of a kind that is drawn; return whether there was one."""
+        """Kill a process of a randomly drawn kind; return whether there was one."""
         victim = self._dice.choices(VICTIMS, [victim.weight for victim in VICTIMS])[0]
         processes = self._processes_of(victim)
         if not processes:
@@ -200,15 +200,15 @@ class _Killer:
 
     def _processes_of(self, victim: Victim) -> list[psutil.Process]:
         part = self._fleet.parts[victim.part]
-        # A part that is killed each time before it is up does no work for anything to happen to.
+        # Parts that are still starting are not killed, or they would never do any work.
         processes = part.processes() if part.runs and part.ready else []
         return processes[1:] if victim.child else processes[:1]
 
     def _crash(self) -> None:
-        self._fleet.place.crash_postgres()
+        self._fleet.installation.crash_postgres()
         self.crashes += 1
 
     def _flush(self) -> None:
-        with redis.Redis.from_url(self._fleet.place.valkey.url) as broker:
+        with redis.Redis.from_url(self._fleet.installation.valkey.url) as broker:
             broker.flushall()
         self.flushes += 1

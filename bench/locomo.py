@@ -1,4 +1,4 @@
-"""Evidence recall on LoCoMo's dialogs: one agent for each, its questions asked of its memory, no language model.
+"""Evidence recall on LoCoMo's dialogs: one agent per dialog answers questions from memory, without a language model.
 
 Over the questions of categories 1 to 4 that name evidence, the mean share of the evidence turns among the first k
 recalled.
@@ -29,10 +29,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import Relation
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import ACTOR, Inhabitant, populate
+from bench.population import ACTOR, BenchAgent, populate
 from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.
@@ -49,11 +49,13 @@ class Question:
     evidence: frozenset[str]
 
 
-def measure(place: Installation, *, data: Path, tuned: bool = False, related: bool = False) -> dict[str, Any]:
+def measure(
+    installation: Installation, *, data: Path, tuned: bool = False, related: bool = False
+) -> dict[str, Any]:
     """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
 
-    `tuned`: with every weight changed, too. `related`: of agents that have drawn relations between the pieces of evidence
-    of each question, which no agent knows: what drawn relations can add at most.
+    With `tuned`, also with each weight changed. With `related`, the evidence of each question is related before, which no
+    agent could know: the upper bound of the gain by relations.
     """
     dialogs = json.loads(data.read_text(encoding="utf-8"))
     agents = populate(agents=len(dialogs), tenants=1, templates=["Scout"])
@@ -71,21 +73,21 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
             sample=dialog["sample_id"],
         ).stored
         ingest_s += time.perf_counter() - started
-        asked = list(questions(dialog))
+        dialog_questions = list(questions(dialog))
         names = _source_ids(agent)
         if related:
-            _relate(agent, asked, names)
+            _relate(agent, dialog_questions, names)
         while refresh_batch(agent.tenant_id, agent.agent_id):
             pass
-        say(f"{dialog['sample_id']}: asking {len(asked)} questions")
-        for question in asked:
+        say(f"{dialog['sample_id']}: asking {len(dialog_questions)} questions")
+        for question in dialog_questions:
             found, took = _recalled(agent, question.text, names)
             ms.append(took)
             for depth in DEPTHS:
                 hits = len(question.evidence.intersection(found[:depth]))
                 shares[depth].append(hits / len(question.evidence))
         if tuned:
-            considered += [_considered(agent, question, names) for question in asked]
+            considered += [_considered(agent, question, names) for question in dialog_questions]
     if tuned:
         say("ranking with every weight changed")
     return {
@@ -99,7 +101,7 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
         "ms_p50": quantile(ms, 0.5),
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
-        "index_bytes_per_memory": round(_index_bytes(place) / max(turns, 1)),
+        "index_bytes_per_memory": round(_index_bytes(installation) / max(turns, 1)),
         **(
             {"tuning": tune(considered, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)}
             if tuned
@@ -108,49 +110,49 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
     }
 
 
-def _index_bytes(place: Installation) -> int:
-    with superuser(place) as database:
+def _index_bytes(installation: Installation) -> int:
+    with connect_as_superuser(installation) as database:
         ((size,),) = database.execute("SELECT pg_relation_size('memories_memory_mind')").fetchall()
     return int(size)
 
 
 def questions(dialog: dict[str, Any]) -> Iterator[Question]:
-    """Yield a dialog's questions that count: of the right category, with evidence."""
+    """Yield the questions of a dialog that have evidence and are of the measured categories."""
     for entry in dialog["qa"]:
         evidence = frozenset(_EVIDENCE.findall(" ".join(map(str, entry.get("evidence") or []))))
         if entry.get("category") in CATEGORIES and evidence:
             yield Question(text=str(entry["question"]), evidence=evidence)
 
 
-def _source_ids(agent: Inhabitant) -> dict[Any, str]:
-    """Return what the dialog calls each memory."""
+def _source_ids(agent: BenchAgent) -> dict[Any, str]:
+    """Return the dialog's name of each memory, by memory id."""
     with tenant_transaction(agent.tenant_id):
         return dict(Memory.objects.filter(agent_id=agent.agent_id).values_list("id", "detail__source_id"))
 
 
-def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str]) -> None:
-    """Draw a relation from each piece of a question's evidence to the next."""
+def _relate(agent: BenchAgent, asked: Sequence[Question], names: dict[Any, str]) -> None:
+    """Create a relation from each turn of a question's evidence to the next."""
     ids = {name: str(memory_id) for memory_id, name in names.items()}
     with tenant_transaction(agent.tenant_id):
         for question in asked:
-            pieces = [ids[name] for name in sorted(question.evidence) if name in ids]
-            for source, target in pairwise(pieces):
+            turn_ids = [ids[name] for name in sorted(question.evidence) if name in ids]
+            for source, target in pairwise(turn_ids):
                 connect(
                     agent_id=agent.agent_id, source_id=source, target_id=target, relation=Relation.ASSOCIATED
                 )
 
 
-def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
+def _recalled(agent: BenchAgent, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
     started = time.perf_counter()
-    found = recall(
+    recalled = recall(
         tenant_id=agent.tenant_id,
         request=RecallRequest(agent_id=agent.agent_id, text=text, limit=max(DEPTHS)),
     )
-    return [names[memory.id] for memory in found], (time.perf_counter() - started) * 1000
+    return [names[memory.id] for memory in recalled], (time.perf_counter() - started) * 1000
 
 
-def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) -> JudgedQuestion:
-    """Return all that is ranked for a question, as it is when it is recalled."""
+def _considered(agent: BenchAgent, question: Question, names: dict[Any, str]) -> JudgedQuestion:
+    """Return all candidates of a question, as recall ranks them."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
         (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)])

@@ -34,7 +34,7 @@ class Bar:
     limit: float | bool
 
     def judged(self, figures: Mapping[str, Figures]) -> dict[str, Any]:
-        """Return the bar, the figure, and whether it is reached; one that was not measured is not."""
+        """Return the bar, the figure, and whether the bar is reached; a missing figure does not reach it."""
         figure = figures.get(self.benchmark, {}).get(self.key)
         return {
             "what": self.what,
@@ -76,7 +76,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return every bar with its figure, whether all are reached, and all figures of the four benchmarks.
 
-    `run` measures one benchmark, given its name and options; as a command of its own unless somebody says otherwise.
+    `run` measures one benchmark, given its name and options; by default in a process of its own.
     """
     options: Mapping[str, Sequence[str]] = {
         "recall": ("--agents", str(agents)),
@@ -90,19 +90,19 @@ def measure(
 
 
 def _command(name: str, options: Sequence[str]) -> Figures:
-    """Run a benchmark as a process of its own: the settings of a process name its servers once for all."""
+    """Run a benchmark in a process of its own, because a process reads the addresses of its servers only once."""
     say(f"bench {name}")
     command = [sys.executable, "-m", "bench", name, *options, "--json"]
-    # In a session of its own Ctrl-C reaches it once, from here, and its cleaning up is not interrupted by a second.
+    # In a session of its own, so that a second Ctrl-C does not interrupt its cleaning up.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
-            told, _ = process.communicate()
+            output, _ = process.communicate()
         except BaseException:
-            # It removes its servers and data before it ends.
+            # The benchmark removes its servers and data before it ends.
             process.terminate()
             process.wait()
             raise
     if process.returncode:
         raise click.ClickException(f"the benchmark {name} ended with exit code {process.returncode}")
-    figures: Figures = json.loads(told.strip().splitlines()[-1])
+    figures: Figures = json.loads(output.strip().splitlines()[-1])
     return figures

@@ -22,18 +22,18 @@ from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
 from bench.figures import say
-from bench.population import Inhabitant
+from bench.population import BenchAgent
 
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.
 SESSION_TURNS = 30
 _WORDS = 4000
-#: Words that count in a turn, as in LoCoMo's 2,960 turns: 12 at the median, 24 at the ninth decile, 41 at most.
+#: Indexed words per turn, as in LoCoMo's 2,960 turns: median 12, ninth decile 24, maximum 41.
 _USUAL = 12
 _SPREAD = 0.54
 _LONGEST = 41
 _CHUNK = 2000
-#: Progress is told so many times.
+#: Number of reports of progress.
 _PARTS = 10
 _ONSETS = (
     "b",
@@ -81,22 +81,22 @@ class Remembered:
     occurred_at: datetime
 
 
-def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
-    """Return that many turns: sentences over a vocabulary whose words are as unevenly frequent as real ones."""
-    chance = random.Random(seed)
-    words = _vocabulary(chance)
+def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
+    """Return a number of turns: sentences over a vocabulary with realistic word frequencies."""
+    rng = random.Random(seed)
+    words = _vocabulary(rng)
     weights = [1 / (rank + 3) for rank in range(len(words))]
     started = datetime(2024, 1, 1, tzinfo=UTC)
     turns = []
     for number in range(count):
-        drawn = chance.choices(words, weights, k=_length(chance))
-        glue = chance.choices(_FUNCTION_WORDS, k=len(drawn) // 2)
-        sentence = [*drawn, *glue]
-        chance.shuffle(sentence)
+        drawn = rng.choices(words, weights, k=_length(rng))
+        function_words = rng.choices(_FUNCTION_WORDS, k=len(drawn) // 2)
+        sentence = [*drawn, *function_words]
+        rng.shuffle(sentence)
         turns.append(
             Remembered(
-                content=" ".join(sentence).capitalize() + chance.choice("...?"),
-                role=chance.choice(SPEAKERS),
+                content=" ".join(sentence).capitalize() + rng.choice("...?"),
+                role=rng.choice(SPEAKERS),
                 session=f"talk-{number // SESSION_TURNS}",
                 position=number % SESSION_TURNS,
                 occurred_at=started + timedelta(minutes=20 * number),
@@ -105,42 +105,41 @@ def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
     return turns
 
 
-def _length(chance: random.Random) -> int:
-    return min(_LONGEST, max(1, round(chance.lognormvariate(math.log(_USUAL), _SPREAD))))
+def _length(rng: random.Random) -> int:
+    return min(_LONGEST, max(1, round(rng.lognormvariate(math.log(_USUAL), _SPREAD))))
 
 
-def queries(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
-    """Return questions: a few words that somebody said, out of order, and sometimes who said them."""
-    chance = random.Random(seed)
+def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
+    """Return questions: a few words of a turn in random order, sometimes with the speaker."""
+    rng = random.Random(seed)
     asked = []
-    for turn in chance.choices(turns, k=count):
+    for turn in rng.choices(turns, k=count):
         words = turn.content.rstrip(".?").split()
-        picked = chance.sample(words, min(len(words), chance.randint(4, 8)))
-        asked.append(" ".join([*([turn.role] if chance.random() < 0.5 else []), "said", *picked]) + "?")
+        picked = rng.sample(words, min(len(words), rng.randint(4, 8)))
+        asked.append(" ".join([*([turn.role] if rng.random() < 0.5 else []), "said", *picked]) + "?")
     return asked
 
 
-def _vocabulary(chance: random.Random) -> list[str]:
-    found: dict[str, None] = {}
-    while len(found) < _WORDS:
+def _vocabulary(rng: random.Random) -> list[str]:
+    vocabulary: dict[str, None] = {}
+    while len(vocabulary) < _WORDS:
         syllables = [
-            chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS)
-            for _ in range(chance.randint(1, 3))
+            rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.randint(1, 3))
         ]
-        found["".join(syllables)] = None
-    return list(found)
+        vocabulary["".join(syllables)] = None
+    return list(vocabulary)
 
 
 def load(
-    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[Inhabitant]
+    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[BenchAgent]
 ) -> None:
-    """Give every agent these memories, interleaved as life would; the index is complete and vacuumed afterwards."""
+    """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
     counts: Counter[int] = Counter({ALL_MEMORIES: len(turns)})
     say(f"embedding {len(turns)} memories")
     for start in range(0, len(turns), _CHUNK):
         counts.update(_copy(database, turns[start : start + _CHUNK], agents[0]))
-    say(f"giving them to {len(agents)} agents")
+    say(f"copying them for {len(agents)} agents")
     names = [
         name
         for (name,) in database.execute(
@@ -176,15 +175,15 @@ def load(
 
 
 def settle(database: psycopg.Connection[Any]) -> None:
-    """Bring the tables to the state autovacuum keeps them in: every page known to be visible, statistics fresh."""
-    # Pages whose commits are not on disk yet cannot be marked visible: a synchronous commit brings them there.
+    """Bring the tables to the state after autovacuum: all pages marked visible, statistics up to date."""
+    # Pages can only be marked visible when their commits are on disk, which a synchronous commit ensures.
     database.execute("SET synchronous_commit = on")
     database.execute("CREATE TABLE settled ()")
     database.execute("DROP TABLE settled")
     database.execute("VACUUM (ANALYZE) memories_memory, memories_term, memories_memoryaccess")
 
 
-def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: Inhabitant) -> Counter[int]:
+def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: BenchAgent) -> Counter[int]:
     words = [document_vector(turn.content, speaker=turn.role) for turn in turns]
     vectors = halfvec_texts(embedder().embed([turn.content for turn in turns]))
     columns = (
@@ -224,7 +223,7 @@ def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner:
     return Counter(term for terms in words for term in terms)
 
 
-def dimension() -> int:
+def vector_length() -> int:
     """Return the length of the installation's vectors."""
     length: int = settings.ARBOR_EMBEDDING_DIMENSION
     return length

@@ -1,4 +1,4 @@
-"""Neighborhoods computed per second, for an agent with a full mind and none computed yet."""
+"""Neighborhoods computed per second, for an agent with a full mind and no neighborhoods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.db import connections
 from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
-# Every session is an episode, as storing makes it.
+# Each session becomes an episode, as when memories are stored.
 _EPISODES = """
 WITH placed AS (
     INSERT INTO memories_episode (tenant_id, id, agent_id, session, started_at, last_at, ended_at, size, summary,
@@ -45,11 +45,11 @@ ON CONFLICT (tenant_id, memory_id) DO NOTHING
 """
 
 
-def measure(place: Installation, *, memories: int) -> dict[str, Any]:
-    """Return neighborhoods per second and statements per step, over one agent with so many memories."""
+def measure(installation: Installation, *, memories: int) -> dict[str, Any]:
+    """Return neighborhoods per second and statements per step, for one agent with a number of memories."""
     (agent,) = populate(agents=1, tenants=1)
-    with superuser(place) as database:
-        minds.load(database, minds.conversations(memories), [agent])
+    with connect_as_superuser(installation) as database:
+        minds.load(database, minds.make_turns(memories), [agent])
         for statement in (_EPISODES, _EDGES, _UPKEEP):
             database.execute(statement, {"agent": agent.agent_id})
         minds.settle(database)
@@ -58,7 +58,7 @@ def measure(place: Installation, *, memories: int) -> dict[str, Any]:
         return {"memories": memories, "batch": BATCH, **figures, **_sizes(database, agent)}
 
 
-def _refreshed(agent: Inhabitant) -> dict[str, Any]:
+def _refreshed(agent: BenchAgent) -> dict[str, Any]:
     sent = 0
 
     def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -83,15 +83,15 @@ def _refreshed(agent: Inhabitant) -> dict[str, Any]:
     }
 
 
-def _timed(agent: Inhabitant, ms: list[float]) -> int:
+def _timed(agent: BenchAgent, ms: list[float]) -> int:
     begun = time.perf_counter()
     did = refresh_batch(agent.tenant_id, agent.agent_id)
     ms.append((time.perf_counter() - begun) * 1000)
     return did
 
 
-def _sizes(database: psycopg.Connection[Any], agent: Inhabitant) -> dict[str, Any]:
-    """Return how full the neighborhoods are; none may be left stale."""
+def _sizes(database: psycopg.Connection[Any], agent: BenchAgent) -> dict[str, Any]:
+    """Return the number of stale neighborhoods, which should be 0, and the mean number of neighbors."""
     row = database.execute(
         "SELECT count(*) FILTER (WHERE stale), avg((SELECT count(*) FROM jsonb_object_keys(neighbors)))"
         " FROM memories_upkeep WHERE agent_id = %s",

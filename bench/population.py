@@ -1,4 +1,4 @@
-"""Tenants and agents for benchmarks, made as an operator makes them."""
+"""Create tenants and agents for benchmarks, by the services that operators use."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bench.figures import say
 #: Kinds of agents with different characters, goals and actions.
 TEMPLATES = ("Researcher", "Scout", "Monitor", "Diagnostician", "CodeReviewer")
 ACTOR = "bench"
-#: Agents made in one transaction: a commit waits for the disk.
+#: Agents created in one transaction, because each commit waits for the disk.
 _TOGETHER = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inhabitant:
+class BenchAgent:
     """An agent of the benchmark."""
 
     tenant_id: UUID
@@ -35,13 +35,13 @@ def populate(
     tenants: int,
     interval: timedelta = timedelta(hours=1),
     templates: Sequence[str] = TEMPLATES,
-) -> list[Inhabitant]:
-    """Make that many active agents, spread over the tenants, from these templates in turn."""
-    say(f"making {agents} agents of {tenants} tenants")
-    made: dict[int, Inhabitant] = {}
-    for place in range(tenants):
-        tenant_id = create_tenant(slug=f"bench-{place}", name=f"Bench {place}").id
-        for numbers in batched(range(place, agents, tenants), _TOGETHER, strict=False):
+) -> list[BenchAgent]:
+    """Create a number of active agents, spread over the tenants, from these templates in turn."""
+    say(f"creating {agents} agents of {tenants} tenants")
+    created: dict[int, BenchAgent] = {}
+    for tenant in range(tenants):
+        tenant_id = create_tenant(slug=f"bench-{tenant}", name=f"Bench {tenant}").id
+        for numbers in batched(range(tenant, agents, tenants), _TOGETHER, strict=False):
             with tenant_transaction(tenant_id):
                 for number in numbers:
                     agent = create_agent(
@@ -51,5 +51,5 @@ def populate(
                         interval=interval,
                     )
                     start_agent(agent_id=agent.id, actor=ACTOR)
-                    made[number] = Inhabitant(tenant_id=tenant_id, agent_id=agent.id)
-    return [made[number] for number in range(agents)]
+                    created[number] = BenchAgent(tenant_id=tenant_id, agent_id=agent.id)
+    return [created[number] for number in range(agents)]

@@ -35,12 +35,12 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import is_control, reset_statements, statements, superuser, wal_bytes
+from bench.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
 from bench.figures import say
 from bench.installation import Installation
 from bench.population import populate
 
-#: Beats before any is measured: caches fill, statements are prepared, every mode comes by.
+#: Rounds before the measurement, to fill caches, prepare statements and go through all modes.
 _WARM_UP = 6
 _STATEMENTS_SHOWN = 40
 _FUNCTIONS_SHOWN = 60
@@ -51,7 +51,7 @@ _TURNS = "SELECT turns, count(*) FROM heartbeats_heartbeat WHERE status = 'done'
 
 
 class _Account:
-    """Processor time and statements, by what was going on."""
+    """Processor time and statements, by name of the running block."""
 
     def __init__(self) -> None:
         self.ms: defaultdict[str, float] = defaultdict(float)
@@ -61,7 +61,7 @@ class _Account:
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Charge what the block takes to a name, beside the names around it."""
+        """Charge the processor time of the block to a name; enclosing names are charged too."""
         self._open.append(name)
         started = time.thread_time()
         try:
@@ -72,13 +72,13 @@ class _Account:
             self._open.pop()
 
     def count(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        """Count a statement: a wrapper of Django's."""
+        """Count a statement; an execute wrapper for Django."""
         for name in self._open:
             self.statements[name] += 1
         return execute(sql, params, many, context)
 
     def rows(self, prefix: str, beats: int) -> list[dict[str, Any]]:
-        """Return what the names of one kind took for each beat, the dearest first."""
+        """Return the cost per heartbeat of the names with a prefix, the most expensive first."""
         return [
             {
                 "name": name.removeprefix(prefix),
@@ -86,13 +86,13 @@ class _Account:
                 "statements": round(self.statements[name] / beats, 2),
                 "times": round(self.times[name] / beats, 2),
             }
-            for name, ms in sorted(self.ms.items(), key=lambda each: -each[1])
+            for name, ms in sorted(self.ms.items(), key=lambda item: -item[1])
             if name.startswith(prefix)
         ]
 
 
 class _Watched:
-    """A step whose work is charged to its name, from need to need."""
+    """A step whose processor time is charged to its name, between its needs."""
 
     def __init__(self, name: str, handler: Any, account: _Account) -> None:
         self._name = f"node {name}"
@@ -133,13 +133,13 @@ class _WatchedCall(_Watched):
 
 
 def measure(
-    place: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
+    installation: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
 ) -> dict[str, Any]:
-    """Return what a beat takes, by leg, node, need, statement and function."""
+    """Return the cost of a heartbeat by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)
-    with superuser(place) as database:
+    with connect_as_superuser(installation) as database:
         if memories:
-            minds.load(database, minds.conversations(memories), population)
+            minds.load(database, minds.make_turns(memories), population)
         say("warming up")
         for _ in range(_WARM_UP):
             _round(database, _Account(), batch)
@@ -147,11 +147,11 @@ def measure(
         say(f"measuring {rounds * agents} beats")
         account, done = _Account(), 0
         reset_statements(database)
-        before, wal_before = _processor_ms(place), wal_bytes(database)
+        before, wal_before = _processor_ms(installation), wal_bytes(database)
         with _watched(account):
             for _ in range(rounds):
                 done += _round(database, account, batch)
-        spent, written = _processor_ms(place) - before, wal_bytes(database) - wal_before
+        spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
         functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
@@ -196,7 +196,7 @@ def measure(
 
 
 def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> int:
-    """Let every agent beat once, so many together; return how many did."""
+    """Run one heartbeat of each agent, in batches; return the number of heartbeats."""
     advanced = set[UUID]()
     database.execute(_DUE_NOW)
     with captured() as messages:
@@ -224,7 +224,7 @@ def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], accou
                 ],
             )
     with account.of("leg ask"):
-        # OpenNeed one after another: what threads cost each other is not in these figures.
+        # One after another: contention of threads is not part of these figures.
         execute_calls(
             call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
             tenant_id=tenant_id,
@@ -263,16 +263,18 @@ def _watched(account: _Account) -> Iterator[None]:
 
 
 def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
-    """Return the functions that take most, of one more round; the profiler itself slows them, calls most."""
+    """Profile one more round and return the most expensive functions; the profiler slows calls down."""
     profile, account = cProfile.Profile(time.thread_time), _Account()
     profile.enable()
     done = _round(database, account, batch)
     profile.disable()
-    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
-    dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]
-    # Ours, with all that they call.
-    ours = [entry for entry in found.items() if "/apps/" in entry[0][0] or "/arbor/" in entry[0][0]]
-    dearest += sorted(ours, key=lambda each: -each[1][3])[: 2 * _FUNCTIONS_SHOWN]
+    functions = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    listed = sorted(functions.items(), key=lambda item: -item[1][2])[:_FUNCTIONS_SHOWN]
+    # Arbor's own functions, with their callees.
+    own_functions = [
+        entry for entry in functions.items() if "/apps/" in entry[0][0] or "/arbor/" in entry[0][0]
+    ]
+    listed += sorted(own_functions, key=lambda item: -item[1][3])[: 2 * _FUNCTIONS_SHOWN]
     return [
         {
             "own_ms": round(own * 1000 / done, 3),
@@ -280,12 +282,12 @@ def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, A
             "calls": round(calls / done, 1),
             "function": f"{'/'.join(file.split('/')[-3:])}:{line} {name}",
         }
-        for (file, line, name), (_, calls, own, whole, _) in dearest
+        for (file, line, name), (_, calls, own, whole, _) in listed
     ]
 
 
-def _processor_ms(place: Installation) -> float:
+def _processor_ms(installation: Installation) -> float:
     """Return the processor time of the database server so far."""
-    server = psutil.Process(place.postgres.pid)
+    server = psutil.Process(installation.postgres.pid)
     times = [process.cpu_times() for process in (server, *server.children())]
     return sum(cpu_times.user + cpu_times.system for cpu_times in times) * 1000

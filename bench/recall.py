@@ -1,4 +1,4 @@
-"""One recall, end to end: from a cached mind, of a mind not cached, and by the scan alone, of index and table.
+"""The duration of one recall: with a cached mind, with one that is not cached, and by scans of index and table.
 
 The scan is also measured with a tenth of the agents, before the others are loaded. At the end many clients recall at once,
 first from cached minds, then by scans. `exact` compares answers from cached minds with those of the scan, and of brute
@@ -27,10 +27,10 @@ from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
 from bench.clients import run_clients
-from bench.database import fetch_value, superuser
+from bench.database import connect_as_superuser, fetch_value
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40
@@ -39,33 +39,35 @@ _ROUNDING = 1e-5
 _INDEX = "memories_memory_mind"
 #: The same statement, which then finds its rows by an index and reads them from the table.
 _THROUGH_TABLE = "-c enable_indexonlyscan=off"
-#: Recalls by the index and through the table take turns, so that both meet the same machine.
+#: Recalls by the index and through the table alternate in turns of this size, so that both see the same load.
 _TURN = 20
 _WARM_UP = 8
-#: The small store has so many times fewer agents.
+#: The large store has this many times the agents of the small one.
 _FEWER = 10
-#: Minds that one process has at hand: it recalls for so many agents in turn.
-_AT_HAND = 6
+#: Minds cached in one process, which recalls for these agents in turn.
+_CACHED_MINDS = 6
 _CONCURRENT_S = 15.0
 
 
-def measure(place: Installation, *, memories: int, agents: int, queries: int, clients: int) -> dict[str, Any]:
-    """Return how long a recall takes over an agent's `memories`, of `agents` agents that have as many."""
+def measure(
+    installation: Installation, *, memories: int, agents: int, queries: int, clients: int
+) -> dict[str, Any]:
+    """Return the durations of recalls, for `agents` agents with `memories` memories each."""
     population = populate(agents=agents, tenants=max(1, agents // 10))
-    turns = minds.conversations(memories)
-    asked = minds.queries(turns, queries)
+    turns = minds.make_turns(memories)
+    asked = minds.make_questions(turns, queries)
     few = population[: agents // _FEWER]
-    with superuser(place) as database:
+    with connect_as_superuser(installation) as database:
         small = _Timed()
         if few:
             minds.load(database, turns, few)
             say("recalling in the small store")
             with _scanning():
-                _recalls(few, asked, small, options="")
+                _time_recalls(few, asked, small, options="")
         minds.load(database, turns, population[len(few) :])
         rows = fetch_value(database, "SELECT count(*) FROM memories_memory")
         scans = _scan_figures(database, population, asked, small, memories)
-        figures = {"memories": memories, "agents": agents, **_at_hand_figures(population, asked, memories)}
+        figures = {"memories": memories, "agents": agents, **_cached_figures(population, asked, memories)}
         figures |= _concurrent_figures(population, asked, clients, memories) | scans
         say("checking against brute force")
         exact = share_exact(database, population[0], asked[:_CHECKED])
@@ -78,15 +80,15 @@ def measure(place: Installation, *, memories: int, agents: int, queries: int, cl
     }
 
 
-def _at_hand_figures(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> dict[str, Any]:
-    say("recalling from minds at hand, and of minds that are not")
+def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> dict[str, Any]:
+    say("recalling from cached minds, and from minds that are not cached")
     _connect("")
     cold = _Timed()
-    _recalls(population, asked, cold, options="", before=MINDS.clear)
-    near = population[:_AT_HAND]
+    _time_recalls(population, asked, cold, options="", before=MINDS.clear)
+    near = population[:_CACHED_MINDS]
     loads = _load(near, asked, memories)
     warm = _Timed()
-    _recalls(near, asked, warm, options="")
+    _time_recalls(near, asked, warm, options="")
     now = datetime.now(UTC)
     found = [_recall(near[number % len(near)], text, now) for number, text in enumerate(asked)]
     size = MINDS.nbytes / max(1, len(MINDS))
@@ -106,7 +108,7 @@ def _at_hand_figures(population: Sequence[Inhabitant], asked: Sequence[str], mem
     }
 
 
-def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> list[float]:
+def _load(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> list[float]:
     """Recall until these minds are cached; return the durations of the recalls that loaded them."""
     MINDS.clear()
     loads = []
@@ -132,7 +134,7 @@ def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
 
 def _scan_figures(
     database: psycopg.Connection[Any],
-    population: Sequence[Inhabitant],
+    population: Sequence[BenchAgent],
     asked: Sequence[str],
     small: _Timed,
     memories: int,
@@ -142,11 +144,11 @@ def _scan_figures(
     covered, heap, alone = _Timed(), _Timed(), _Timed()
     with _scanning():
         for turn in batched(asked, _TURN, strict=False):
-            _recalls(population, turn, covered, options="")
-            _recalls(population, turn, heap, options=_THROUGH_TABLE)
+            _time_recalls(population, turn, covered, options="")
+            _time_recalls(population, turn, heap, options=_THROUGH_TABLE)
         _connect("")
         reads, fetches = (after - start for after, start in zip(_index_reads(database), before, strict=True))
-        _recalls(population, asked, alone, options="")
+        _time_recalls(population, asked, alone, options="")
     return {
         "scan_p50_ms": quantile(alone.ms, 0.5),
         "scan_p95_ms": quantile(alone.ms, 0.95),
@@ -167,18 +169,18 @@ def _scan_figures(
 
 
 def _concurrent_figures(
-    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
 ) -> dict[str, Any]:
-    say(f"recalling, {clients} at once, from minds at hand")
-    together = _together(population, asked, clients, memories)
+    say(f"recalling, {clients} at once, from cached minds")
+    cached = _recall_concurrently(population, asked, clients, memories)
     say(f"scanning, {clients} at once")
     with _scanning():
-        scanning = _together(population, asked, clients, memories)
+        scanning = _recall_concurrently(population, asked, clients, memories)
     return {
         "clients": clients,
-        "concurrent_p50_ms": quantile(together, 0.5),
-        "concurrent_p95_ms": quantile(together, 0.95),
-        "concurrent_per_s": round(len(together) / _CONCURRENT_S, 1),
+        "concurrent_p50_ms": quantile(cached, 0.5),
+        "concurrent_p95_ms": quantile(cached, 0.95),
+        "concurrent_per_s": round(len(cached) / _CONCURRENT_S, 1),
         "scan_concurrent_p50_ms": quantile(scanning, 0.5),
         "scan_concurrent_p95_ms": quantile(scanning, 0.95),
         "scan_concurrent_per_s": round(len(scanning) / _CONCURRENT_S, 1),
@@ -209,21 +211,21 @@ def _scanning() -> Iterator[None]:
 
 
 def _connect(options: str) -> None:
-    """Let the next recall open a connection with these options."""
+    """Close the connection, so that the next recall opens one with these options."""
     connections[APP].close()
     connections.settings[APP]["OPTIONS"]["options"] = options
     del connections[APP]
 
 
-def _recalls(
-    population: Sequence[Inhabitant],
+def _time_recalls(
+    population: Sequence[BenchAgent],
     asked: Sequence[str],
     timed: _Timed,
     *,
     options: str,
     before: Callable[[], None] = lambda: None,
 ) -> None:
-    """Recall for one agent after the other; the first ones prepare the connection and do not count."""
+    """Recall for one agent after the other; the first recalls prepare the connection and do not count."""
     _connect(options)
     for text in asked[:_WARM_UP]:
         before()
@@ -239,31 +241,33 @@ def _recalls(
             timed.cpu_ms += (time.process_time() - cpu) * 1000
 
 
-def _recall(agent: Inhabitant, text: str, now: datetime | None = None) -> list[Recalled]:
+def _recall(agent: BenchAgent, text: str, now: datetime | None = None) -> list[Recalled]:
     return recall(
         tenant_id=agent.tenant_id,
         request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now or datetime.now(UTC)),
     )
 
 
-def _together(
-    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+def _recall_concurrently(
+    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
 ) -> list[float]:
-    """Return how long each recall took, in ms, of processes that each ask again as soon as they have the answer.
+    """Return the durations in ms of recalls by concurrent processes, which ask again as soon as they have the answer.
 
-    Each has agents of its own, as many as it has minds at hand; where there are fewer agents, clients share them.
+    Each process has its own agents, as many as it caches minds; with fewer agents, processes share them.
     """
-    # Processes, as workers are; none may inherit an open connection.
+    # Processes, like workers, must not inherit open connections.
     connections.close_all()
 
     def client(number: int, wait_for_all: Callable[[], object]) -> list[float]:
-        own = [population[(number + turn * clients) % len(population)] for turn in range(_AT_HAND)]
-        own = list(dict.fromkeys(own))
+        own_agents = [
+            population[(number + turn * clients) % len(population)] for turn in range(_CACHED_MINDS)
+        ]
+        own_agents = list(dict.fromkeys(own_agents))
         if settings.ARBOR_MIND_CACHE_MB:
-            _load(own, asked, memories)
+            _load(own_agents, asked, memories)
         else:
             for text in asked[:_WARM_UP]:
-                _recall(own[0], text)
+                _recall(own_agents[0], text)
         wait_for_all()
         ms: list[float] = []
         ends_at = time.monotonic() + _CONCURRENT_S
@@ -271,7 +275,7 @@ def _together(
             if time.monotonic() >= ends_at:
                 break
             started = time.perf_counter()
-            _recall(own[turn % len(own)], asked[turn % len(asked)])
+            _recall(own_agents[turn % len(own_agents)], asked[turn % len(asked)])
             ms.append((time.perf_counter() - started) * 1000)
         return ms
 
@@ -283,7 +287,7 @@ def _ratio(slow: float, fast: float) -> float:
 
 
 def _index_reads(database: psycopg.Connection[Any]) -> tuple[int, int]:
-    """Return how many entries of the index were read, and how many table rows were fetched for them."""
+    """Return the numbers of index entries read and of table rows fetched for them."""
     time.sleep(0.2)
     row = database.execute(
         "SELECT coalesce(idx_tup_read, 0), coalesce(idx_tup_fetch, 0) FROM pg_stat_user_indexes WHERE indexrelname = %s",

@@ -19,20 +19,20 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall_request import RecallRequest
 from bench import minds
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 _QUERIES = 100
 
 
-def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any]:
+def measure(installation: Installation, *, memories: int, agents: int) -> dict[str, Any]:
     """Return the pace of the new vectors, the time of the takeover, and recall before, meanwhile and afterwards."""
     population = populate(agents=agents, tenants=1)
-    turns = minds.conversations(memories)
-    asked = minds.queries(turns, _QUERIES)
-    with superuser(place) as database:
+    turns = minds.make_turns(memories)
+    asked = minds.make_questions(turns, _QUERIES)
+    with connect_as_superuser(installation) as database:
         minds.load(database, turns, population)
         model = installation_model()
         new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
@@ -48,7 +48,7 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
         after = _recalls(moved, asked)
         minds.settle(database)
         vacuumed = _recalls(moved, asked)
-        back = _move(moved, minds.dimension())
+        back = _move(moved, minds.vector_length())
     return {
         "memories": memories,
         "agents": agents,
@@ -62,20 +62,20 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
     }
 
 
-def _move(agent: Inhabitant, dimension: int) -> dict[str, Any]:
+def _move(agent: BenchAgent, dimension: int) -> dict[str, Any]:
     model = EmbeddingModel(name="wordllama", dimension=dimension)
     moves = find_moves(model=model, actor="bench", tenant_id=agent.tenant_id, agent_id=agent.agent_id)
     started = time.perf_counter()
-    (taken,) = Reembedding(model=model, actor="bench").run(moves)
+    (switched,) = Reembedding(model=model, actor="bench").run(moves)
     took_s = time.perf_counter() - started
-    assert (taken.left, taken.refused) == (0, 0)
+    assert (switched.left, switched.refused) == (0, 0)
     return {
-        "vectors_per_s": round(taken.memories / (took_s - taken.seconds)),
-        "takeover_s": round(taken.seconds, 2),
+        "vectors_per_s": round(switched.memories / (took_s - switched.seconds)),
+        "takeover_s": round(switched.seconds, 2),
     }
 
 
-def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
+def _recalls(agent: BenchAgent, asked: Sequence[str]) -> list[float]:
     ms = []
     for text in asked:
         begun = time.perf_counter()
@@ -86,8 +86,8 @@ def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
 
 
 @contextmanager
-def _asking(agent: Inhabitant, asked: Sequence[str]) -> Iterator[list[float]]:
-    """Recall in a thread of its own all the while; the list fills with milliseconds."""
+def _asking(agent: BenchAgent, asked: Sequence[str]) -> Iterator[list[float]]:
+    """Recall in a thread for the duration of the block; durations in ms are added to the list."""
     ms: list[float] = []
     stop = threading.Event()
 

@@ -18,7 +18,7 @@ from bench.installation import Installation
 from bench.stub_process import RunningStub
 from config.interpreter import this_interpreter
 
-#: Have the database account for each statement.
+#: Settings of the database that record each statement.
 _STATISTICS = {
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.max": "1000",
@@ -49,16 +49,18 @@ def measured(command: Callable[..., dict[str, Any]]) -> click.Command:
         if figures.get(EXACTLY_ONCE) is False:
             sys.exit(1)
 
-    made = click.command(name=command.__name__, help=command.__doc__)(run)
-    made.params[:0] = getattr(command, "__click_params__", [])[::-1]
-    made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."))
-    cli.add_command(made)
-    return made
+    click_command = click.command(name=command.__name__, help=command.__doc__)(run)
+    click_command.params[:0] = getattr(command, "__click_params__", [])[::-1]
+    click_command.params.append(
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
+    )
+    cli.add_command(click_command)
+    return click_command
 
 
 def _print(figures: dict[str, Any]) -> None:
     for name in [name for name, value in figures.items() if isinstance(value, dict)]:
-        del figures[name]  # figures within figures: in JSON
+        del figures[name]  # nested figures are printed as JSON only
     tables = {name: figures.pop(name) for name in list(figures) if isinstance(figures[name], list)}
     width = max(map(len, figures))
     for name, value in figures.items():
@@ -68,7 +70,7 @@ def _print(figures: dict[str, Any]) -> None:
 
 
 def asking(stub: RunningStub) -> dict[str, str]:
-    """Return the settings that have agents ask the stub."""
+    """Return the settings that make the stub the agents' model."""
     return {"OPENAI_BASE_URL": stub.base_url, "ARBOR_DEFAULT_MODEL": "openai/stub"}
 
 
@@ -76,16 +78,18 @@ def on_servers(
     module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
 ) -> dict[str, Any]:
     """Run `measure` of the module on an installation of its own."""
-    # Measured as workers run it.
-    wishes = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
-    with Installation(settings=wishes, postgres_settings=_STATISTICS, durable=durable, say=say) as place:
-        os.environ.update(place.env)
+    # Prepared statements, as in workers.
+    all_settings = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
+    with Installation(
+        settings=all_settings, postgres_settings=_STATISTICS, durable=durable, say=say
+    ) as installation:
+        os.environ.update(installation.env)
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        # The settings are read now, when the servers are named; so are the modules that need them.
+        # Settings, and modules that need them, are read only now that the servers' addresses are known.
         django.setup()
         say("migrating")
         importlib.import_module("bench.database").migrate()
-        figures: dict[str, Any] = importlib.import_module(module).measure(place, **options)
+        figures: dict[str, Any] = importlib.import_module(module).measure(installation, **options)
         say("cleaning up")
     return figures

@@ -1,4 +1,4 @@
-"""The runtime of seed 003, section 7: loading a full agent, storing its working memory, and the work of one tick."""
+"""The Python runtime (seed 003, 7): time to load a full agent, to store its working memory, and to run one tick."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.runtime import NewGoal
 from bench.figures import quantile, say, times_ms
 from bench.installation import Installation
-from bench.population import ACTOR, Inhabitant, populate
+from bench.population import ACTOR, BenchAgent, populate
 
-#: Of a full agent: as many as are allowed, or seen.
+#: Goals of a full agent, and heartbeats run.
 _GOALS = 50
 _BEATS = 30
 _THOUGHT = "The pier was rebuilt after the storm, and nobody has written down by whom. " * 10
 
 
 def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
-    """Return what loading and flushing a full agent takes, and a reflex beat's own work in this process."""
+    """Return the durations of loading and flushing a full agent, and of a heartbeat by rule in this process."""
     (agent,) = populate(agents=1, tenants=1)
     runtime = Runtime(tenant_id=agent.tenant_id, actor=ACTOR)
     ticks = _fill(runtime, agent)
@@ -40,8 +40,8 @@ def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
     }
 
 
-def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
-    """Give the agent goals until no more fit, and let it beat; return what each beat took, its reflex model included."""
+def _fill(runtime: Runtime, agent: BenchAgent) -> list[float]:
+    """Add goals until the backlog is full, and run heartbeats; return their durations, including the reflex model."""
     say("filling an agent")
     for number in range(_GOALS):
         try:
@@ -53,7 +53,7 @@ def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
     return times_ms(lambda: runtime.tick(agent.agent_id), _BEATS)
 
 
-def _full_memory(runtime: Runtime, agent: Inhabitant) -> WorkingMemory:
+def _full_memory(runtime: Runtime, agent: BenchAgent) -> WorkingMemory:
     memory = runtime.load(agent.agent_id).working_memory
     at = memory.thoughts[-1].at if memory.thoughts else None
     thoughts = [Thought(text=_THOUGHT, at=at)] * 10 if at else []

@@ -17,7 +17,7 @@ from bench.population import populate
 def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:
     """Return memories per second through `remember`, one batch for one agent after the other.
 
-    `alone`: facts that stand alone, in no session, each of which is compared with all that are there.
+    With `alone`, the memories are facts outside of sessions, each of which is compared with all others.
     """
     population = populate(agents=agents, tenants=1)
     turns = [
@@ -30,10 +30,10 @@ def measure(_place: Installation, *, memories: int, batch: int, agents: int, alo
             occurred_at=turn.occurred_at,
             source="bench",
         )
-        for turn in minds.conversations(memories + batch)
+        for turn in minds.make_turns(memories + batch)
     ]
     first, *batches = batched(turns, batch, strict=False)
-    # The embedder's weights are loaded, the connection is open, the statements are planned.
+    # A first batch loads the embedder, opens the connection and plans the statements.
     remember(tenant_id=population[0].tenant_id, agent_id=population[0].agent_id, memories=first)
     say(f"storing {memories} memories")
     ms = []

@@ -3,8 +3,8 @@
     python -m bench.stub_model --port 0 --latency 0
 
 prints its base URL and serves until it is stopped. A reply is a function of the prompt, so goals and actions
-vary from beat to beat. How it fails is set by `--mode` for a `--share` of the requests, or by one request
-alone with the model name `stub-MODE`. `GET /stats` counts.
+vary from heartbeat to heartbeat. `--mode` sets how a `--share` of the requests fail; the model name `stub-MODE` sets it
+for one request. `GET /stats` returns counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Mode(StrEnum):
 
     #: With a valid reply.
     OK = "ok"
-    #: 429 with Retry-After.
+    #: With 429 and Retry-After.
     LIMIT = "limit"
     #: 500.
     ERROR = "error"
@@ -36,7 +36,7 @@ class Mode(StrEnum):
     DRIP = "drip"
     #: A valid reply, one byte of the headers per second.
     DRIP_HEAD = "drip-head"
-    #: Never.
+    #: Not at all.
     SILENT = "silent"
     #: The connection is closed instead.
     HANG_UP = "hang-up"
@@ -102,19 +102,19 @@ class Connection(asyncio.Protocol):
         self._waits = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Store the transport for answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the request in hand: nobody waits for it."""
+        """Cancel the pending answer."""
         self._transport = None
         if self._due is not None:
             self._due.cancel()
         self._wait_no_more()
 
     def data_received(self, data: bytes) -> None:
-        """Answer when the request is whole."""
+        """Answer when the request is complete."""
         self._received += data
         head_end = self._received.find(b"\r\n\r\n")
         if head_end < 0:
@@ -185,10 +185,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(message[:start])
         self._drop(message[start:])
 
-    def _drop(self, rest: bytes) -> None:
-        if rest and self._transport is not None:
-            self._transport.write(rest[:1])
-            self._due = self._loop.call_later(1.0, self._drop, rest[1:])
+    def _drop(self, remaining: bytes) -> None:
+        if remaining and self._transport is not None:
+            self._transport.write(remaining[:1])
+            self._due = self._loop.call_later(1.0, self._drop, remaining[1:])
 
     def _flood(self) -> None:
         if self._transport is not None:
@@ -251,7 +251,7 @@ async def serve(stub: Stub, port: int) -> None:
     await server.serve_forever()
 
 
-def _hold_leash() -> None:
+def _exit_when_stdin_closes() -> None:
     sys.stdin.read()
     os._exit(0)
 
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--leash", action="store_true", help="stop when standard input is closed")
     chosen = parser.parse_args()
     if chosen.leash:
-        threading.Thread(target=_hold_leash, daemon=True).start()
+        threading.Thread(target=_exit_when_stdin_closes, daemon=True).start()
     stub = Stub(
         latency_s=chosen.latency, mode=chosen.mode, share=chosen.share, retry_after_s=chosen.retry_after
     )

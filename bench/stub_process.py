@@ -1,4 +1,4 @@
-"""The stub model server in a process of its own, which ends with the one that began it."""
+"""The stub model server in a process of its own, which ends with its parent."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RunningStub:
     def stats(self) -> dict[str, Any]:
         """Return the counts since the start."""
         with urllib.request.urlopen(self.base_url.removesuffix("/v1") + "/stats", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+            counts: dict[str, Any] = json.load(answer)
+            return counts
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def stub_model(
     """Run a stub beside this process for the length of the block."""
     command = [sys.executable, "-m", "bench.stub_model", "--port", "0", "--latency", str(latency_s)]
     command += ["--mode", mode, "--share", str(share), "--retry-after", str(retry_after_s)]
-    # The pipe is a leash: however this process ends, the stub ends with it.
+    # The stub ends when the pipe to its standard input is closed, however this process ends.
     with subprocess.Popen(
         [*command, "--leash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -14,18 +14,18 @@ _GOAL = re.compile(r"^\[(\S+)\] (.*?) \((active|queued)\b.*?(\d+)% done", re.MUL
 _INTENT = re.compile(r"^\[(\S+)\] (\w+): .*?\(for goal (.+?)[;)]", re.MULTILINE | re.DOTALL)
 _MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE)
 
-#: How the message of a further turn begins (`arbor.heartbeat.turns`).
+#: The beginning of the message of a further turn (`arbor.heartbeat.turns`).
 _FOLLOW_UP = "## What your actions brought"
 _LISTS = ("actions", "memory_notes", "goal_updates", "new_goals", "concerns", "curiosity")
 
 _LETTER = "reach_out_user"
 
-#: How much one beat brings a goal forward, in percent.
+#: The progress of a goal in one heartbeat, in percent.
 _STEP = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class PromptView:
     """The parts of a prompt that the stub reads."""
 
     roll: int
@@ -40,35 +40,35 @@ class Seen:
 
 
 def reply_to(prompt: str, *, writes: bool = False) -> dict[str, Any]:
-    """Return a valid heartbeat reply: the same prompt gives the same one, another prompt mostly another.
+    """Return a valid heartbeat reply, which depends on the prompt only.
 
-    With `writes`, one reply in three begins with a message to the users, where the prompt offers that.
+    With `writes`, one reply in three begins with a message to the users, if the prompt offers that action.
     """
     if _FOLLOW_UP in prompt:
         return {"thinking": "That is what I wanted to know.", **{key: [] for key in _LISTS}}
-    seen = _read(prompt)
-    goal = next((goal for goal in seen.goals if goal[2] == "active"), None)
-    letters = [_letter(seen)] if writes and seen.roll % 3 == 0 and _affords(seen, _LETTER) else []
-    left = seen.energy - (seen.costs[_LETTER] if letters else 0)
+    view = _read(prompt)
+    goal = next((goal for goal in view.goals if goal[2] == "active"), None)
+    letters = [_letter(view)] if writes and view.roll % 3 == 0 and _can_pay(view, _LETTER) else []
+    energy_left = view.energy - (view.costs[_LETTER] if letters else 0)
     return {
-        "thinking": f"It is a {seen.directive} beat, and my number is {seen.roll % 1000}.",
-        "actions": letters + _actions(replace(seen, energy=left), goal),
-        "memory_notes": [{"text": f"I thought of {seen.roll % 1000}.", "referenced_date": None}]
-        if seen.roll % 4 == 0
+        "thinking": f"It is a {view.directive} beat, and my number is {view.roll % 1000}.",
+        "actions": letters + _actions(replace(view, energy=energy_left), goal),
+        "memory_notes": [{"text": f"I thought of {view.roll % 1000}.", "referenced_date": None}]
+        if view.roll % 4 == 0
         else [],
-        "goal_updates": [_update(goal)] if goal and seen.directive == "goal pursuit" else [],
-        "new_goals": [] if seen.goals else [_new_goal(seen.roll)],
-        "concerns": ["I may be going round in circles."] if seen.roll % 5 == 0 else [],
-        "curiosity": [f"What is {seen.roll % 97} good for?"] if seen.roll % 3 == 0 else [],
-        "decompositions": [_steps(goal[0], seen)] if goal and seen.directive == "plan execution" else [],
+        "goal_updates": [_update(goal)] if goal and view.directive == "goal pursuit" else [],
+        "new_goals": [] if view.goals else [_new_goal(view.roll)],
+        "concerns": ["I may be going round in circles."] if view.roll % 5 == 0 else [],
+        "curiosity": [f"What is {view.roll % 97} good for?"] if view.roll % 3 == 0 else [],
+        "decompositions": [_steps(goal[0], view)] if goal and view.directive == "plan execution" else [],
     }
 
 
-def _read(prompt: str) -> Seen:
+def _read(prompt: str) -> PromptView:
     sections = {part.partition("\n")[0]: part for part in prompt.split("\n## ")}
     energy = _ENERGY.search(prompt)
     directive = _DIRECTIVE.search(prompt)
-    return Seen(
+    return PromptView(
         roll=crc32(prompt.encode("utf-8", errors="replace")),
         costs={name: int(cost) for name, cost in _ACTION.findall(prompt)},
         energy=int(energy[1]) if energy else 0,
@@ -87,51 +87,51 @@ def _read(prompt: str) -> Seen:
     )
 
 
-def _actions(seen: Seen, goal: tuple[str, str, str, int] | None) -> list[dict[str, Any]]:
-    """Return what the next intent asks for, or up to two actions by the roll, as far as the energy goes."""
+def _actions(view: PromptView, goal: tuple[str, str, str, int] | None) -> list[dict[str, Any]]:
+    """Return the action of the next intent, or up to two actions chosen by the roll, within the energy."""
     wanted: list[tuple[str, str | None, str | None]]
-    if seen.intents:
-        step, named, served = seen.intents[0]
+    if view.intents:
+        step, named, served = view.intents[0]
         wanted = [(named, served, step)]
     else:
-        possible = [name for name in seen.costs if _params(name, seen, goal) is not None]
-        picks = [possible[(seen.roll >> shift) % len(possible)] for shift in (3, 11)] if possible else []
+        possible = [name for name in view.costs if _params(name, view, goal) is not None]
+        picks = [possible[(view.roll >> shift) % len(possible)] for shift in (3, 11)] if possible else []
         wanted = [(action, goal[0] if goal else None, None) for action in dict.fromkeys(picks)]
-    left, actions = seen.energy, []
+    energy_left, actions = view.energy, []
     for action, goal_id, intent_id in wanted:
-        params = _params(action, seen, goal)
-        if params is None or seen.costs.get(action, left + 1) > left:
+        params = _params(action, view, goal)
+        if params is None or view.costs.get(action, energy_left + 1) > energy_left:
             continue
-        left -= seen.costs[action]
+        energy_left -= view.costs[action]
         actions.append(
             {"action": action, "params": params, "reasoning": "", "goal_id": goal_id, "intent_id": intent_id}
         )
     return actions
 
 
-def _affords(seen: Seen, action: str) -> bool:
-    return seen.costs.get(action, seen.energy + 1) <= seen.energy
+def _can_pay(view: PromptView, action: str) -> bool:
+    return view.costs.get(action, view.energy + 1) <= view.energy
 
 
-def _letter(seen: Seen) -> dict[str, Any]:
-    params = {"intent": "They want to know.", "content": f"I am at number {seen.roll % 1000}."}
+def _letter(view: PromptView) -> dict[str, Any]:
+    params = {"intent": "They want to know.", "content": f"I am at number {view.roll % 1000}."}
     return {"action": _LETTER, "params": params, "reasoning": "", "goal_id": None, "intent_id": None}
 
 
-def _params(action: str, seen: Seen, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:
-    """Return the action's parameters, or None where this prompt gives it nothing to work on."""
-    about = goal[1] if goal else f"number {seen.roll % 1000}"
-    queued = next((goal for goal in seen.goals if goal[2] == "queued"), None)
+def _params(action: str, view: PromptView, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:
+    """Return the action's parameters; None if the prompt has no material for it."""
+    about = goal[1] if goal else f"number {view.roll % 1000}"
+    queued = next((goal for goal in view.goals if goal[2] == "queued"), None)
     match action:
         case "recall":
             return {"query": about, "limit": 5}
         case "remember":
-            return {"content": f"About {about}: {seen.roll % 1000}.", "type": "semantic", "importance": 0.5}
+            return {"content": f"About {about}: {view.roll % 1000}.", "type": "semantic", "importance": 0.5}
         case "reflect":
-            return {"insight": f"{about} comes back again and again ({seen.roll % 1000}).", "focus": about}
-        case "connect" if len(seen.memories) > 1:
-            first = seen.roll % (len(seen.memories) - 1)
-            ends = {"from_id": seen.memories[first], "to_id": seen.memories[first + 1]}
+            return {"insight": f"{about} comes back again and again ({view.roll % 1000}).", "focus": about}
+        case "connect" if len(view.memories) > 1:
+            first = view.roll % (len(view.memories) - 1)
+            ends = {"from_id": view.memories[first], "to_id": view.memories[first + 1]}
             return ends | {"relation": "associated"}
         case "reprioritize" if queued:
             return {"goal_id": queued[0], "state": "active"}
@@ -161,8 +161,8 @@ def _new_goal(roll: int) -> dict[str, Any]:
     }
 
 
-def _steps(goal_id: str, seen: Seen) -> dict[str, Any]:
-    steps = [name for name in ("recall", "reflect", "remember") if name in seen.costs]
+def _steps(goal_id: str, view: PromptView) -> dict[str, Any]:
+    steps = [name for name in ("recall", "reflect", "remember") if name in view.costs]
     return {
         "goal_id": goal_id,
         "intentions": [{"action": name, "description": f"{name} what serves this goal"} for name in steps],

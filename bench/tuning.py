@@ -13,7 +13,7 @@ from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.fusion import ScoreInputs, rank
 from arbor.memory.weights import NAMES, Weights
 
-#: What becomes of one weight while the others stand.
+#: Factors by which one weight is changed at a time.
 CHANGES = {"removed": 0.0, "halved": 0.5, "doubled": 2.0}
 _RESAMPLES = 4_000
 _SEED = 1
@@ -27,7 +27,7 @@ class JudgedQuestion:
 
     query: Query
     found: ScanResult
-    #: Whether each candidate is of the evidence, and how many pieces of evidence there are, candidates or not.
+    #: Whether each candidate is evidence, and the number of all evidence turns.
     hits: npt.NDArray[np.bool_]
     evidence: int
 
@@ -35,21 +35,20 @@ class JudgedQuestion:
 def tune(asked: Sequence[JudgedQuestion], *, depths: Sequence[int], weights: Weights) -> list[dict[str, Any]]:
     """Return a row for these weights and one for each changed one: evidence recall at each depth, and the change.
 
-    Intervals are of 95 %, by bootstrap over the questions, paired. Which memories lend along their neighborhoods stays
-    as it was read.
+    Intervals are 95 %, by a paired bootstrap over the questions. Association along neighborhoods is not recomputed.
     """
-    standing = _shares(asked, depths, weights)
-    rows = [{"weight": "as they are", "value": "", **_means(standing)}]
+    unchanged = _shares(asked, depths, weights)
+    rows = [{"weight": "as they are", "value": "", **_means(unchanged)}]
     for name, change, changed in variants(weights):
         shares = _shares(asked, depths, changed)
         value = getattr(changed, name)
-        differences = {depth: shares[depth] - standing[depth] for depth in depths}
+        differences = {depth: shares[depth] - unchanged[depth] for depth in depths}
         rows.append({"weight": f"{name} {change}", "value": value, **_means(shares), **_changes(differences)})
     return rows
 
 
 def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
-    """Yield each weight's name, what becomes of it, and all weights then."""
+    """Yield the name of each weight, the change, and all weights with that change."""
     for name in NAMES:
         for change, factor in CHANGES.items():
             changes: Mapping[str, float] = {name: getattr(weights, name) * factor}
@@ -57,7 +56,7 @@ def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
 
 
 def _shares(asked: Sequence[JudgedQuestion], depths: Sequence[int], weights: Weights) -> dict[int, Shares]:
-    """Return for each depth the share of each question's evidence that is found."""
+    """Return by depth the share of each question's evidence that is recalled."""
     shares = {depth: np.zeros(len(asked)) for depth in depths}
     for number, question in enumerate(asked):
         ranked = rank(

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 
-def why_away(error: Exception, settings: Any) -> str:
-    """Return in one line why, and what is to be done."""
+def explain_database_error(error: Exception, settings: Any) -> str:
+    """Explain in one line why the database does not answer, with the remedy."""
     if not settings.ARBOR_HAS_DATABASE:
-        return ": ".join(unnamed(runs_here=settings.ARBOR_RUNS_HERE))
+        return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
     reason = str(error).strip().splitlines()[0]
     return f"the database does not answer: {reason}. Is `arbor up` running?"
 
 
-def unnamed(*, runs_here: bool) -> tuple[str, str]:
-    """Return what the matter is where no database is named, and what is to be done."""
+def explain_missing_database(*, runs_here: bool) -> tuple[str, str]:
+    """Return the problem and the remedy where no database is configured."""
     if runs_here:
-        return "Arbor runs here with a database of yours, which is not named", "set DATABASE_URL here too"
-    return "Arbor is not running here", "start it with `arbor up`, or set DATABASE_URL to a database of yours"
+        return "Arbor runs here with an external database, which is not named", "set DATABASE_URL here too"
+    return (
+        "Arbor is not running here",
+        "start it with `arbor up`, or set DATABASE_URL to an external database",
+    )

@@ -12,28 +12,28 @@ import environ
 from arbor.errors import ConfigurationInvalid
 from config.secrets import SecretFolder, read_secret
 
-#: The folder of the code; beside it `.env` and, unless told otherwise, the data.
+#: The folder of the code, with `.env` and, by default, the data.
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
-#: Settings of this machine; ARBOR_ENV_FILE names another file, and empty none at all.
+#: The file with the settings of this machine; ARBOR_ENV_FILE names another file, or none if empty.
 _ENV_FILE: str = env.str("ARBOR_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).exists():
     env.read_env(_ENV_FILE, overwrite=False)
 
 
 def data_dir() -> Path:
-    """Return the folder of everything this installation keeps on disk."""
+    """Return the folder of all files of this installation."""
     return Path(env.str("ARBOR_DATA_DIR", default="") or BASE_DIR / ".arbor").resolve()
 
 
 def secret_folder() -> SecretFolder:
-    """Return the folder of the secrets this installation made for itself."""
+    """Return the folder of the secrets that this installation has generated."""
     return SecretFolder(path=data_dir() / "secrets")
 
 
 class ServerUrls(TypedDict, total=False):
-    """What `arbor up` notes about the servers it started (`run/servers.json`, readable by the owner only)."""
+    """The addresses that `arbor up` writes for its servers (`run/servers.json`, readable by the owner only)."""
 
     database_url: str
     broker_url: str

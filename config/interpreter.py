@@ -1,7 +1,7 @@
-"""The Python interpreter: its version, and how it was built.
+"""The Python interpreter: its version and its build.
 
-`scripts/setup.sh` runs this file with every Python that it finds, so it imports the standard library only. Older versions fail on
-its syntax, as they should.
+`scripts/setup.sh` runs this file with every Python that it finds, so it imports only the standard library. Older versions
+fail on its syntax, which is intended.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-#: A static build with PGO runs mixed pure-Python work about so many times as fast as a shared one without (docs/how-to/operate.md).
+#: The speed of a static build with PGO relative to a shared build without, for mixed pure-Python work (docs/how-to/operate.md).
 SPEED_UP = 1.3
-#: Where a build leaves its compiler and linker flags.
+#: The configuration variables with the compiler and linker flags of a build.
 _FLAGS = ("PY_CFLAGS", "PY_CORE_CFLAGS", "PY_LDFLAGS", "PY_CORE_LDFLAGS")
 _PGO_FLAGS = ("-fprofile-use", "-fprofile-instr-use")
-#: Debian and Ubuntu build with PGO by a target of make, which leaves no trace but this in what is recorded.
+#: Debian and Ubuntu build with PGO by a target of make, of which the configuration records only this option.
 _DEBIAN = "--with-wheel-pkg-dir=/usr/share/python-wheels"
 _MAPS = Path("/proc/self/maps")
 
@@ -28,19 +28,19 @@ type ConfigVar = Callable[[str], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Interpreter:
-    """An interpreter, as far as its speed depends on it."""
+    """The properties of an interpreter that its speed depends on."""
 
     version: str
-    #: Built with profile-guided optimization.
+    #: Whether it was built with profile-guided optimization.
     pgo: bool
-    #: Built with link-time optimization.
+    #: Whether it was built with link-time optimization.
     lto: bool
-    #: The executable loads libpython as a shared library, which makes calls dearer.
+    #: Whether the executable loads libpython as a shared library, which makes calls slower.
     shared: bool
 
     @property
     def grade(self) -> int:
-        """0 with PGO and LTO, 1 with PGO, else 2: the least is preferred."""
+        """The rank of the build: 0 with PGO and LTO, 1 with PGO, else 2; the lowest is preferred."""
         if not self.pgo:
             return 2
         return 0 if self.lto else 1
@@ -51,7 +51,7 @@ class Interpreter:
 
     @property
     def summary(self) -> str:
-        """The build in words, with what an optimized one would bring."""
+        """The build in words, with the gain of an optimized one."""
         remark = "" if self.pgo else f"; an optimized build is about {SPEED_UP} times as fast"
         return f"{self}{remark}"
 
@@ -62,10 +62,10 @@ def this_interpreter() -> Interpreter:
 
 
 def read_build(version: str, config_var: ConfigVar, *, loaded: str | None = None) -> Interpreter:
-    """Read how an interpreter was built from its recorded configuration.
+    """Read the build of an interpreter from its recorded configuration.
 
-    `loaded` lists the files that its process has mapped, where the system tells: distributors configure with
-    --enable-shared and link the executable statically all the same.
+    `loaded` lists the files that its process has mapped, where the system provides them: some distributors configure with
+    --enable-shared, but link the executable statically.
     """
     arguments = shlex.split(str(config_var("CONFIG_ARGS") or ""))
     flags = [flag for name in _FLAGS for flag in str(config_var(name) or "").split()]
@@ -90,7 +90,7 @@ def _read_maps() -> str | None:
     try:
         return _MAPS.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        # Not Linux, or closed to us: what configure recorded has to do.
+        # Not Linux, or not readable: the recorded configuration decides.
         return None
 
 
@@ -99,7 +99,7 @@ def main() -> int:
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return 1
     interpreter = this_interpreter()
-    # Not that of an active virtual environment, which may be the one that is about to be made anew.
+    # The base executable, because an active virtual environment may be about to be replaced.
     executable = getattr(sys, "_base_executable", None) or sys.executable
     minor = "{}.{}".format(*sys.version_info[:2])
     sys.stdout.write(f"{minor}\t{interpreter.grade}\t{interpreter.summary}\t{executable}\n")

@@ -1,4 +1,4 @@
-"""Logging: one line per event, for people or for machines; never a secret, never a prompt."""
+"""Logging: one line per event, for people or for machines, without secrets and prompts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 
 from config.supervisor import MARK
 
-#: What looks like a credential is cut out wherever it stands: in a URL, an error of a library, a header.
+#: Texts that look like credentials, masked in all values: in a URL, an error of a library, a header.
 _SECRETS = re.compile(
     r"(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{12,}|(?<=Bearer )\S+", re.ASCII
 )
@@ -21,21 +21,21 @@ _MASK = "***"
 def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Replace credentials in every value of an event, however deep."""
     for key, value in event.items():
-        event[key] = _masked(value)
+        event[key] = _mask(value)
     return event
 
 
-def _masked(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     match value:
         case str():
             return _SECRETS.sub(_MASK, value)
         case None | bool() | int() | float():
             return value
         case Mapping():
-            return {_masked(key): _masked(item) for key, item in value.items()}
+            return {_mask(key): _mask(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_masked(item) for item in value]
-    # What is left is written as its `repr`, by either form; an exception's has the text of what went wrong.
+            return [_mask(item) for item in value]
+    # Both formats write other values as `repr`, which for an exception contains its message.
     return _SECRETS.sub(_MASK, repr(value))
 
 
@@ -48,7 +48,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
-        # The supervisor's log has the time on every line.
+        # The supervisor's log adds the time to every line.
         *([] if MARK in os.environ else [structlog.processors.TimeStamper(fmt="iso", utc=True)]),
         structlog.stdlib.ExtraAdder(),
     ]
@@ -65,12 +65,12 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    # Tracebacks are plain: without the values of variables, among them prompts and keys; text before they are masked.
+    # Tracebacks are plain, without the values of variables such as prompts and keys, and become text before the masking.
     render: list[Any] = [structlog.processors.format_exc_info, mask_secrets]
     if form == "json":
         render.append(structlog.processors.JSONRenderer())
     else:
-        # It would warn that the traceback could be a pretty one.
+        # Any other formatter would warn that the traceback is text already.
         plain = structlog.dev.plain_traceback
         render.append(structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=plain))
     return {
@@ -86,7 +86,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "arbor"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # One line per task and per connection attempt drowns what matters; heartbeats log themselves.
+            # A line per task and per connection attempt would hide other events; heartbeats log themselves.
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},

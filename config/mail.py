@@ -6,9 +6,9 @@ from typing import Any
 
 from arbor.errors import ConfigurationInvalid
 
-#: Of each exchange with the server; all ten of a mail end within the lease of its worker.
+#: The longest time-out of an exchange with the server; the ten exchanges of a mail must end within its worker's lease.
 _LONGEST_TIMEOUT_S = 30.0
-_SECURITIES: dict[str, dict[str, bool]] = {
+_TLS_OPTIONS: dict[str, dict[str, bool]] = {
     "starttls": {"use_tls": True},
     "tls": {"use_ssl": True},
     "none": {},
@@ -18,18 +18,20 @@ _SECURITIES: dict[str, dict[str, bool]] = {
 def mailers(
     *, host: str, port: int, user: str, password: str, security: str, timeout_s: float, sender: str
 ) -> dict[str, dict[str, Any]]:
-    """Return Django's MAILERS: one, or none without a host. Raises ConfigurationInvalid for what cannot be."""
+    """Return Django's MAILERS: one, or none without a host. Raises ConfigurationInvalid for an impossible value."""
     if not host:
         return {}
-    if security not in _SECURITIES:
-        raise ConfigurationInvalid(f"ARBOR_EMAIL_SECURITY is {', '.join(_SECURITIES)}; got {security!r}")
+    if security not in _TLS_OPTIONS:
+        raise ConfigurationInvalid(
+            f"ARBOR_EMAIL_SECURITY must be one of {', '.join(_TLS_OPTIONS)}; got {security!r}"
+        )
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         raise ConfigurationInvalid(
-            f"ARBOR_EMAIL_TIMEOUT_S is above 0 and at most {_LONGEST_TIMEOUT_S:g}, got {timeout_s:g}"
+            f"ARBOR_EMAIL_TIMEOUT_S must be above 0 and at most {_LONGEST_TIMEOUT_S:g}, got {timeout_s:g}"
         )
     if "@" not in sender:
-        raise ConfigurationInvalid(f"ARBOR_EMAIL_FROM is the address that mails are from, got {sender!r}")
-    options = {"host": host, "timeout": timeout_s, **_SECURITIES[security]}
+        raise ConfigurationInvalid(f"ARBOR_EMAIL_FROM must be an email address, got {sender!r}")
+    options = {"host": host, "timeout": timeout_s, **_TLS_OPTIONS[security]}
     if port:
         options["port"] = port
     if user:

@@ -1,4 +1,4 @@
-"""The pools of workers: which queues each serves, and how. `arbor up` and `compose.yaml` run one of each."""
+"""The pools of workers with their queues and concurrency. `arbor up` and `compose.yaml` run one of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from config.environment import env
 
 
 class PoolKind(StrEnum):
-    """How a worker runs several tasks at once."""
+    """The kinds of concurrency of a worker."""
 
     #: Processes: for work that computes.
     PREFORK = "prefork"
@@ -26,24 +26,24 @@ class WorkerPool:
     queues: tuple[str, ...]
     kind: PoolKind
     concurrency: int
-    #: Settings of its processes that differ from the others'.
+    #: The settings of its processes that differ from those of other pools.
     env: dict[str, str] = field(default_factory=dict)
 
 
-#: Tasks at once in the process that waits for models; each costs a thread's stack, and no database connection.
+#: The tasks at once in the process that waits for models; each needs a thread's stack, but no database connection.
 MODEL_THREADS = 200
-#: Database connections that those threads share while they do not wait.
+#: The database connections that these threads share while they do not wait.
 MODEL_CONNECTIONS = 20
 
 
 def model_connections() -> int:
-    """Return how many database connections the threads of one process share."""
+    """Return the number of database connections that the threads of one process share."""
     connections: int = env.int("ARBOR_MODEL_CONNECTIONS", default=MODEL_CONNECTIONS)
     return connections
 
 
 def worker_pools() -> tuple[WorkerPool, ...]:
-    """Return the pools, with as many threads and connections as the settings want."""
+    """Return the pools, with the numbers of threads and connections from the settings."""
     return (
         WorkerPool(name="dispatcher", queues=("dispatch",), kind=PoolKind.PREFORK, concurrency=1),
         WorkerPool(

@@ -1,4 +1,4 @@
-"""Secrets that Arbor makes for itself on first start, and secrets that come in files."""
+"""Secrets that Arbor generates on first start, and secrets in files."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pathlib import Path
 
 from arbor.errors import ConfigurationInvalid
 
-#: Where container platforms mount secrets; they choose the mode, and nobody else lives there.
+#: The folder in which container platforms mount secrets. They choose the mode, and no other user is there.
 MOUNTED_SECRETS = Path("/run/secrets")
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-#: For people to read and type: no 0/o, 1/l/i, and groups of four; 80 bits.
-_TYPEABLE = "abcdefghjkmnpqrstuvwxyz23456789"
+#: The characters of passwords that people type: no 0/o and 1/l/i. Four groups of four have 80 bits.
+_READABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class SecretName(StrEnum):
     """The files in the secrets folder."""
 
-    #: Everything the application encrypts, signs or logs in with is derived from it.
+    #: The master key, from which all keys and internal passwords are derived.
     MASTER_KEY = "master_key"
-    #: Opens the embedded PostgreSQL for its superuser and the owner of the tables.
+    #: The password of the embedded PostgreSQL's superuser and of the owner of the tables.
     POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 (a file's name)
-    #: Opens the embedded Valkey.
+    #: The password of the embedded Valkey.
     VALKEY_PASSWORD = "valkey_password"  # noqa: S105
-    #: What the first operator signs in with, in the console and in Flower.
+    #: The first operator's password for the console and Flower.
     OPERATOR_PASSWORD = "operator_password"  # noqa: S105
 
 
@@ -43,8 +43,8 @@ def _machine_password() -> str:
     return secrets.token_urlsafe(32)
 
 
-def _typed_password() -> str:
-    letters = [secrets.choice(_TYPEABLE) for _ in range(16)]
+def _readable_password() -> str:
+    letters = [secrets.choice(_READABLE) for _ in range(16)]
     return "-".join("".join(letters[start : start + 4]) for start in range(0, 16, 4))
 
 
@@ -52,50 +52,50 @@ _MAKERS: dict[SecretName, Callable[[], str]] = {
     SecretName.MASTER_KEY: _key,
     SecretName.POSTGRES_PASSWORD: _machine_password,
     SecretName.VALKEY_PASSWORD: _machine_password,
-    SecretName.OPERATOR_PASSWORD: _typed_password,
+    SecretName.OPERATOR_PASSWORD: _readable_password,
 }
 
 
 def read_secret(path: Path) -> str:
-    """Return the secret in a file that nobody but its owner can read.
+    """Return the secret in a file that only its owner can read.
 
-    Raises ConfigurationInvalid when others can, when the file is empty, or when it cannot be read.
+    Raises ConfigurationInvalid when others can read the file, when it is empty, or when it cannot be read.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & _OTHERS and MOUNTED_SECRETS not in path.resolve().parents:
             raise ConfigurationInvalid(
-                f"{path} holds a secret and others may read it (mode {mode:04o}): run `chmod 600 {path}`"
+                f"{path} contains a secret and others may read it (mode {mode:04o}): run `chmod 600 {path}`"
             )
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigurationInvalid(f"the secret in {path} cannot be read: {reason}") from error
     if not text:
-        raise ConfigurationInvalid(f"{path} should hold a secret but is empty")
+        raise ConfigurationInvalid(f"{path} must contain a secret, but is empty")
     return text
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecretFolder:
-    """The folder of the secrets Arbor made: one file each, for the owner only."""
+    """The folder of the generated secrets: one file each, for the owner only."""
 
     path: Path
 
     def file(self, name: SecretName) -> Path:
-        """Return where that secret rests."""
+        """Return the path of a secret."""
         return self.path / name.value
 
     def read(self, name: SecretName) -> str | None:
-        """Return the secret, or None when it has not been made yet."""
+        """Return the secret, or None when it has not been generated yet."""
         file = self.file(name)
         return read_secret(file) if file.exists() else None
 
     def ensure(self, name: SecretName) -> str:
-        """Return the secret, made now if need be. One that exists is never replaced, whoever comes second."""
-        found = self.read(name)
-        if found is not None:
-            return found
+        """Return the secret, generated now if missing. An existing secret is never replaced, also by concurrent starts."""
+        existing = self.read(name)
+        if existing is not None:
+            return existing
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
         descriptor, unfinished = tempfile.mkstemp(prefix=f".{name.value}.", dir=self.path)  # mode 0600
@@ -104,7 +104,7 @@ class SecretFolder:
                 file.write(_MAKERS[name]() + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-            # A link appears whole or not at all, and never over another's.
+            # A link appears atomically, and never replaces another file.
             os.link(unfinished, self.file(name))
         except FileExistsError:
             return read_secret(self.file(name))

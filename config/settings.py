@@ -1,4 +1,4 @@
-"""Settings of the whole platform, from the environment. `.env.example` names every one of them."""
+"""The settings of the platform, from the environment. `.env.example` lists all of them."""
 
 from __future__ import annotations
 
@@ -23,71 +23,71 @@ from config.secrets import SecretName
 
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
-#: Stands for the servers where `arbor up` does not run and none is named. Nobody listens there: at the ports that are
-#: usual, somebody else's server may.
-_NOWHERE = DATA_DIR / "run" / "not-running"
+#: The address of the servers where `arbor up` does not run and no server is configured. Nothing listens there, while another
+#: server may listen on the usual ports.
+_NO_SERVER = DATA_DIR / "run" / "not-running"
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
 _master_key_text = secret("ARBOR_MASTER_KEY") or secret_folder().read(SecretName.MASTER_KEY)
-#: 32 bytes, or none before the first start; whatever needs it says how to make one.
+#: 32 bytes, or None before the first start; code that needs the key raises an error with the way to create one.
 ARBOR_MASTER_KEY: bytes | None = parse_master_key(_master_key_text) if _master_key_text else None
 
 
 _EPHEMERAL_KEY = secrets.token_bytes(32)
 
 
-def _derived(purpose: str) -> str:
-    # Without a master key (static checks, `--help`) a random value keeps every process apart and fails closed.
+def _derive(purpose: str) -> str:
+    # Without a master key (static checks, `--help`), each process has a random value, which fails closed.
     if ARBOR_MASTER_KEY is None:
         return derive_secret(_EPHEMERAL_KEY, purpose).hex()
     return derive_secret(ARBOR_MASTER_KEY, purpose).hex()
 
 
-SECRET_KEY = secret("SECRET_KEY") or _derived("django-secret-key")
+SECRET_KEY = secret("SECRET_KEY") or _derive("django-secret-key")
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 # --- Database: three roles, one database ---------------------------------------------------------------
 
-#: Owner of the tables: used to migrate and to create the two roles below, never to serve.
+#: The owner of the tables, for migrations and the creation of the two roles below, never to serve.
 DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get(
-    "database_url", f"postgres://arbor@{_NOWHERE.name}/arbor"
+    "database_url", f"postgres://arbor@{_NO_SERVER.name}/arbor"
 )
 ARBOR_APP_ROLE = env.str("ARBOR_APP_ROLE", default="arbor_app")
 ARBOR_OPS_ROLE = env.str("ARBOR_OPS_ROLE", default="arbor_ops")
 
 _app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_APP_ROLE, _derived("postgres-role-app")
+    DATABASE_URL, ARBOR_APP_ROLE, _derive("postgres-role-app")
 )
 _ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_OPS_ROLE, _derived("postgres-role-ops")
+    DATABASE_URL, ARBOR_OPS_ROLE, _derive("postgres-role-ops")
 )
-#: Plan each statement once per connection. Workers switch it on: theirs are few and come again at each heartbeat.
-#: PgBouncer in transaction mode needs `max_prepared_statements` for it, or this set to false.
+#: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
+#: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 #: Connections of the psycopg pool in a process of many threads; 0: one persistent connection per thread.
 ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
-#: Uses of a statement in one connection before it is prepared there: it is going to come again.
-_PREPARED_AFTER = 3
-#: Of those many threads few work for the whole installation at once; all of them come to it in time.
+#: The uses of a statement in one connection after which it is prepared.
+_PREPARE_THRESHOLD = 3
+#: The connections of the operations role in such a process, because few threads at once work across tenants.
 _OPS_POOL_SIZE = 2
 
 
 def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
-    if config["HOST"] == _NOWHERE.name:
-        config["HOST"] = str(_NOWHERE)
+    if config["HOST"] == _NO_SERVER.name:
+        config["HOST"] = str(_NO_SERVER)
     config["CONN_MAX_AGE"] = 0 if pool_size else None
-    # Before it is lent, or used for the next task: after a restart of the server every old connection is dead.
+    # Each connection is checked before its use, because a restart of the server closes all of them.
     config["CONN_HEALTH_CHECKS"] = True
     # Server-side cursors need a session; PgBouncer in transaction mode has none.
     config["DISABLE_SERVER_SIDE_CURSORS"] = True
     options = config.setdefault("OPTIONS", {})
     options.setdefault("connect_timeout", 5)
     if ARBOR_PREPARED_STATEMENTS:
-        options |= {"server_side_binding": True, "prepare_threshold": _PREPARED_AFTER}
+        options |= {"server_side_binding": True, "prepare_threshold": _PREPARE_THRESHOLD}
     options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
     if pool_size:
         options["pool"] = {"min_size": min(2, pool_size), "max_size": pool_size, "timeout": 15}
@@ -99,9 +99,20 @@ DATABASES = {
     "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
-#: Whether there is a database to ask: `arbor up` runs from this data folder, or a server is named.
-ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NOWHERE)
-#: Whether `arbor up` runs from this data folder, be its database its own or one that was named to it.
+#: Limits of a statement and of an idle transaction of the serving roles, set by `arbor prepare`; and of a statement of a page.
+ARBOR_STATEMENT_TIMEOUT = timedelta(seconds=env.float("ARBOR_STATEMENT_TIMEOUT_S", default=300.0))
+ARBOR_PAGE_TIMEOUT = timedelta(seconds=env.float("ARBOR_PAGE_TIMEOUT_S", default=15.0))
+for _name, _limit in (
+    ("ARBOR_STATEMENT_TIMEOUT_S", ARBOR_STATEMENT_TIMEOUT),
+    ("ARBOR_PAGE_TIMEOUT_S", ARBOR_PAGE_TIMEOUT),
+):
+    if not timedelta(0) < _limit <= timedelta(days=1):
+        raise ConfigurationInvalid(
+            f"{_name} must be above 0 and at most 86400 seconds, got {_limit.total_seconds():g}"
+        )
+#: Whether a database is configured: `arbor up` runs from this data folder, or DATABASE_URL is set.
+ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NO_SERVER)
+#: Whether `arbor up` runs from this data folder, with an embedded or an external database.
 ARBOR_RUNS_HERE = bool(_SERVERS)
 DATABASE_ROUTERS: list[str] = []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -109,7 +120,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Applications --------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    # Before Unfold, because it has templates of its own in place of some of Unfold's.
+    # Before Unfold, because its templates override some of Unfold's.
     "apps.console.apps.ConsoleConfig",
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
@@ -178,7 +189,7 @@ SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=False)
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# An installation without a mail server is one; mails then fail, and say what is missing.
+# An installation without a mail server is valid; its mails fail with an error that names the missing setting.
 SILENCED_SYSTEM_CHECKS = ["mail.W001"]
 
 # --- Broker --------------------------------------------------------------------------------------------
@@ -186,7 +197,7 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001"]
 CELERY_BROKER_URL = (
     secret("CELERY_BROKER_URL")
     or secret("REDIS_URL")
-    or _SERVERS.get("broker_url", f"redis+socket://{_NOWHERE}")
+    or _SERVERS.get("broker_url", f"redis+socket://{_NO_SERVER}")
 )
 
 # --- Models --------------------------------------------------------------------------------------------
@@ -201,94 +212,96 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
-#: Tokens that a model takes in all, prompt and reply, where it is not among the known ones (`arbor.models.windows`).
+#: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
 if ARBOR_MODEL_CONTEXT < 2_048:
     raise ConfigurationInvalid(f"ARBOR_MODEL_CONTEXT must be at least 2048 tokens, got {ARBOR_MODEL_CONTEXT}")
-#: Models by tier of thinking, for agents that have none of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first
-#: that can be reached is asked; a tier that is not named asks ARBOR_DEFAULT_MODEL.
+#: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
+#: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
-#: Further turns of a heartbeat, to go on with what its actions brought: 0 to 9.
+#: The most further round trips of a heartbeat, with the results of its actions: 0 to 9.
 ARBOR_FOLLOW_UPS = env.int("ARBOR_FOLLOW_UPS", default=9)
 if not 0 <= ARBOR_FOLLOW_UPS < MAX_TURNS:
     raise ConfigurationInvalid(f"ARBOR_FOLLOW_UPS must be 0 to {MAX_TURNS - 1}, got {ARBOR_FOLLOW_UPS}")
-#: Domains that agents may read on the web, each with all below it, or `*`; empty: no web. And the server, compatible with
-#: SearXNG, that searches it for them; empty: no inquiries.
+#: The domains that agents may read on the web, each with its subdomains, or `*`; empty: no web. And the address of a
+#: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
 ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
 #: The largest page that is read, and the seconds for all searches and pages of an inquiry: at most a model's.
 ARBOR_WEB_PAGE_BYTES = env.int("ARBOR_WEB_PAGE_BYTES", default=2_000_000)
 ARBOR_WEB_DEADLINE_S = env.float("ARBOR_WEB_DEADLINE_S", default=45.0)
-#: Of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor memory reembed` moves those that have another.
+#: The embedding model of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor memory reembed` moves existing
+#: minds to it.
 ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
 ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
 ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
-#: `model=address,…` of embedding models that agents still have, or are to be moved to.
+#: `model=address,…` of other embedding models that agents use, or are to be moved to.
 ARBOR_EMBEDDING_URLS = env.dict("ARBOR_EMBEDDING_URLS", default={})
-#: Whether a memory waits for its vector when it is stored: `always`, `never`, or `auto`: if it is made in this process.
+#: Whether storing a memory waits for its vector: `always`, `never`, or `auto`: if the embedder is in this process.
 ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 
-#: The share of time that a round of maintenance works, above 0 and at most 1; in the rest it leaves the database alone.
+#: The share of time that a round of maintenance works, above 0 and at most 1; for the rest of the time it pauses.
 ARBOR_MAINTENANCE_SHARE = env.float("ARBOR_MAINTENANCE_SHARE", default=0.7)
 if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     raise ConfigurationInvalid(
         f"ARBOR_MAINTENANCE_SHARE must be above 0 and at most 1, got {ARBOR_MAINTENANCE_SHARE:g}"
     )
-#: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
+#: The `provider/model` that summarizes episodes, extracts concepts and appraises memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
-#: How near a memory must be to a theme to belong to it: deviations above the mean cosine of the agent's memories, 0.5 to 10.
-#: Less makes wide themes, more narrow ones; how often an agent's themes are put in order, if something changed.
+#: The least nearness of a memory to its cluster, in deviations above the mean cosine of the agent's memories, 0.5 to 10: a
+#: lower value makes wider clusters. And the period of reclustering an agent's memories, if they changed.
 ARBOR_CLUSTER_DEVIATIONS = env.float("ARBOR_CLUSTER_DEVIATIONS", default=3.5)
 ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", default=1800))
-#: Whether that model is asked, too, how important each new memory is; the rule's view and its own are averaged.
+#: Whether the maintenance model also appraises each new memory; its importance and that of the rules are averaged.
 ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
-#: Calls of maintenance under way or waiting in the whole installation; heartbeats' calls wait in the same queue.
+#: The most pending maintenance calls in the installation; calls of heartbeats wait in the same queue.
 ARBOR_MAX_MAINTENANCE_CALLS = env.int("ARBOR_MAX_MAINTENANCE_CALLS", default=200)
-#: How long a completed errand's prompt is kept, for people to look at; then it is emptied.
+#: The time for which the prompt of a completed maintenance call is stored for people; then it is deleted.
 ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(days=env.float("ARBOR_MAINTENANCE_PROMPTS_DAYS", default=7.0))
 if not timedelta(0) <= ARBOR_MAINTENANCE_PROMPTS_KEPT:
     raise ConfigurationInvalid("ARBOR_MAINTENANCE_PROMPTS_DAYS must be 0 or more")
-#: Cosine above which two memories are neighbors: seed 004's. Embedders differ in how near they put what is alike.
+#: The cosine above which two memories are neighbors (seed 004). Embedders differ in the cosines of similar texts.
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
-#: The time in which what has come to mind fades to half.
+#: The half-life of activation.
 ARBOR_ACTIVATION_HALF_LIFE = timedelta(seconds=env.float("ARBOR_ACTIVATION_HALF_LIFE_S", default=3600))
 if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
     raise ConfigurationInvalid("ARBOR_ACTIVATION_HALF_LIFE_S must be above 0 seconds")
-#: Episodic memories that one agent keeps in mind; above it the least important are archived.
+#: The most active episodic memories of one agent; beyond it, the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
-#: Memories whose importance has decayed below the first are archived; episodic ones that were never above the second,
-#: once they have not been used for the grace.
+#: A memory is archived when its importance has decayed below the first limit; an episodic memory whose importance never was
+#: above the second, when it has not been used for the grace period.
 ARBOR_ARCHIVE_BELOW = env.float("ARBOR_ARCHIVE_BELOW", default=ARCHIVE_BELOW)
 ARBOR_CLEANUP_BELOW = env.float("ARBOR_CLEANUP_BELOW", default=CLEANUP_BELOW)
 ARBOR_FORGETTING_GRACE = timedelta(
     hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
 )
-# Refused now, not in the middle of a job.
+# Checked here, so that a wrong value is refused at the start and not in the middle of a job.
 Policy(
     archive_below=ARBOR_ARCHIVE_BELOW,
     cleanup_below=ARBOR_CLEANUP_BELOW,
     grace=ARBOR_FORGETTING_GRACE,
     quota=ARBOR_MEMORY_QUOTA,
 )
-#: Where maintenance is behind: `NAME=WARN:CRITICAL`, by commas, instead of the limits of `arbor.memory.health`.
+#: The limits of maintenance: `NAME=WARN:CRITICAL`, separated by commas, instead of those in `arbor.memory.health`.
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
-#: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
+#: The bearer token for `/metrics`; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- Recalling memories --------------------------------------------------------------------------------
 
-#: `NAME=WEIGHT`, by commas, instead of those of `arbor.memory.weights`; `python -m bench locomo --tune` shows what each does.
+#: `NAME=WEIGHT`, separated by commas, instead of those in `arbor.memory.weights`; `python -m bench locomo --tune` shows the
+#: effect of each.
 ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
-#: What the minds that a process has at hand may take of its memory, in MiB; 0: every recall scans the database.
+#: The most memory of a process for its mind cache, in MiB; 0: every recall scans the database.
 ARBOR_MIND_CACHE_MB = env.float("ARBOR_MIND_CACHE_MB", default=128)
 if not ARBOR_MIND_CACHE_MB >= 0:
     raise ConfigurationInvalid("ARBOR_MIND_CACHE_MB must be 0 or more")
 
 # --- Storing memories ----------------------------------------------------------------------------------
 
-#: A YAML or JSON file of words that weigh a memory, beside those of `arbor/memory/importance_words.yaml`.
+#: A YAML or JSON file of further words for the appraisal, besides `arbor/memory/importance_words.yaml`.
 ARBOR_IMPORTANCE_WORDS = env.str("ARBOR_IMPORTANCE_WORDS", default="")
 #: Days until a memory of each kind is archived, counted from storage; 0: never.
 ARBOR_TTL_DAYS = {
@@ -297,26 +310,26 @@ ARBOR_TTL_DAYS = {
     "decision": env.float("ARBOR_TTL_DECISION_DAYS", default=90.0),
     "error": env.float("ARBOR_TTL_ERROR_DAYS", default=14.0),
 }
-#: Cosine from which a memory that stands alone is the same as one the agent has; above 1: only the same text is.
+#: The cosine from which a new memory without a session may be a duplicate; above 1: only equal texts are.
 ARBOR_DUPLICATE_SIMILARITY = env.float("ARBOR_DUPLICATE_SIMILARITY", default=0.95)
-#: The longest silence within an episode.
+#: The longest gap within an episode.
 ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", default=30.0))
 
 # --- Heartbeats ----------------------------------------------------------------------------------------
 
-#: How often a new agent beats unless it or its template says otherwise.
+#: The interval between heartbeats of a new agent, unless it or its template has another.
 ARBOR_HEARTBEAT_INTERVAL = timedelta(seconds=env.int("ARBOR_HEARTBEAT_INTERVAL_S", default=3600))
-#: A claimed heartbeat must start within this time, and a started one must reach its next step within the other.
+#: The time within which a claimed heartbeat must start, and the time within which a started one must reach its next step.
 ARBOR_QUEUE_LEASE = timedelta(seconds=env.float("ARBOR_QUEUE_LEASE_S", default=60))
 ARBOR_RUN_LEASE = timedelta(seconds=env.float("ARBOR_RUN_LEASE_S", default=30))
-#: After so many lost leases in a row an agent's heartbeat is given up as failed.
+#: The lost leases in a row after which an agent's heartbeat fails.
 ARBOR_MAX_ATTEMPTS = env.int("ARBOR_MAX_ATTEMPTS", default=5)
-#: Heartbeats claimed per statement, and those under way in the whole installation.
+#: The most heartbeats claimed by one statement, and the most running heartbeats of the installation.
 ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
-#: Of one claim, one tenant gets at most so many while others wait.
+#: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
-#: An agent with nothing to do still reflects once in so many beats; at the others it asks no model.
+#: An idle agent reflects once in this many heartbeats; the others call no model.
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 #: ... and no earlier than this after its last thought: beats that follow each other by seconds bring nothing new.
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
@@ -324,12 +337,12 @@ ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", d
 
 # --- Reaching out --------------------------------------------------------------------------------------
 
-#: How often an agent may write to its users, and in public in any 24 hours.
+#: The cool-down of messages to users, and the most public messages of an agent in any 24 hours.
 ARBOR_CONTACT_LIMITS = ContactLimits(
     cooldown=timedelta(hours=env.float("ARBOR_REACH_OUT_COOLDOWN_H", default=COOLDOWN / timedelta(hours=1))),
     public_per_day=env.int("ARBOR_REACH_OUT_PUBLIC_PER_DAY", default=PUBLIC_PER_DAY),
 )
-#: The mail server; empty: mails fail, and say so. `ARBOR_EMAIL_SECURITY` is starttls, tls or none.
+#: The mail server; empty: mails fail with an error. `ARBOR_EMAIL_SECURITY` is starttls, tls or none.
 ARBOR_EMAIL_HOST = env.str("ARBOR_EMAIL_HOST", default="")
 ARBOR_EMAIL_FROM = env.str("ARBOR_EMAIL_FROM", default="")
 MAILERS = mailers(
@@ -341,24 +354,24 @@ MAILERS = mailers(
     timeout_s=env.float("ARBOR_EMAIL_TIMEOUT_S", default=15.0),
     sender=ARBOR_EMAIL_FROM,
 )
-#: Webhooks go to https and to public addresses unless these say otherwise, such as for a receiver on this machine.
+#: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
-#: How often what waits to be delivered, and what lost its worker, is looked for.
+#: The period of the search for due messages, and for messages whose worker died.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
 
 # --- Conversations -------------------------------------------------------------------------------------
 
-#: How long after the last turn a conversation is over; so long the agent's timer rests.
+#: The time after the last turn at which a conversation ends; until then the agent's schedule pauses.
 ARBOR_CHAT_IDLE = timedelta(seconds=env.float("ARBOR_CHAT_IDLE_S", default=300))
 if not timedelta(0) < ARBOR_CHAT_IDLE:
     raise ConfigurationInvalid("ARBOR_CHAT_IDLE_S must be above 0 seconds")
-#: From this significance on, 0 to 1, a conversation brings a heartbeat about as soon as it ends; above 1: none does.
+#: The significance, 0 to 1, from which a conversation triggers a heartbeat when it ends; above 1: none does.
 ARBOR_CHAT_SIGNIFICANT = env.float("ARBOR_CHAT_SIGNIFICANT", default=SIGNIFICANT)
 
 # --- Logging -------------------------------------------------------------------------------------------
 
 ARBOR_LOG_LEVEL = env.str("ARBOR_LOG_LEVEL", default="INFO")
-#: `console` (coloured, for people) or `json` (one object per line, for machines).
+#: `console` (colored, for people) or `json` (one object per line, for machines).
 ARBOR_LOG_FORMAT = env.str("ARBOR_LOG_FORMAT", default="console")
 LOGGING = logging_config(level=ARBOR_LOG_LEVEL, form=ARBOR_LOG_FORMAT)

@@ -1,4 +1,4 @@
-"""Addresses: the operator's console, figures for a monitor, and a probe that says the process is alive."""
+"""Addresses: the operator's console, metrics, and a health check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.console.metrics import metrics
 
 @login_not_required
 def alive(_request: HttpRequest) -> HttpResponse:
-    """Say that the process answers; it asks nothing of the database."""
+    """Answer that the process is alive, without a query to the database."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 

@@ -1,4 +1,4 @@
-"""The web application, for gunicorn."""
+"""The WSGI application for gunicorn."""
 
 import importlib
 import os
@@ -6,6 +6,6 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-# Becomes the application by which the console tells the fleet (`apps.queues`).
+# Creates the Celery application by which the console enqueues tasks (`apps.queues`).
 importlib.import_module("workers.app")
 application = get_wsgi_application()

@@ -21,13 +21,20 @@ ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs/glossary.md"
 EXCEPTIONS = Path(__file__).with_name("words_exceptions.json")
 LAYERS = ("arbor", "apps", "workers", "config")
+TESTS = "tests"
 #: Django looks for this class in each of its commands.
 PRESCRIBED_CLASSES = {"Command"}
+#: The most characters of a test name after `test_`.
+LONGEST_TEST_NAME = 60
 
 _OPENING = re.compile(r"(What|How|Which|Whether|By which|Where|When|Who)\b")
+_TEST_OPENING = re.compile(
+    r"(what|which|it|nothing|who|where|whatever|whoever|how|those|that|the_one)(?=_|$)"
+)
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
 SILENT, CLAUSE, EACH, DUPLICATE = "no docstring", "docstring opens with a clause", "each", "duplicate class"
+LONG_TEST, CLAUSE_TEST = "long test name", "test name opens with a clause"
 
 type Exceptions = dict[str, dict[str, int]]
 
@@ -112,6 +119,25 @@ def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield test functions whose name is too long or opens with a clause instead of a subject."""
+    for file, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith(
+                "test_"
+            ):
+                continue
+            sentence = node.name.removeprefix("test_")
+            if len(sentence) > LONGEST_TEST_NAME:
+                message = (
+                    f"{node.name}: at most {LONGEST_TEST_NAME} characters after test_, got {len(sentence)}"
+                )
+                yield Finding(file=file, line=node.lineno, subject=LONG_TEST, message=message)
+            if opening := _TEST_OPENING.match(sentence):
+                message = f"{node.name}: not {opening[0]}, but begin with a subject"
+                yield Finding(file=file, line=node.lineno, subject=CLAUSE_TEST, message=message)
+
+
 def check_classes(sources: Mapping[str, str]) -> Iterator[Finding]:
     """Yield classes on the level of modules whose name another module has too."""
     places: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -127,9 +153,11 @@ def check_classes(sources: Mapping[str, str]) -> Iterator[Finding]:
                 yield Finding(file=file, line=line, subject=f"{DUPLICATE} {name}", message=message)
 
 
-def check(sources: Mapping[str, str], banned: Banned) -> list[Finding]:
-    """Return what the modules break, in the order of files and lines."""
-    found = [*check_classes(sources)]
+def check(
+    sources: Mapping[str, str], banned: Banned, *, tests: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """Return the findings in modules and in the names of tests, in the order of files and lines."""
+    found = [*check_classes(sources), *check_test_names(tests or {})]
     for file, source in sources.items():
         found += check_source(file, source, banned)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.subject))
@@ -173,12 +201,12 @@ def shrink(exceptions: Exceptions, counts: Exceptions) -> Exceptions:
     }
 
 
-def read_sources() -> dict[str, str]:
-    """Read the modules of the four layers, migrations left out."""
+def read_sources(folders: Iterable[str] = LAYERS) -> dict[str, str]:
+    """Read the modules of these folders, by default those of the four layers, without migrations."""
     return {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for layer in LAYERS
-        for path in sorted((ROOT / layer).rglob("*.py"))
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if "migrations" not in path.parts
     }
 
@@ -205,7 +233,8 @@ def main() -> int:
     parser.add_argument(
         "--shrink", action="store_true", help="remove the exceptions that are no longer needed"
     )
-    findings = check(read_sources(), read_banned(GLOSSARY.read_text(encoding="utf-8")))
+    banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
+    findings = check(read_sources(), banned, tests=read_sources([TESTS]))
     exceptions = read_exceptions()
     if parser.parse_args().shrink:
         counts = count(findings)

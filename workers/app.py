@@ -33,7 +33,7 @@ app = Celery(
     # Without Celery's fixup for Django (`workers.connections`).
     fixups=[],
 )
-# Celery's current application is per thread: other threads, as of the web server, need this default.
+# Celery's current application is set per thread: other threads, such as those of the web server, need this default.
 app.set_default()
 app.conf.update(
     accept_content=["json"],

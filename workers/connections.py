@@ -26,7 +26,7 @@ def _close_before_forks(**_: Any) -> None:
 
 
 @worker_process_init.connect
-def _forget_the_parents(**_: Any) -> None:
+def _drop_inherited(**_: Any) -> None:
     """Drop inherited connections without closing them: they belong to the parent."""
     for connection in connections.all(initialized_only=True):
         connection.connection = None

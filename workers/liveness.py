@@ -12,7 +12,7 @@ import structlog
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from psycopg import OperationalError
 
-from apps.heartbeats.services.processes import LIVENESS_PERIOD, remove_process, write_liveness
+from apps.heartbeats.services.processes import LIVENESS_PERIOD, LivenessReport, remove_process, write_liveness
 
 log = structlog.get_logger(__name__)
 
@@ -24,19 +24,19 @@ def _name() -> str:
 
 
 def _report_liveness(*, kind: str, queues: str = "", pool: str = "", concurrency: int = 1) -> None:
-    started_at = datetime.now(UTC)
+    report = LivenessReport(
+        name=_name(),
+        kind=kind,
+        queues=queues,
+        pool=pool,
+        concurrency=concurrency,
+        started_at=datetime.now(UTC),
+    )
 
     def run() -> None:
         while not _stopping.is_set():
             try:
-                write_liveness(
-                    name=_name(),
-                    kind=kind,
-                    queues=queues,
-                    pool=pool,
-                    concurrency=concurrency,
-                    started_at=started_at,
-                )
+                write_liveness(report)
             except OperationalError as error:
                 log.warning("liveness_write_failed", error=str(error).strip())
             _stopping.wait(LIVENESS_PERIOD.total_seconds())

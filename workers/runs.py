@@ -31,8 +31,8 @@ def _expect(**_: Any) -> None:
     """Record the expected jobs, so that health metrics report one that no worker runs."""
     try:
         expect_runs(_PERIODS)
-    except DatabaseError as fault:
-        log.warning("expected_runs_write_failed", error=str(fault).strip())
+    except DatabaseError as error:
+        log.warning("expected_runs_write_failed", error=str(error).strip())
     finally:
         connections[APP].close()
 

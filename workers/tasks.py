@@ -45,10 +45,10 @@ type Arguments = Sequence[Mapping[str, Any]]
 
 def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
     """Return the tenant in the message's header; raises TenantRequired without one."""
-    named = (task.request.headers or {}).get(TENANT_HEADER) or task.request.get(TENANT_HEADER)
-    if not named:
+    tenant_id = (task.request.headers or {}).get(TENANT_HEADER) or task.request.get(TENANT_HEADER)
+    if not tenant_id:
         raise TenantRequired(f"a message for {task.name} came without its header {TENANT_HEADER}")
-    return UUID(named)
+    return UUID(tenant_id)
 
 
 # Runs each second: its events would push heartbeats out of Flower's list.
@@ -62,10 +62,10 @@ def tick() -> None:
 def advance(
     self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, lost: bool = False, also: Arguments = ()
 ) -> None:
-    """Run heartbeats of agents of one tenant as a batch; `lost`: their last worker lost the leases."""
+    """Run heartbeats of agents of one tenant as a batch; `lost` means that their last worker lost the leases."""
     tenant_id = tenant_of(self)
-    named = [{"agent_id": agent_id, "epoch": epoch}, *also]
-    leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in named]
+    all_arguments = [{"agent_id": agent_id, "epoch": epoch}, *also]
+    leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in all_arguments]
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
@@ -73,11 +73,11 @@ def advance(
 def execute(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Execute external calls, several at once."""
     tenant_id = tenant_of(self)
-    named = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
-    if len(named) == 1:
-        execute_call(call_id=named[0], tenant_id=tenant_id)
+    ids = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
+    if len(ids) == 1:
+        execute_call(call_id=ids[0], tenant_id=tenant_id)
     else:
-        execute_calls(call_ids=named, tenant_id=tenant_id, submit=submit)
+        execute_calls(call_ids=ids, tenant_id=tenant_id, submit=submit)
 
 
 @app.task(name=Task.DELIVER.value, bind=True)
@@ -206,10 +206,10 @@ def submit(work: Callable[[], None]) -> None:
     if _threads is None:
         work()
     else:
-        _threads.submit(_released, work)
+        _threads.submit(_run_and_release, work)
 
 
-def _released(work: Callable[[], None]) -> None:
+def _run_and_release(work: Callable[[], None]) -> None:
     try:
         work()
     finally:

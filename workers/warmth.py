@@ -30,12 +30,12 @@ def _warm_up(sender: Any, **_: Any) -> None:
         return
     load_graph(heartbeat_text(), handlers=HANDLERS)
     try:
-        made = embedder()
-        if made.in_process:
-            ask(made, ["warm"])
+        connected = embedder()
+        if connected.in_process:
+            ask(connected, ["warm"])
     except (ConfigurationInvalid, EmbeddingFailed) as error:
         # Each heartbeat records this error itself.
-        log.warning("embedder_not_loaded", error=str(error))
+        log.warning("embedder_load_failed", error=str(error))
 
 
 @worker_init.connect

@@ -11,7 +11,7 @@ from arbor.ids import uuid7
 
 
 class AuditAction(models.TextChoices):
-    """The kinds of audited acts."""
+    """The kind of an audited act."""
 
     AGENT_CREATED = "agent.created"
     AGENT_STARTED = "agent.started"
@@ -60,7 +60,7 @@ class AuditEvent(AbstractAuditEvent, TenantModel):
     """An act in one tenant. The serving roles may add and read, nothing else."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    # It adds the visits of people from outside the tenant.
+    # The operations role adds the visits of superusers.
     ops_privileges: ClassVar[str] = "SELECT, INSERT"
 
     #: The agent concerned, if any; no reference, because the record outlives the agent.

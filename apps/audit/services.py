@@ -44,8 +44,8 @@ def record_platform(
     PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
 
 
-def record_look(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
-    """Record a visit from outside a tenant, for the installation and for the tenant."""
+def record_visit(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
+    """Record a superuser's visit to a tenant, in the log of the installation and in that of the tenant."""
     action = AuditAction.CROSS_TENANT_VIEW
     event = AuditEvent(tenant_id=tenant_id, action=action, actor=actor, message=message, detail=detail)
     # Through the operations role, whatever the current tenant is.

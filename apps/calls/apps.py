@@ -1,4 +1,4 @@
-"""The app configuration."""
+"""The configuration of the app `calls`."""
 
 from django.apps import AppConfig
 

@@ -15,7 +15,7 @@ from arbor.ids import uuid7
 class CallStatus(models.TextChoices):
     """The progress of an external call."""
 
-    #: No worker has it.
+    #: No worker has claimed the call.
     PENDING = "pending"
     #: A worker waits for the model.
     RUNNING = "running"
@@ -30,12 +30,12 @@ class CallStatus(models.TextChoices):
 class ExternalCall(TenantModel):
     """A durable request for a model, executed by a worker of the queue `llm`.
 
-    The call of a heartbeat resumes it. A maintenance call has no heartbeat but a subject.
+    The reply resumes the heartbeat of the call. A maintenance call has a subject instead of a heartbeat.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    #: The heartbeat that the reply resumes; empty for a maintenance call. No reference: heartbeats write their calls themselves.
+    #: The heartbeat that the reply resumes; empty for a maintenance call. No foreign key: this app is below heartbeats.
     heartbeat_id = models.UUIDField(null=True, blank=True)
     #: The subject of a maintenance call: {"episode": id} or {"memories": [ids]}.
     subject = models.JSONField(db_default={}, default=dict)
@@ -43,7 +43,7 @@ class ExternalCall(TenantModel):
     subject_key = models.CharField(max_length=60, blank=True, db_default="")
     purpose = models.CharField(max_length=12)
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
-    #: `provider/model` to ask.
+    #: `provider/model`
     model = models.CharField(max_length=200)
     #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. Emptied after a while for a maintenance call.
     request = PackedJSON()
@@ -52,9 +52,9 @@ class ExternalCall(TenantModel):
     reply = models.TextField(blank=True)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=40, blank=True)
-    #: Parts of the subject that the prompt left out, and of the reply that were not used, with reasons: [text].
+    #: Parts left out of the prompt and parts of the reply that were not used, with reasons: [text].
     dropped = models.JSONField(db_default=[], default=list)
-    #: Counts its leases: only the latest worker can store a result.
+    #: Number of leases so far, as a fencing token: only the latest worker can store a result.
     attempts = models.PositiveSmallIntegerField(default=0)
     #: Failed tries of a maintenance call, and the earliest time of the next; empty: at once.
     failures = models.PositiveSmallIntegerField(db_default=0)
@@ -64,7 +64,7 @@ class ExternalCall(TenantModel):
     requested_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    #: Status and lease of a maintenance call, empty for the call of a heartbeat, whose writes thus touch no index.
+    #: Status and lease of a maintenance call. Empty for calls of heartbeats, so that their writes touch no index.
     errand_status = StoredField(
         expression=models.Case(models.When(~models.Q(subject_key=""), then="status")),
         output_field=models.CharField(max_length=8, null=True),
@@ -168,4 +168,4 @@ class DailyUsage(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day}: {self.beats} beats, {self.tokens} tokens"
+        return f"{self.day}: {self.beats} heartbeats, {self.tokens} tokens"

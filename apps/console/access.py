@@ -1,4 +1,4 @@
-"""Read tenant, role and person from a request, where `TenantMiddleware` put them."""
+"""Read tenant, role and person from a request, as set by `TenantMiddleware`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def tenants_of_request(request: HttpRequest) -> list[Access]:
 
 
 def holds(request: HttpRequest, needed: Role) -> bool:
-    """Tell whether the request's role in its tenant reaches the one needed."""
+    """Return whether the request's role in its tenant has the rights of the needed one."""
     access = access_of(request)
     return access is not None and access.role.rank >= needed.rank
 
 
 def is_platform_operator(request: HttpRequest) -> bool:
-    """Tell whether the signed-in person runs the installation as a whole."""
+    """Return whether the signed-in person is a superuser, who runs the whole installation."""
     return isinstance(request.user, User) and request.user.is_active and request.user.is_superuser
 
 
 def actor_of(request: HttpRequest) -> str:
-    """Return the signed-in person as the audit names them."""
+    """Return the signed-in person as an actor of the audit log."""
     return f"user:{request.user.get_username()}"

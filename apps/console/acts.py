@@ -1,4 +1,4 @@
-"""The acts of operators on agents: each calls one service and is possible in some statuses only."""
+"""Acts of operators on agents. Each calls one service, and is possible in some statuses only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _tick(*, agent_id: UUID, actor: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """One button."""
+    """An act: its button, and the service that executes it."""
 
     verb: str
     label: str
@@ -36,11 +36,13 @@ class Act:
     service: Callable[..., Any]
     #: The page's message after the act.
     done: str
-    #: The question before the act; empty where undoing is as easy.
+    #: The question before the act; empty for an act that is easily undone.
     question: str = ""
 
 
-_RUN_NOW = Act(verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will beat at once")
+_RUN_NOW = Act(
+    verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will have a heartbeat at once"
+)
 
 ACTS: Mapping[str, Act] = MappingProxyType(
     {
@@ -57,7 +59,7 @@ ACTS: Mapping[str, Act] = MappingProxyType(
                 icon="stop",
                 service=stop_agent,
                 done="is stopped",
-                question="Stop this agent? All it was is kept, and it can be started again.",
+                question="Stop this agent? Its data stays, and it can be started again.",
             ),
         )
     }
@@ -65,10 +67,10 @@ ACTS: Mapping[str, Act] = MappingProxyType(
 
 
 def possible_acts(status: str) -> list[Act]:
-    """Return the possible acts in a status, the likeliest first."""
+    """Return the possible acts in a status, the most likely first."""
     verbs = [verb for verb in TRANSITIONS[AgentStatus(status)] if verb is not LifecycleVerb.SLEEP]
-    beat = [_RUN_NOW] if status == AgentStatus.ACTIVE else []
-    return [*beat, *(ACTS[verb.value] for verb in verbs)]
+    first = [_RUN_NOW] if status == AgentStatus.ACTIVE else []
+    return [*first, *(ACTS[verb.value] for verb in verbs)]
 
 
 def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:

@@ -10,7 +10,7 @@ from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.health import HealthState
 
-#: A schedule overdue for longer means that no worker claims agents.
+#: If a schedule is overdue for longer, no dispatcher is claiming agents.
 OVERDUE_AFTER = timedelta(seconds=30)
 
 
@@ -33,8 +33,8 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
         alarms.append(
             Alarm(
                 look="bad",
-                title="No worker has been heard of",
-                text="Agents will not beat until one runs.",
+                title="No worker is running",
+                text="Agents have no heartbeats until one runs.",
                 commands=("arbor up", "arbor worker"),
             )
         )
@@ -42,7 +42,7 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
         alarms.append(
             Alarm(
                 look="bad",
-                title="The timer is silent",
+                title="The scheduler is not running",
                 text="Nothing is dispatched until it runs.",
                 commands=("arbor scheduler",),
             )
@@ -68,7 +68,7 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
             Alarm(
                 look="bad",
                 title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
-                text="The outbox says why; each can be tried again or withdrawn there.",
+                text="The outbox shows the reasons; messages can be retried or cancelled there.",
             )
         )
     if fleet.low_budget:
@@ -77,7 +77,7 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
             Alarm(
                 look="bad" if fleet.halted else "warn",
                 title=f"The day's budget of {fleet.low_budget} runs low",
-                text=f"They do less{halted}. Each one's page says what it has used.",
+                text=f"They do less{halted}. Their pages show what they have used.",
                 commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             )
         )
@@ -87,7 +87,7 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
             Alarm(
                 look="bad",
                 title=f"{fleet.failed} of {ended} heartbeats failed",
-                text="In the last 24 hours. Each one's page says why.",
+                text="In the last 24 hours. Their pages show the reasons.",
             )
         )
     return alarms

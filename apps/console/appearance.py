@@ -6,7 +6,7 @@ from typing import Any
 
 from django.templatetags.static import static
 
-#: Unfold's primary scale in green: the colour of the name.
+#: Unfold's primary color scale, in green.
 _PRIMARY = {
     "50": "oklch(97.9% .021 166.113)",
     "100": "oklch(95% .052 163.051)",
@@ -36,6 +36,6 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "COLORS": {"primary": _PRIMARY},
     "STYLES": [lambda _request: static("console/console.css")],
-    # By name, because it knows models and settings come before them.
+    # By name, because the module imports models, which need the settings.
     "SIDEBAR": {"navigation": "apps.console.navigation.sidebar"},
 }

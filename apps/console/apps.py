@@ -5,14 +5,14 @@ from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class ConsoleConfig(AppConfig):
-    """Holds the operator's pages."""
+    """The app of the operator's console."""
 
     name = "apps.console"
     verbose_name = "Console"
 
 
 class ConsoleAdminConfig(SimpleAdminConfig):
-    """Makes `ConsoleSite` the default admin. Its pages are loaded with the addresses, so workers never load them."""
+    """Makes `ConsoleSite` the default admin site. Its pages are imported with the URLs, so workers do not load them."""
 
     default = False
     default_site = "apps.console.site.ConsoleSite"

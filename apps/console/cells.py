@@ -1,4 +1,4 @@
-"""Cells of lists: small pieces of HTML, with everything in them escaped."""
+"""Render cells of lists as escaped HTML."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TONES: dict[str, str] = {
     "denied": "bad",
 }
 
-#: The pages of the ends of relations (`arbor.memory.relations.NodeKind`).
+#: The pages of nodes of the graph (`arbor.memory.relations.GraphNodeKind`).
 NODE_PAGES: dict[str, str] = {
     "memory": "memories_memory",
     "concept": "memories_concept",
@@ -74,7 +74,7 @@ ORIGINS: dict[str, tuple[str, str]] = {
     "agent": ("agents_agent", "an agent"),
 }
 
-#: Characters shown of what a relation begins or ends at.
+#: Characters shown of a node's text.
 NODE_LENGTH = 80
 
 #: A valence nearer to 0 than this is shown as neither good nor bad.
@@ -84,7 +84,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def tone(status: str) -> str:
-    """Return the look of a status."""
+    """Return the tone of a status."""
     return TONES.get(status, "calm")
 
 
@@ -96,7 +96,7 @@ def badge(text: str, look: str = "") -> SafeString:
 
 
 def span(seconds: float) -> str:
-    """Return a length of time in its largest sensible unit."""
+    """Return a duration in a readable unit."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
@@ -120,7 +120,7 @@ def milliseconds(value: float) -> str:
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """Return how far a moment is from now, in words."""
+    """Return a time relative to now, in words."""
     seconds = (now - moment).total_seconds()
     if abs(seconds) < 2:
         return "now"
@@ -128,7 +128,7 @@ def relative(moment: datetime, now: datetime) -> str:
 
 
 def when(moment: datetime | None) -> SafeString:
-    """Return a moment in words, its exact time on hovering."""
+    """Return a relative time, with the exact time on hovering."""
     if moment is None:
         return format_html('<span class="ar-subtle">{}</span>', "never")
     return format_html(
@@ -140,13 +140,13 @@ def when(moment: datetime | None) -> SafeString:
 
 
 def due(moment: datetime) -> SafeString:
-    """Return a moment that is to come in words, and say so when it has passed."""
+    """Return a relative time in the future; one that has passed is marked as due."""
     late = moment < timezone.now() - timedelta(seconds=2)
     return format_html("{}{}", "due " if late else "", when(moment))
 
 
 def duration(value: timedelta | None) -> str:
-    """Return how long something took; a dash while it goes on."""
+    """Return a duration; a dash for none."""
     return span(value.total_seconds()) if value is not None else "–"
 
 
@@ -161,21 +161,21 @@ def link(model: str, key: UUID | str, text: Any) -> SafeString:
 
 
 def node(kind: str, key: UUID, text: str) -> SafeString:
-    """Return a link to what a relation begins or ends at, by how it begins, with its kind below."""
-    # A kind that an older or newer Arbor stored has no page here.
+    """Return a link to a node of the graph by the beginning of its text, with its kind below."""
+    # Another version of Arbor may have stored a kind without a page here.
     shown = clipped(text, NODE_LENGTH)
     linked = link(NODE_PAGES[kind], key, shown) if kind in NODE_PAGES else shown
     return format_html('<div class="ar-node">{}<small class="ar-subtle">{}</small></div>', linked, kind)
 
 
 def words_of_origin(text: str) -> str:
-    """Return where something comes from, in words instead of an id."""
+    """Return an origin in words instead of an id."""
     kind, row_id = _origin(text)
     return ORIGINS[kind][1] if row_id else text
 
 
 def origin(text: str) -> SafeString:
-    """Return where something comes from, with a link where it has a page."""
+    """Return an origin, linked if it has a page."""
     kind, row_id = _origin(text)
     if row_id is None:
         return format_html("{}", text or "–")
@@ -192,14 +192,14 @@ def _origin(text: str) -> tuple[str, UUID | None]:
 
 
 def feeling(valence: float, intensity: float) -> SafeString:
-    """Return a feeling as a label: its valence from -1, bad, to 1, good; how strong it is on hovering."""
+    """Return an emotion as a label with its valence, -1 to 1; on hovering with its strength, 0 to 1."""
     look = "good" if valence > NEUTRAL else "bad" if valence < -NEUTRAL else "calm"
     title = f"valence {valence:+.2f} of -1 to 1, strength {intensity:.2f} of 1"
     return format_html('<span class="ar-badge ar-{}" title="{}">{}</span>', look, title, f"{valence:+.2f}")
 
 
 def spending(start: float | None, end: float | None, unit: str) -> str:
-    """Return what a heartbeat had and what it left; the unit too, unless it is energy. A dash for what it never got."""
+    """Return the budget before and after a heartbeat, with its unit unless that is energy; a dash for missing numbers."""
     if start is None and end is None:
         return "–"
     both = " → ".join("–" if value is None else f"{value:g}" for value in (start, end))
@@ -218,7 +218,7 @@ def titled(title: str, below: str) -> SafeString:
 
 
 def clipped(text: str, longest: int = 160) -> SafeString:
-    """Return the beginning of a text on one line, more of it on hovering."""
+    """Return the beginning of a text on one line, with more of the text on hovering."""
     line = " ".join(text.split())
     shown = line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
     return format_html('<span class="ar-clip" title="{}">{}</span>', line[:600], shown)
@@ -237,14 +237,14 @@ def meter(value: float, of: float) -> SafeString:
 
 
 def listed(texts: Sequence[Any]) -> SafeString:
-    """Return texts one below the other; a word where there is none."""
+    """Return texts one below the other; the word "none" for an empty list."""
     if not texts:
         return format_html('<span class="ar-subtle">{}</span>', "none")
     return format_html_join("", "<div>{}</div>", ((text,) for text in texts))
 
 
 def block(text: str) -> SafeString:
-    """Return a longer text as it was written, in fixed width; a word where there is none."""
+    """Return a longer text with its line breaks, in fixed width; the word "none" for an empty one."""
     if not text.strip():
         return listed([])
     return format_html('<pre class="ar-pre">{}</pre>', text)

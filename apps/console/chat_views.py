@@ -1,8 +1,7 @@
-"""Talking to an agent from the console.
+"""Views of conversations with an agent.
 
-What a person says is a row that a worker of the model queue answers; the page looks again until it has. A request never
-waits for a model: it would hold a web worker, and the transaction that every request runs in, for as long as the model
-takes.
+A person's turn is stored as a row, which a worker of the model queue answers; the page reloads until the answer is there.
+Requests never wait for a model, which would block a web worker and keep the request's transaction open.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from arbor.errors import Invalid, NotFound, PermissionDenied
 
 @require_http_methods(["GET", "POST"])
 def chat_with_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    """Show the agent's conversations; operators say something, or end theirs."""
+    """Show the agent's conversations; operators can also post a turn, or end their conversation."""
     if access_of(request) is None:
         raise PermissionDenied("only members of a tenant see what its agents say")
     if request.method == "GET":
@@ -46,7 +45,7 @@ def _say(request: HttpRequest, agent_id: UUID) -> HttpResponse:
             session = open_session(agent_id=agent_id, person=actor_of(request))
             receive_turn(session_id=session.id, text=text)
     except Invalid as refusal:
-        messages.error(request, f"Nothing was said: {refusal}.")
+        messages.error(request, f"Nothing was sent: {refusal}.")
         return _page(request, agent_id, draft=text)
     return _back(agent_id)
 
@@ -60,7 +59,7 @@ def _end(request: HttpRequest, agent_id: UUID) -> HttpResponse:
         with transaction.atomic(using=APP):
             ended = end_session(session_id=session.id)
     except Invalid as refusal:
-        messages.error(request, f"It goes on: {refusal}.")
+        messages.error(request, f"The conversation was not ended: {refusal}.")
         return _back(agent_id)
     follows = (
         "a heartbeat follows at once" if ended.heartbeat_follows else "no heartbeat follows because of it"

@@ -1,4 +1,4 @@
-"""Columns of lists: a cell made of a row by a function, and those that many lists have, each of one field."""
+"""Columns of lists: one from any function of a row, and frequent ones, each of one field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ERROR_LENGTH = 70
 
 
 def cell(title: str, show: Callable[[Any], Any]) -> Column:
-    """Show what the function makes of the row."""
+    """Show the function's result for the row."""
 
     @admin.display(description=title)
     def shown(_admin: Any, row: Any) -> Any:
@@ -34,7 +34,7 @@ def badge(field: str, title: str) -> Column:
 
 def error(field: str) -> Column:
     """Show the beginning of an error; a dash for none."""
-    return cell("trouble", lambda row: cells.clipped(getattr(row, field) or "–", _ERROR_LENGTH))
+    return cell("error", lambda row: cells.clipped(getattr(row, field) or "–", _ERROR_LENGTH))
 
 
 def json(field: str, title: str) -> Column:
@@ -56,7 +56,7 @@ def memory(title: str = "memory", *, longest: int = 160) -> Column:
 
 
 def moment(field: str, title: str) -> Column:
-    """Show when it was, in words."""
+    """Show a relative time."""
     return cell(title, lambda row: cells.when(getattr(row, field)))
 
 
@@ -66,7 +66,7 @@ def share(field: str, title: str) -> Column:
 
 
 def beginning(field: str, title: str) -> Column:
-    """Show how a text begins."""
+    """Show the beginning of a text."""
     return cell(title, lambda row: cells.clipped(getattr(row, field)))
 
 
@@ -76,7 +76,7 @@ def words(field: str, title: str) -> Column:
 
 
 def origin(field: str, title: str) -> Column:
-    """Show where something comes from, with a link where it has a page."""
+    """Show an origin, linked if it has a page."""
     return cell(title, lambda row: cells.origin(getattr(row, field)))
 
 
@@ -89,5 +89,5 @@ def heartbeat(field: str, title: str) -> Column:
 
 
 def lines(field: str, title: str) -> Column:
-    """Show a list of texts, one on each line; say so when there is none."""
+    """Show a list of texts, one on each line; the word "none" for an empty list."""
     return cell(title, lambda row: cells.listed(getattr(row, field)))

@@ -41,7 +41,7 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _read(_request: HttpRequest, message_id: UUID) -> str:
+def _mark_read(_request: HttpRequest, message_id: UUID) -> str:
     mark_read(message_id=message_id)
     return "The message is marked as read."
 
@@ -80,7 +80,7 @@ def _remove(request: HttpRequest, channel_id: UUID) -> str:
 type Act = Callable[[HttpRequest, UUID], str]
 
 MESSAGE_ACTS: Mapping[str, Act] = MappingProxyType(
-    {"read": _read, "answer": _answer, "retry": _retry, "cancel": _cancel}
+    {"read": _mark_read, "answer": _answer, "retry": _retry, "cancel": _cancel}
 )
 CHANNEL_ACTS: Mapping[str, Act] = MappingProxyType(
     {"enable": _enable, "disable": _disable, "remove": _remove}

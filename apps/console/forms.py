@@ -30,7 +30,8 @@ class NewAgentForm(forms.Form):
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
     template = forms.ChoiceField(
-        widget=UnfoldAdminSelectWidget(), help_text="Character, first goals and allowed actions come from it."
+        widget=UnfoldAdminSelectWidget(),
+        help_text="It determines the character, the first goals and the allowed actions.",
     )
     interval_s = forms.IntegerField(
         label="Seconds between heartbeats",
@@ -38,13 +39,13 @@ class NewAgentForm(forms.Form):
         min_value=1,
         max_value=int(LONGEST_INTERVAL.total_seconds()),
         widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Empty: as the template says, else the installation's.",
+        help_text="Empty: the template's, else the installation's.",
     )
     model = forms.CharField(
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "provider/model"}),
-        help_text="Empty: as the template says, else the installation's. reflex/policy needs no model.",
+        help_text="Empty: the template's, else the installation's. reflex/policy needs no model.",
     )
     start = forms.BooleanField(
         label="Start it at once", required=False, initial=True, widget=UnfoldBooleanWidget()
@@ -57,7 +58,7 @@ class NewAgentForm(forms.Form):
         field.choices = _templates()
 
     def create(self, *, actor: str) -> Agent | None:
-        """Make the agent; none, with the reason beside the form, when the service refuses."""
+        """Create the agent; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
         try:
             with transaction.atomic(using=APP):
@@ -77,7 +78,7 @@ class NewAgentForm(forms.Form):
 
 
 def _templates() -> list[tuple[str, str]]:
-    """Return the templates to choose from; only their names are read, so one that does not fit spoils no other."""
+    """Return the choices of templates; only names are read, so that an unreadable template does no harm."""
     own = [(name, f"{name} {version}") for name, version in Template.objects.values_list("name", "version")]
     hidden = {name.casefold() for name, _ in own}
     builtin = [
@@ -89,14 +90,14 @@ def _templates() -> list[tuple[str, str]]:
 
 
 class DestroyAgentForm(forms.Form):
-    """The agent's name, typed once more."""
+    """The form that confirms the destruction of an agent by its name."""
 
     confirm = forms.CharField(
         label="Its name", widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
     )
 
     def destroy(self, *, agent: Agent, actor: str) -> dict[str, int] | None:
-        """End the agent for good; none, with the reason beside the form, when the name is not its name."""
+        """Destroy the agent; None, with the reason in the form's errors, if the name is wrong."""
         try:
             with transaction.atomic(using=APP):
                 return destroy_agent(agent_id=agent.id, confirm=self.cleaned_data["confirm"], actor=actor)
@@ -105,7 +106,7 @@ class DestroyAgentForm(forms.Form):
             return None
 
 
-#: Agents offered; of more, the command line takes the name.
+#: Agents offered as choices at most; the command line accepts any name.
 _OFFERED = 500
 
 
@@ -127,12 +128,12 @@ class NewChannelForm(forms.Form):
     audience = forms.ChoiceField(
         choices=[(audience.value, audience.value) for audience in Audience],
         widget=UnfoldAdminSelectWidget(),
-        help_text="Which messages leave by it: those to the agent's users, or those in public.",
+        help_text="Messages that the channel delivers: those to the agent's users, or those in public.",
     )
     agent = forms.ChoiceField(
         required=False,
         widget=UnfoldAdminSelectWidget(),
-        help_text="Empty: of all agents that have none of their own for this audience.",
+        help_text="Empty: all agents without a channel of their own for this audience.",
     )
 
     def __init__(self, data: object = None) -> None:
@@ -143,7 +144,7 @@ class NewChannelForm(forms.Form):
         field.choices = [("", "all agents"), *((str(agent_id), name) for agent_id, name in agents)]
 
     def create(self, *, actor: str) -> NewChannel | None:
-        """Make the channel; none, with the reason beside the form, when the service refuses."""
+        """Create the channel; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
         try:
             with transaction.atomic(using=APP):

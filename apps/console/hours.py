@@ -1,4 +1,4 @@
-"""Heartbeats by hour, as a chart."""
+"""A bar chart of heartbeats by hour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.heartbeats.models import HeartbeatStatus
 
 @dataclass(frozen=True, kw_only=True)
 class Hour:
-    """One bar of the chart: the heartbeats that began in an hour, and how high they are drawn."""
+    """One bar of the chart: counts and positions of the heartbeats that began in an hour."""
 
     start: datetime
     done: int
@@ -28,16 +28,16 @@ class Hour:
 
     @property
     def total(self) -> int:
-        """Return all of them."""
+        """Return the number of all heartbeats of the hour."""
         return self.done + self.failed + self.skipped
 
 
-#: The chart's own units: one bar and its gap are this wide, the whole is this high.
+#: Width of a bar with its gap, and height of the chart, in units of the drawing.
 _BAR, _HIGH = 20.0, 100.0
 
 
 def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[str]]) -> list[Hour]:
-    """Return the bars, the highest as high as the chart."""
+    """Return the bars, scaled so that the highest has the chart's height."""
     none: Counter[str] = Counter()
     most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
     hours = []

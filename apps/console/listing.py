@@ -1,4 +1,4 @@
-"""Lists and pages of rows: read by the request's role in its tenant, changed by no form."""
+"""Base classes of admin pages: members of a tenant read rows according to their role; no form changes a row."""
 
 from __future__ import annotations
 
@@ -42,49 +42,60 @@ def filters_by_agent(*fields: str) -> tuple[Any, ...]:
     return (("agent", AutocompleteSelectFilter), *filters(*fields))
 
 
+def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
+    """Return the lookups that the filters of fields make; other filters name their own parameters."""
+    names = [entry[0] if isinstance(entry, tuple) else entry for entry in list_filter]
+    return {
+        f"{name}{lookup}"
+        for name in names
+        if isinstance(name, str)
+        for lookup in ("__exact", "__id__exact", "__isnull")
+    }
+
+
 class BoundedList(ChangeList):  # type: ignore[misc]
-    """A list that does not offer to show all, called by what is in it."""
+    """A list without "show all", titled by the plural of its model."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.title = capfirst(self.opts.verbose_name_plural)
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page's rows, and once for all of them what no join brings."""
+        """Read the page's rows, and complete them with data that no join can read."""
         super().get_results(request)
         self.full_result_count = self.result_count
         self.model_admin.complete(list(self.result_list))
 
 
 class NothingToEdit:
-    """Lets the tenant's members look, by their role there and by nothing else; no form changes a row."""
+    """Gives members of the tenant read access by their role only."""
 
-    #: The role in the tenant that may look.
+    #: The role needed for reading.
     role_to_view: ClassVar[Role] = Role.VIEWER
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show the model to those who may look."""
+        """Show the model to people who may read its rows."""
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let the tenant's members look, by their role there and by nothing else."""
+        """Allow members with the needed role."""
         return holds(request, self.role_to_view)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """No row is made by a form."""
+        """Refuse: no form creates rows."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """No row is changed by a form."""
+        """Refuse: no form changes rows."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """No row is deleted by a form."""
+        """Refuse: no form deletes rows."""
         return False
 
 
 class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
-    """Rows of the request's tenant, to be read. What changes them are services, called by a page's own buttons."""
+    """Read-only pages of the request's tenant. Rows are changed by services only, which buttons of the pages call."""
 
     actions: Any = None
     paginator = BoundedPaginator
@@ -95,44 +106,54 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
     list_filter_submit = True
     list_filter_sheet = False
     compressed_fields = True
-    #: Newest first: ids are made in the order of time, and every table's key is (tenant, id).
+    #: Newest first: ids are ordered by time, and the key of each table is (tenant, id).
     ordering: Any = ("-id",)
-    #: What holds where the table is empty: shown in place of rows.
+    #: Parameters of a list's address beside those of its filters: links of other pages lead to them.
+    linked_lookups: ClassVar[frozenset[str]] = frozenset()
+    #: The text shown for an empty table.
     when_empty: ClassVar[str] = ""
-    #: The command that shows it, or changes it.
+    #: The command shown with that text.
     when_empty_see: ClassVar[str] = ""
-    #: Whether a row's page shows the fields too that say nothing of this row.
+    #: Whether a row's page also shows empty fields.
     shows_empty: ClassVar[bool] = False
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
-        """Name the kind of list."""
+        """Return the class of the list."""
         return BoundedList
 
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Allow the lookups of the list's filters only.
+
+        Django allows every lookup in a field of the model: `__regex` could stop the database, and `__startswith` reads
+        columns that no page shows.
+        """
+        return lookup in self.linked_lookups or lookup in _filter_lookups(self.get_list_filter(request))
+
     def complete(self, rows: Sequence[Any]) -> None:
-        """Read what the cells of these rows show and no join brings, in one query for all; by default nothing is."""
+        """Read data for the cells of these rows that no join can read, in one query; by default none."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Read a row for its page, with what its cells show."""
+        """Read a row for its page, completed for its cells."""
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.complete([row])
         return row
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[tuple[Any, Any]]:
-        """Leave out of a row's page what is empty in it."""
-        found = super().get_fieldsets(request, obj)
+        """Return the fields of a row's page without empty ones."""
+        fieldsets = super().get_fieldsets(request, obj)
         if obj is None or self.shows_empty:
-            return list(found)
-        kept = [
+            return list(fieldsets)
+        with_values = [
             (title, {**options, "fields": [name for name in options["fields"] if not _is_empty(obj, name)]})
-            for title, options in found
+            for title, options in fieldsets
         ]
-        return [(title, options) for title, options in kept if options["fields"]]
+        return [(title, options) for title, options in with_values if options["fields"]]
 
     def get_paginator(
         self, request: HttpRequest, queryset: QuerySet[Any], per_page: int, *options: Any, **named: Any
     ) -> BoundedPaginator:
-        """Let the count of rows answer for the navigation too."""
+        """Return a paginator that counts rows and unread messages in one query."""
         paginator = BoundedPaginator(queryset, per_page, *options, **named)
         paginator.request = request
         return paginator
@@ -143,7 +164,7 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
         default_choices: Any = None,
         action_location: Any = ActionLocation.CHANGE_LIST,
     ) -> list[tuple[str, str]]:
-        """Offer the acts. Unfold's own does not know where they are offered, which Django 6.1 asks."""
+        """Return the acts of the list. Unfold's method lacks the parameter `action_location` of Django 6.1."""
         choices: list[tuple[str, str]] = DjangoModelAdmin.get_action_choices(
             self, request, default_choices or [("", "Choose an act")], action_location
         )
@@ -155,10 +176,10 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
         object_id: str,
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Django's own history has no page: what was done is in the audit."""
-        raise Http404("what was done to it is in the audit")
+        """Refuse Django's history: acts are in the audit log."""
+        raise Http404("the history of this row is in the audit log")
 
-    # --- Django would write its own log; acts belong in the audit ----------------------------------------
+    # --- Acts are recorded in the audit log instead of Django's own log ----------------------------------
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:
         """Record an addition."""
@@ -183,22 +204,26 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
 
 
 class FoundByIdAdmin(ConsoleAdmin):
-    """Rows that belong to agents, searched by id, and by words within one agent's rows."""
+    """Pages of rows of agents, which can be searched by id, and by words within one agent's rows."""
 
-    #: Fields whose words are looked for among the rows of one agent.
+    #: Fields searched for words, within the rows of one agent.
     text_fields: ClassVar[tuple[str, ...]] = ()
-    #: From the row to its agent.
+    #: The lookup path from the row to its agent.
     agent_path: ClassVar[str] = "agent"
-    #: Rows that are read in the same query.
+    #: Relations joined in the same query.
     joined: ClassVar[tuple[str, ...]] = ()
-    #: Columns that are not read, because they are wide or secret, and those that only a row's own page reads.
+    #: Columns never read, because they are wide or secret, and columns read for a row's own page only.
     unread: ClassVar[tuple[str, ...]] = ()
     unread_in_list: ClassVar[tuple[str, ...]] = ()
     # Django shows the search box where this is not empty; `get_search_results` decides what is searched.
     search_fields: Any = ("id",)
 
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Allow the agent's lookup too, whose rows can be searched by words."""
+        return lookup == f"{self.agent_path}__id__exact" or super().lookup_allowed(lookup, value, request)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Read rows with what is joined, without what is not read."""
+        """Read rows with the joined relations and without the deferred columns."""
         rows: QuerySet[Any] = super().get_queryset(request)
         if self.joined:
             rows = rows.select_related(*self.joined)
@@ -206,7 +231,7 @@ class FoundByIdAdmin(ConsoleAdmin):
 
     @property
     def search_help_text(self) -> str:
-        """Say what can be searched for."""
+        """Return the hint below the search box."""
         if self.text_fields:
             return "An id, or, once an agent is chosen in the filter, words"
         return "An id"
@@ -214,7 +239,7 @@ class FoundByIdAdmin(ConsoleAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by id; by words only among one agent's rows, because a whole tenant's would be read one by one."""
+        """Search by id, or by words within one agent's rows: a search in a whole tenant would scan all rows."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -225,41 +250,41 @@ class FoundByIdAdmin(ConsoleAdmin):
         if not self.text_fields or not request.GET.get(f"{self.agent_path}__id__exact"):
             messages.info(request, f"Nothing to search for in {term!r} here: {self.search_help_text}.")
             return queryset.none(), False
-        found = queryset.none()
+        matches = queryset.none()
         for field in self.text_fields:
-            found |= queryset.filter(**{f"{field}__icontains": term})
-        return found, False
+            matches |= queryset.filter(**{f"{field}__icontains": term})
+        return matches, False
 
 
 class AgentRowsAdmin(FoundByIdAdmin):
-    """Rows with an agent of their own, whose name the list shows."""
+    """Pages of rows with a reference to their agent, which the list shows."""
 
     joined: ClassVar[tuple[str, ...]] = ("agent",)
     unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
-    # Of a whole tenant's rows, only the order they were made in has an index.
+    # Only the order of creation has an index over a whole tenant.
     sortable_by: Any = ()
 
     @admin.display(description="agent")
     def agent_link(self, row: Any) -> SafeString:
-        """Name whose it is."""
+        """Link the agent."""
         return cells.link("agents_agent", row.agent_id, row.agent.name)
 
     @admin.display(description="status")
     def status_badge(self, row: Any) -> SafeString:
-        """Show how far it has come."""
+        """Show the status."""
         return cells.badge(row.status)
 
 
 class PageAdmin(ConsoleAdmin):
-    """Rows with a page of their own, which a reader fills and a template draws."""
+    """Rows with a page of their own, read by a function and rendered by a template."""
 
-    #: The template; it gets what `read_page` returns as `page`.
+    #: The template, which gets the result of `read_page` as `page`.
     page_template: ClassVar[str]
-    #: Reads all that the row's page shows.
+    #: The function that reads the data of the row's page.
     read_page: ClassVar[Any]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what the template gets beside the row."""
+        """Return the template's context beside the row."""
         return {
             "title": str(row),
             "page": self.read_page(row),
@@ -289,7 +314,7 @@ class OwnPageAdmin(PageAdmin, AgentRowsAdmin):
 
 
 def _is_empty(row: Any, name: Any) -> bool:
-    """Tell whether a field of the row holds nothing; a column of our own always says something."""
+    """Return whether a field of the row is empty; computed columns never are."""
     try:
         field = row._meta.get_field(name)
     except FieldDoesNotExist:
@@ -298,14 +323,14 @@ def _is_empty(row: Any, name: Any) -> bool:
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Tell whether a list of rows is asked for, rather than the page of one."""
+    """Return whether the request is for a list, not for the page of a row."""
     match = request.resolver_match
     return match is not None and str(match.url_name).endswith("_changelist")
 
 
 class PlatformAdmin(ConsoleAdmin):
-    """Rows of the installation as a whole, for those who run it."""
+    """Pages of rows of the whole installation, for superusers."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let superusers look."""
+        """Allow superusers."""
         return is_platform_operator(request)

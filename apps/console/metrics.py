@@ -28,7 +28,7 @@ _CLOSED = (
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Show the figures to whoever has the token, and to a signed-in operator of the installation."""
+    """Return the figures to requests with the token, and to signed-in superusers."""
     if not (_has_token(request) or is_platform_operator(request)):
         return HttpResponse(
             _CLOSED, status=401, content_type="text/plain", headers={"WWW-Authenticate": "Bearer"}
@@ -39,16 +39,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _has_token(request: HttpRequest) -> bool:
-    """Tell whether the request shows the token; where none is set, none opens."""
+    """Return whether the request has the configured token; False if none is configured."""
     wanted: str = settings.ARBOR_METRICS_TOKEN
-    scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if not wanted or scheme.casefold() != "bearer":
         return False
-    return hmac.compare_digest(shown.strip().encode(), wanted.encode())
+    return hmac.compare_digest(token.strip().encode(), wanted.encode())
 
 
 class _Figures(Collector):
-    """Turns the state of the fleet into gauges."""
+    """Converts the metrics of the fleet to gauges."""
 
     def __init__(self, fleet: FleetStatus) -> None:
         self._fleet = fleet
@@ -57,59 +57,75 @@ class _Figures(Collector):
         fleet = self._fleet
         beats = fleet.heartbeats
         ended = {"completed": beats.completed, "failed": beats.failed, "skipped": beats.skipped}
-        yield _by("arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended)
-        now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
-        yield _by("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
-        yield _one(
-            "arbor_heartbeat_oldest_due_seconds", "How long the oldest has been due.", beats.oldest_due_s
+        yield _gauge_by_label(
+            "arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended
         )
-        yield _by("arbor_agents", "Agents.", "status", fleet.agents)
-        yield _by("arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues)
-        yield _one("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
+        now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
+        yield _gauge_by_label("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
+        yield _gauge(
+            "arbor_heartbeat_oldest_due_seconds",
+            "Seconds since the oldest due heartbeat was due.",
+            beats.oldest_due_s,
+        )
+        yield _gauge_by_label("arbor_agents", "Agents.", "status", fleet.agents)
+        yield _gauge_by_label(
+            "arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues
+        )
+        yield _gauge("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
         outbox = fleet.outbox
         states = {"waiting": outbox["waiting"], "failed": outbox["failed"]}
-        yield _by("arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states)
-        yield _one(
-            "arbor_outbox_oldest_due_seconds", "How long the oldest has been due.", outbox["oldest_due_s"]
+        yield _gauge_by_label(
+            "arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states
         )
-        yield _by(
-            "arbor_agents_noticed", "Agents by what is wrong with how they live.", "kind", fleet.notices
+        yield _gauge(
+            "arbor_outbox_oldest_due_seconds",
+            "Seconds since the oldest due message was due.",
+            outbox["oldest_due_s"],
         )
-        yield _one("arbor_scheduler_alive", "1 while the scheduler is heard of.", fleet.scheduler_alive)
-        yield from _of_maintenance(fleet.maintenance)
+        yield _gauge_by_label(
+            "arbor_agents_noticed", "Agents by problem in their recent activity.", "kind", fleet.notices
+        )
+        yield _gauge("arbor_scheduler_alive", "1 while the scheduler is alive.", fleet.scheduler_alive)
+        yield from _maintenance_metrics(fleet.maintenance)
 
 
-def _of_maintenance(health: Mapping[str, Any]) -> Iterator[Metric]:
+def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     figures, jobs = health["figures"], health["jobs"]
-    yield _of("arbor_maintenance_backlog", "What waits for maintenance.", "figure", figures, "count")
-    yield _of(
+    yield _gauge_of_rows(
+        "arbor_maintenance_backlog", "Rows that wait for maintenance.", "figure", figures, "count"
+    )
+    yield _gauge_of_rows(
         "arbor_maintenance_judged",
-        "What the state goes by: a count, the most of one agent, or an age in seconds.",
+        "The number that decides the state: a count, the most of one agent, or an age in seconds.",
         "figure",
         figures,
         "judged",
     )
     states = {name: HealthState(figure["state"]).rank for name, figure in figures.items()}
-    yield _by("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
-    yield _of("arbor_job_seconds", "What a job's last run took.", "job", jobs, "seconds")
-    yield _of("arbor_job_done", "What it did, by its own count.", "job", jobs, "done")
-    yield _of("arbor_job_failed_steps", "Agents whose step failed in it.", "job", jobs, "failed")
+    yield _gauge_by_label("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
+    yield _gauge_of_rows("arbor_job_seconds", "Duration of a job's last run.", "job", jobs, "seconds")
+    yield _gauge_of_rows("arbor_job_done", "Units of work done, as the job counts them.", "job", jobs, "done")
+    yield _gauge_of_rows("arbor_job_failed_steps", "Agents whose step failed.", "job", jobs, "failed")
     ages = {name: job["succeeded_ago_s"] for name, job in jobs.items() if job["succeeded_ago_s"] is not None}
-    yield _by("arbor_job_last_success_age_seconds", "Seconds since its last success.", "job", ages)
+    yield _gauge_by_label(
+        "arbor_job_last_success_age_seconds", "Seconds since the job's last success.", "job", ages
+    )
     states = {name: HealthState(job["state"]).rank for name, job in jobs.items()}
-    yield _by("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
+    yield _gauge_by_label("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
 
 
-def _one(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, what, value=float(value))
+def _gauge(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, description, value=float(value))
 
 
-def _by(name: str, what: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, what, labels=[label])
+def _gauge_by_label(name: str, description: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, description, labels=[label])
     for key, value in values.items():
         family.add_metric([key], float(value))
     return family
 
 
-def _of(name: str, what: str, label: str, rows: Mapping[str, Mapping[str, Any]], part: str) -> Metric:
-    return _by(name, what, label, {key: row[part] for key, row in rows.items()})
+def _gauge_of_rows(
+    name: str, description: str, label: str, rows: Mapping[str, Mapping[str, Any]], part: str
+) -> Metric:
+    return _gauge_by_label(name, description, label, {key: row[part] for key, row in rows.items()})

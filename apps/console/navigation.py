@@ -1,4 +1,4 @@
-"""The sidebar: links to pages, by subject."""
+"""The sidebar's links to pages, by subject."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _item(
 
 
 def _inbox(request: HttpRequest) -> dict[str, Any]:
-    """Return the link to the inbox, with how much of it nobody has read."""
+    """Return the link to the inbox, with the number of unread messages."""
     item = _item("Inbox", "inbox", "inbox")
     unread = _unread(request) if _in_tenant(request) else 0
     if unread:
@@ -41,12 +41,14 @@ def _inbox(request: HttpRequest) -> dict[str, Any]:
 
 
 def _unread(request: HttpRequest) -> int:
-    counted: int | None = getattr(request, "unread", None)  # a list counted it with its rows
+    counted: int | None = getattr(
+        request, "unread", None
+    )  # set by `BoundedPaginator`, which counts both in one query
     return count_unread() if counted is None else counted
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of links; Unfold leaves out those whose permission says no."""
+    """Return the groups of links; Unfold hides those that the user may not open."""
     return [
         {
             "items": [

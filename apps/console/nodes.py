@@ -1,4 +1,4 @@
-"""Name the ends of relations by one query."""
+"""Look up nodes of the knowledge graph, to show them by their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.memory.relations import GraphNodeKind
 
 @dataclass(frozen=True, kw_only=True)
 class NamedNode:
-    """One end of a relation: its text, and its page if it has one."""
+    """A node of the graph, with its text, and its page if it has one."""
 
     kind: str
     id: UUID
@@ -24,7 +24,7 @@ class NamedNode:
 
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
-    """Return which of these ids are things of the agent, and what they say; those that are none are left out."""
+    """Return the nodes of the agent with these ids; other ids are left out."""
     return [
         NamedNode(
             kind=node.kind, id=node.id, text=text, page=cells.page_of(cells.NODE_PAGES[node.kind], node.id)
@@ -34,7 +34,7 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
 
 
 def id_in(value: object) -> UUID | None:
-    """Return the id that a text is; none for all else."""
+    """Parse an id; None for other values."""
     try:
         return UUID(value) if isinstance(value, str) else None
     except ValueError:
@@ -42,7 +42,7 @@ def id_in(value: object) -> UUID | None:
 
 
 def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
-    """Return texts as they are, but those that are ids of the agent's things as links by what they say. One query."""
+    """Replace those texts that are ids of the agent's nodes by links with the nodes' texts. One query."""
     ids = {row_id for text in texts if (row_id := id_in(text)) is not None}
     named = {str(node.id): cells.node(node.kind, node.id, node.text) for node in find_nodes(agent_id, ids)}
     return [named.get(text, text) for text in texts]
@@ -51,8 +51,8 @@ def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
 def name_nodes(
     agent_id: UUID | None, ends: Collection[tuple[str, UUID]]
 ) -> dict[tuple[str, UUID], NamedNode]:
-    """Return the ends of an agent's relations, or of any of the tenant's, by kind and id; those that are gone say so."""
-    # A kind that an older or newer Arbor stored has no table here.
+    """Return nodes by kind and id, of an agent or of any agent of the tenant; deleted ones have the text "gone"."""
+    # Another version of Arbor may have stored a kind without a table here.
     kinds = {GraphNodeKind(kind) for kind, _ in ends if kind in GraphNodeKind}
     ids = [row_id for _, row_id in ends]
     labels = labels_of(agent_id, ids, kinds) if agent_id else labels_in_tenant(ids, kinds)

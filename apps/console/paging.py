@@ -16,29 +16,29 @@ from apps.contacts.services.inbox import unread_to_count
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP
 
-#: A list shows so many rows at most; filters and search lead to the others. Counting further would read them all.
+#: Rows of a list at most, because counting more would scan the table; filters and search find the others.
 ROWS_COUNTED = 1_000
 #: Rows of a table below another row.
 ROWS_BELOW = 20
 
 
 class RowCount(Subquery):
-    """How many rows a query finds, limits included."""
+    """The number of rows of a query, including its limit."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) counted)"
     output_field = IntegerField()
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
-    """Pages through the first rows of a table of any size; never counts it."""
+    """Pages through the first rows of a table of any size, without counting all of them."""
 
     template_name = "console/parts/pagination.html"
-    #: Of a list within a tenant: the navigation beside it shows how much of the inbox nobody has read.
+    #: The request of a list within a tenant, for which unread messages are counted too, for the navigation.
     request: HttpRequest | None = None
 
     @cached_property
     def found(self) -> int:
-        """Return how many rows there are, one more than can be shown meaning "more"."""
+        """Return the number of rows, up to one more than can be shown."""
         rows = cast("QuerySet[Any]", self.object_list)
         shown = rows[: ROWS_COUNTED + 1]
         access = access_of(self.request) if self.request is not None else None
@@ -50,17 +50,17 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         )
         found, unread = counts.get()
         self.request.unread = unread or 0  # type: ignore[union-attr]
-        # A query that is known to find nothing is not sent, and counts as no value.
+        # Django does not send queries that it knows to be empty; their count is None.
         return found or 0
 
     @cached_property
     def count(self) -> int:
-        """Return how many rows can be paged through."""
+        """Return the number of rows that can be shown."""
         return min(self.found, ROWS_COUNTED)
 
     @property
     def more(self) -> bool:
-        """Tell whether there are rows beyond the last page."""
+        """Return whether there are rows beyond the last page."""
         return self.found > ROWS_COUNTED
 
 
@@ -68,7 +68,7 @@ class BoundedInlineFormSet(PaginationInlineFormSet):  # type: ignore[misc]
     """The first rows of a table below another row."""
 
     def get_page(self, paginator: Paginator[Any], page: int) -> Page[Any]:
-        """Return a page; Unfold's own paginator would count all that there is."""
+        """Return a page; Unfold's own paginator would count all rows."""
         self.paginator = BoundedPaginator(paginator.object_list, paginator.per_page)
         return cast("Page[Any]", super().get_page(self.paginator, page))
 

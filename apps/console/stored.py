@@ -1,4 +1,4 @@
-"""Read stored JSON leniently, because an older or newer Arbor may have written it."""
+"""Read stored JSON leniently, because another version of Arbor may have written it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def dicts_in(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; whatever else is there is left out."""
+    """Return the objects of a list; other values are left out."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

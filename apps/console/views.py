@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
-from apps.audit.services import record, record_look
+from apps.audit.services import record, record_visit
 from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
 from apps.console.acts import carry_out
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
@@ -28,7 +28,7 @@ from arbor.errors import Invalid, NotFound, PermissionDenied
 
 @require_POST
 def choose_tenant(request: HttpRequest) -> HttpResponse:
-    """Work in another of one's own tenants from now on. One that is not one's own is not there."""
+    """Switch to another tenant of the user. Raises NotFound for tenants of others."""
     wanted = request.POST.get("tenant", "")
     if all(str(access.tenant_id) != wanted for access in tenants_of_request(request)):
         raise NotFound("you are not a member of a tenant with that id")
@@ -39,9 +39,9 @@ def choose_tenant(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def visit_tenant(request: HttpRequest) -> HttpResponse:
-    """Look into a tenant that is not one's own; the reason goes on record."""
+    """Begin a superuser's visit to a tenant, with a reason, which is audited."""
     if not is_platform_operator(request):
-        raise PermissionDenied("only those who run the installation look into a tenant that is not theirs")
+        raise PermissionDenied("only superusers may visit a tenant")
     try:
         tenant_id = UUID(request.POST.get("tenant", ""))
     except ValueError as error:
@@ -56,7 +56,7 @@ def visit_tenant(request: HttpRequest) -> HttpResponse:
     except Invalid as refusal:
         messages.error(request, f"Nothing was opened: {refusal}.")
         return HttpResponseRedirect(reverse("admin:tenants_tenant_changelist"))
-    messages.success(request, f"You are looking into {tenant.name} as a viewer. It is on record there.")
+    messages.success(request, f"You are visiting {tenant.name} as a viewer. The visit is in its audit log.")
     return HttpResponseRedirect(reverse("admin:index"))
 
 
@@ -69,7 +69,7 @@ def leave_tenant(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    """Do one act to an agent, and say what came of it on its page."""
+    """Apply an act to an agent, and redirect to its page with the result."""
     verb = request.POST.get("act", "")
     if not holds(request, Role.OPERATOR):
         return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}")
@@ -90,7 +90,7 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
 
 
 def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> HttpResponse:
-    """Answer 403, and put the attempt on record in the tenant, if there is one."""
+    """Answer 403, and audit the attempt in the tenant, if there is one."""
     access = access_of(request)
     have = f"you are {access.role}" if access else "you are a member of no tenant"
     if access is not None:
@@ -111,18 +111,18 @@ REASON_LENGTH = 300
 
 
 def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: str) -> Tenant:
-    """Let the session look into the tenant, as a viewer.
+    """Begin a visit of the session to a tenant, as a viewer.
 
-    It is recorded on the installation's side and in the tenant's own audit, where its people can read it.
+    The visit is recorded in the log of the installation and in the tenant's own, where its members can read it.
     Raises NotFound, and Invalid without a reason.
     """
     reason = " ".join(reason.split())
     if not 1 <= len(reason) <= REASON_LENGTH:
-        raise Invalid(f"a look into a tenant needs a reason of 1 to {REASON_LENGTH} characters")
+        raise Invalid(f"a visit to a tenant needs a reason of 1 to {REASON_LENGTH} characters")
     tenant = Tenant.objects.using(OPS).filter(id=tenant_id).first()
     if tenant is None:
         raise NotFound(f"there is no tenant {tenant_id}")
-    record_look(
+    record_visit(
         tenant_id=tenant.id,
         actor=actor,
         message=f"looks into {tenant.slug}: {reason}",
@@ -136,5 +136,5 @@ def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: st
 
 
 def end_visit(*, session: SessionBase) -> None:
-    """Close the tenant again."""
+    """End the visit of the session, if any."""
     session.pop(VISIT_KEY, None)

@@ -18,7 +18,7 @@ class Channel(TenantModel):
     """A delivery route for messages of a tenant's agents."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: Whose messages; empty: those of all agents of the tenant that have none of their own for this audience.
+    #: The agent that uses the channel; empty: all agents of the tenant without a channel of their own for this audience.
     agent = TenantForeignKey(Agent, null=True, blank=True, related_name="channels")
     name = models.CharField(max_length=60)
     kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
@@ -49,13 +49,13 @@ class OutboxMessage(TenantModel):
     #: The heartbeat that decided to send the message.
     heartbeat_id = models.UUIDField(null=True)
     channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
-    #: The channel as it was then: the inbox has no row of its own.
+    #: Copies of the channel's values at that time; the inbox has no row.
     kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
     audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
     target = models.CharField(max_length=500, blank=True)
     subject = models.CharField(max_length=300, blank=True)
     content = models.TextField()
-    #: The same decision carried out twice is one message; receivers of a webhook see it too.
+    #: Identifies the decision, so that executing it twice creates one message; also sent to webhooks.
     idempotency_key = models.CharField(max_length=100)
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DeliveryStatus], default=DeliveryStatus.PENDING
@@ -66,7 +66,7 @@ class OutboxMessage(TenantModel):
     tries_before = models.PositiveSmallIntegerField(default=0, db_default=0)
     #: The time of the next attempt.
     due_at = models.DateTimeField()
-    #: The lease of the worker that delivers the message; of a waiting message, of its published hint.
+    #: The lease of the worker that delivers the message, or of the published hint of a pending message.
     lease_until = models.DateTimeField(null=True)
     last_error = models.TextField(blank=True)
     #: The time of the decision, by the heartbeat's clock.
@@ -113,7 +113,7 @@ class ChatSession(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
-    #: Who talks to it: `user:NAME`, `cli:NAME`.
+    #: The person: `user:NAME`, `cli:NAME`.
     person = models.CharField(max_length=200)
     started_at = models.DateTimeField()
     last_at = models.DateTimeField()
@@ -142,7 +142,7 @@ class ChatMessage(TenantModel):
     session = TenantForeignKey(ChatSession, related_name="messages")
     speaker = models.CharField(max_length=8, choices=[(s.value, s.value) for s in Speaker])
     content = models.TextField()
-    #: Of the agent's turns: `provider/model`, recalled memories [{id, score}], tokens.
+    #: For the agent's turns: `provider/model`, recalled memories [{id, score}], tokens.
     model = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict)
     #: The reason why there is no reply.

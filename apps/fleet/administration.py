@@ -48,7 +48,7 @@ _WORDS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "U
 
 
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
-    """Change a tenant's daily limits (UTC); None is no limit. Agents that were halted by an old limit go on.
+    """Change a tenant's daily limits (UTC); None is no limit. Agents halted by a lower limit resume.
 
     `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """

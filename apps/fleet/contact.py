@@ -38,7 +38,7 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
             f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
             " longer texts are read with `arbor memory ingest`"
         )
-    # First the schedule, then agent and state: the order in which a heartbeat locks them. It cannot fall asleep now.
+    # The lock keeps the status as it is: a heartbeat cannot make the agent dormant now.
     agent = lock_agent(agent_id)
     if agent.status == AgentStatus.DORMANT:
         agent = wake_agent(agent_id=agent_id, actor=actor)
@@ -50,7 +50,7 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
         detail={"message": str(message_id)} if message_id else {},
         urgent=True,
     )
-    # Also while a heartbeat runs that may not have seen the message: the one after it then comes at once.
+    # A running heartbeat may have begun without the message, so the next one follows at once.
     bring_forward(agent_id=agent_id, trigger=Trigger.MESSAGE)
     AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
     record(
@@ -70,12 +70,12 @@ def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
     Raises NotFound, Invalid.
     """
     message = mark_read(message_id=message_id)
-    said = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
-    return message_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
+    answer = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
+    return message_agent(agent_id=message.agent_id, text=answer, actor=actor, message_id=message.id)
 
 
 def _quoted(message: OutboxMessage) -> str:
-    """Return the beginning of a message as mails quote it."""
-    begun = " ".join(message.content.split())
-    cut = begun if len(begun) <= QUOTED_LENGTH else f"{begun[: QUOTED_LENGTH - 1].rstrip()}…"
+    """Return the beginning of a message as a quotation, like in mails."""
+    text = " ".join(message.content.split())
+    cut = text if len(text) <= QUOTED_LENGTH else f"{text[: QUOTED_LENGTH - 1].rstrip()}…"
     return f"> {cut}"

@@ -48,8 +48,8 @@ def create_agent(
 ) -> Agent:
     """Create an agent of the current tenant from a template; it has no heartbeats before it is started.
 
-    Interval and model (`provider/model`) default to the template's, then the installation's. The agent's first memories
-    are found by words at once, and by meaning when maintenance has embedded them.
+    Interval and model (`provider/model`) default to the template's, then the installation's. Maintenance embeds the agent's
+    first memories later; until then recall finds them by their words.
 
     Raises NotFound for the template, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is
     suspended, and ConfigurationInvalid without a master key.
@@ -60,8 +60,8 @@ def create_agent(
     key = master_key or settings.ARBOR_MASTER_KEY
     if key is None:
         raise ConfigurationInvalid(
-            "an agent's private key cannot be sealed: set ARBOR_MASTER_KEY (make one with: openssl rand -base64 32),"
-            " or start once with `arbor up`, which makes one"
+            "an agent's private key cannot be sealed: set ARBOR_MASTER_KEY (create one with: openssl rand -base64 32),"
+            " or start once with `arbor up`, which creates one"
         )
     beat_every = _interval(interval, template)
     handle = model or template.spec.metadata.handle
@@ -79,7 +79,7 @@ def create_agent(
         ).to_json(),
     )
     create_schedule(agent=agent, interval=beat_every, now=now)
-    shortened = _give_mind(agent, template, now)
+    shortened = _create_mind(agent, template, now)
     record(
         action=AuditAction.AGENT_CREATED,
         actor=actor,
@@ -108,9 +108,9 @@ def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
 
 
 def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Agent:
-    taken = AlreadyExists(f"this tenant has an agent {name!r} already; choose another name")
+    name_in_use = AlreadyExists(f"this tenant has an agent {name!r} already; choose another name")
     if Agent.objects.filter(name__iexact=name).exists():
-        raise taken
+        raise name_in_use
     spec = template.spec
     agent = Agent(
         tenant_id=current_tenant(),
@@ -129,11 +129,11 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
         with transaction.atomic():
             agent.save(force_insert=True)
     except IntegrityError as error:
-        raise taken from error
+        raise name_in_use from error
     return agent
 
 
-def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}

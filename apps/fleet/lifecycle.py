@@ -35,7 +35,7 @@ def start_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 
 def pause_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Pause an agent; a running heartbeat goes on to its end. Raises NotFound, TransitionIllegal."""
+    """Pause an agent; a running heartbeat is finished. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.PAUSE, actor)
 
 
@@ -64,13 +64,13 @@ def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 @transaction.atomic
 def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]:
-    """Delete an agent with all its rows; `confirm` is its name. Return the number of deleted rows by kind.
+    """Delete an agent with all its rows, and return the number of deleted rows by kind. Its audit log stays.
 
-    Its audit log stays. Raises NotFound, and Invalid when the name is not the agent's.
+    Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
     agent = lock_agent(agent_id)
     if confirm != agent.name:
-        raise Invalid(f"to destroy {agent.name!r} its name must be given exactly, got {confirm!r}")
+        raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
     counts = _count_own(agent_id)
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
@@ -89,8 +89,8 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         if verb in _BEATING:
             require_active()
         agent = lock_agent(agent_id)
-        before = agent.status
-        agent.status = transition(AgentStatus(before), verb)
+        previous = agent.status
+        agent.status = transition(AgentStatus(previous), verb)
         agent.save(update_fields=["status"])
         if agent.status == AgentStatus.ACTIVE:
             switch_on(agent_id=agent_id, now=datetime.now(UTC))
@@ -102,7 +102,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             actor=actor,
             agent_id=agent_id,
             message=f"{word} {agent.name}",
-            detail={"from": before, "to": agent.status},
+            detail={"from": previous, "to": agent.status},
         )
     return agent
 

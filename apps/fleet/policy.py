@@ -40,7 +40,7 @@ FIELDS = (
 )
 #: The daily limits.
 LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
-#: The largest limit of beats or tokens.
+#: The largest limit of tokens, and the further ones of dollars and allowances.
 MOST = 10**15
 MOST_USD = Decimal(10**8)
 MOST_ALLOWANCE = 256
@@ -49,15 +49,15 @@ MOST_ALLOWANCE = 256
 def policy_of(agent_id: UUID) -> AgentPolicy:
     """Return an agent's policy, or an unsaved one with the defaults. Raises NotFound."""
     agent = agent_by_id(agent_id)
-    found: AgentPolicy | None = AgentPolicy.objects.filter(agent_id=agent_id).first()
-    return found or AgentPolicy(tenant_id=current_tenant(), agent=agent)
+    policy: AgentPolicy | None = AgentPolicy.objects.filter(agent_id=agent_id).first()
+    return policy or AgentPolicy(tenant_id=current_tenant(), agent=agent)
 
 
 @transaction.atomic
 def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
     """Change fields of an agent's policy by names of `FIELDS`; None removes a limit.
 
-    An agent that a limit has halted goes on when the limit is raised.
+    An agent halted by a limit resumes when the limit is raised.
 
     Raises NotFound, Invalid.
     """
@@ -101,7 +101,7 @@ def _check(policy: AgentPolicy) -> None:
     if policy.allowance is not None and not 1 <= policy.allowance <= MOST_ALLOWANCE:
         raise Invalid(f"an allowance is 1 to {MOST_ALLOWANCE}, got {policy.allowance}")
     if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
-        raise Invalid(f"a beat goes on 0 to {MAX_TURNS - 1} times, got {policy.follow_ups}")
+        raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
     check_limits(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd)
     _check_tiers(policy.tier_models)
     _check_hours(policy.active_from, policy.active_until, policy.time_zone)
@@ -125,7 +125,7 @@ def _check_hours(start: time | None, end: time | None, zone: str) -> None:
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise Invalid(f"a time zone is one like Europe/Berlin or UTC, got {zone!r}") from error
     if (start is None) != (end is None):
-        raise Invalid("active hours have a beginning and an end; give both, or neither for always")
+        raise Invalid("active hours need a beginning and an end; give both, or neither for all hours")
     if start is not None and end is not None:
         ActiveHours(start=start, end=end, zone=known)
 

@@ -1,4 +1,4 @@
-"""Implement `arbor.runtime.AgentRuntime`, for programs that embed Arbor, by the services of all apps."""
+"""The implementation of `arbor.runtime.AgentRuntime`, for programs that embed Arbor."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class Runtime:
             if ticks:
                 allocate(agent_id=agent.id, ticks=ticks, actor=self._actor)
             start_agent(agent_id=agent.id, actor=self._actor)
-            made: UUID = agent.id
-        return made
+            agent_id: UUID = agent.id
+        return agent_id
 
     def tick(self, agent: AgentRef) -> Tick:
         """Run one heartbeat in this process."""
@@ -115,46 +115,48 @@ class Runtime:
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
         """Bring an agent to a status by the one verb that leads there."""
-        wanted = _known(AgentStatus, status, "status")
+        wanted = _parse_member(AgentStatus, status, "status")
         with tenant_transaction(self._tenant_id):
-            found = self._find(agent)
-            before = AgentStatus(found.status)
-            if before is wanted:
+            row = self._find(agent)
+            present = AgentStatus(row.status)
+            if present is wanted:
                 return wanted
-            verb = _VERBS.get((before, wanted))
+            verb = _VERBS.get((present, wanted))
             if verb is None:
-                possible = ", ".join(to for (since, to) in _VERBS if since is before) or "nothing"
-                raise TransitionIllegal(f"{found.name} is {before}; it can become {possible}, not {wanted}")
-            return AgentStatus(verb(agent_id=found.id, actor=self._actor).status)
+                possible = ", ".join(to for (since, to) in _VERBS if since is present) or "nothing"
+                raise TransitionIllegal(f"{row.name} is {present}; it can become {possible}, not {wanted}")
+            return AgentStatus(verb(agent_id=row.id, actor=self._actor).status)
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
         """Add a goal to an agent."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
             try:
-                made = create_goal(
+                created = create_goal(
                     agent_id=agent_id,
                     title=goal.title,
                     description=goal.description,
-                    layer=_known(GoalLayer, goal.layer, "goal's layer"),
-                    source=_known(GoalSource, goal.source, "goal's source"),
-                    state=None if goal.state is None else _known(GoalState, goal.state, "goal's state"),
+                    layer=_parse_member(GoalLayer, goal.layer, "goal's layer"),
+                    source=_parse_member(GoalSource, goal.source, "goal's source"),
+                    state=None
+                    if goal.state is None
+                    else _parse_member(GoalState, goal.state, "goal's state"),
                     parent_id=goal.parent_id,
                     deadline=goal.deadline,
                 )
             except LimitReached as error:
                 raise GoalStackFull(str(error)) from error
-            self._note(agent_id, f"gave it the goal {made.title!r}", {"goal_id": str(made.id)})
-            goal_id: UUID = made.id
+            self._note(agent_id, f"gave it the goal {created.title!r}", {"goal_id": str(created.id)})
+            goal_id: UUID = created.id
         return goal_id
 
     def goals(self, agent: AgentRef) -> GoalStack:
         """Return an agent's open goals."""
         with tenant_transaction(self._tenant_id):
-            found = self._find(agent)
-            genome = genome_of(found)
+            row = self._find(agent)
+            genome = genome_of(row)
             views = goal_views(
-                agent_id=found.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
+                agent_id=row.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
             )
         return GoalStack(
             aspirations=[view for view in views if view.layer is GoalLayer.ASPIRATION],
@@ -175,45 +177,45 @@ class Runtime:
         """Return an agent's model of another agent, or of a person by name."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
-            found = _peer(agent_id, peer)
-            if found is None:
+            model = _peer(agent_id, peer)
+            if model is None:
                 return None
             beats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent_id)
         return Peer(
-            name=found.name,
-            agent_id=found.peer_id,
-            competence=found.competence,
-            reliability=found.reliability,
-            interests=found.interests,
-            interactions=found.interactions,
-            successes=found.successes,
-            last_at=found.last_at,
+            name=model.name,
+            agent_id=model.peer_id,
+            competence=model.competence,
+            reliability=model.reliability,
+            interests=model.interests,
+            interactions=model.interactions,
+            successes=model.successes,
+            last_at=model.last_at,
             trust=trust(
-                successes=found.successes,
-                interactions=found.interactions,
-                # As its next heartbeat will see it.
+                successes=model.successes,
+                interactions=model.interactions,
+                # The trust at the agent's next heartbeat.
                 tick=beats + 1,
-                last_tick=found.last_tick,
+                last_tick=model.last_tick,
             ),
         )
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
         """Store an agent's working memory, as given or unchanged, and return its size in bytes."""
         with tenant_transaction(self._tenant_id):
-            found = self._find(agent)
-            # First the schedule, then the state: the order in which a heartbeat locks them.
-            schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=found.id)
+            row = self._find(agent)
+            # Lock in the order of heartbeats, to avoid deadlocks: schedule, then state.
+            schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=row.id)
             if schedule.state in (ScheduleState.QUEUED, ScheduleState.RUNNING):
                 raise TransitionIllegal(
-                    f"{found.name} is beating, and stores its own; flush when it has ended"
+                    f"{row.name} has a heartbeat under way, which stores its own; flush when it has ended"
                 )
-            state = AgentState.objects.select_for_update().get(agent_id=found.id)
+            state = AgentState.objects.select_for_update().get(agent_id=row.id)
             memory = working_memory or WorkingMemory.model_validate(state.working_memory)
             text = as_stored(memory)
             state.working_memory = memory.model_dump(mode="json")
             state.save(update_fields=["working_memory"])
             if working_memory is not None:
-                self._note(found.id, "stored its working memory", {"bytes": len(text.encode())})
+                self._note(row.id, "stored its working memory", {"bytes": len(text.encode())})
         return len(text.encode())
 
     def load(self, agent: AgentRef) -> LoadedAgent:
@@ -230,8 +232,8 @@ class Runtime:
 
     def _id(self, agent: AgentRef) -> UUID:
         with tenant_transaction(self._tenant_id):
-            found: UUID = self._find(agent).id
-        return found
+            agent_id: UUID = self._find(agent).id
+        return agent_id
 
     def _find(self, agent: AgentRef) -> Agent:
         if isinstance(agent, UUID):
@@ -242,8 +244,8 @@ class Runtime:
         by_id = Q(public_id=named)
         if (agent_id := read_id(named)) is not None:
             by_id |= Q(id=agent_id)
-        found: Agent | None = Agent.objects.filter(by_id).first()
-        return found or agent_by_name(named)
+        row: Agent | None = Agent.objects.filter(by_id).first()
+        return row or agent_by_name(named)
 
     def _note(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(
@@ -255,8 +257,8 @@ class Runtime:
         )
 
 
-def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
-    """Return the enum member of a value or text; raises Invalid."""
+def _parse_member[S: StrEnum](kind: type[S], value: str, what: str) -> S:
+    """Return the enum member with this value. Raises Invalid."""
     try:
         return kind(value)
     except ValueError:
@@ -264,17 +266,17 @@ def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
 
 
 def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
-    """Find an agent's model of a peer by either id, or by name; of names that differ by case only, the exact one.
+    """Find an agent's model of a peer by either id, or by name, ignoring case; an exact match takes precedence.
 
     Raises Invalid for an ambiguous name.
     """
     models = PeerModel.objects.filter(agent_id=agent_id)
     peer_id = read_id(peer)
-    found: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
-    if found is not None or isinstance(peer, UUID) or "\0" in peer:
-        return found
+    model: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
+    if model is not None or isinstance(peer, UUID) or "\0" in peer:
+        return model
     wanted = peer.strip()
-    # Ids go first, because a peer may choose any name.
+    # Ids take precedence, because a peer may choose any name.
     by_id: PeerModel | None = models.filter(peer__public_id=wanted).first()
     if by_id is not None:
         return by_id
@@ -282,5 +284,5 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     exact = [peer_model for peer_model in named if peer_model.name == wanted]
     if len(named) > 1 and not exact:
         names = ", ".join(repr(peer_model.name) for peer_model in named)
-        raise Invalid(f"{peer!r} means several peers: give one of the names {names}, or an id")
+        raise Invalid(f"several peers are called {peer!r}: give one of the exact names {names}, or an id")
     return next(iter(exact or named), None)

@@ -30,7 +30,7 @@ class Goal(TenantModel):
     state = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalState])
     layer = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalLayer])
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalSource])
-    #: Share that is done, 0 to 1; of a goal with parts, their mean unless it was set by hand.
+    #: Progress, 0 to 1; for a goal with parts, their mean unless set by hand.
     fraction = models.FloatField(default=0.0)
     fraction_by_hand = models.BooleanField(default=False, db_default=False)
     blocked_by = models.TextField(blank=True)
@@ -38,11 +38,11 @@ class Goal(TenantModel):
     blocked_by_goal = TenantForeignKey(
         "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+"
     )
-    #: How the agent feels about it, -1 to 1.
+    #: The agent's feeling about the goal, -1 to 1.
     emotional_valence = models.FloatField(default=0.0, db_default=0.0)
     #: The expected reward, 0 to 1; empty: by the source.
     expected_reward = models.FloatField(null=True, blank=True)
-    #: Heartbeats spent on it.
+    #: Heartbeats spent on the goal.
     effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
     #: The heartbeat, and the rule (`arbor.goals.injection.Rule`), that created the goal, if any.
@@ -109,7 +109,7 @@ class Plan(TenantModel):
     )
     #: Dependencies on others: [text].
     dependencies = models.JSONField(default=list)
-    #: In heartbeats and in energy.
+    #: Estimates in heartbeats and in energy.
     estimated_ticks = models.PositiveIntegerField(null=True)
     estimated_cost = models.FloatField(null=True)
     #: 0 to 1, higher is riskier.
@@ -237,7 +237,7 @@ class Satisfaction(TenantModel):
     reputation_delta = models.FloatField(default=0.0)
     #: 0 to 1.
     novelty = models.FloatField()
-    #: Heartbeats spent on it.
+    #: Heartbeats spent on the goal.
     effort = models.PositiveIntegerField()
     at = models.DateTimeField(auto_now_add=True)
 

@@ -1,1 +1,1 @@
-"""Maintenance: calls of models for memories and conversations, made and settled without any decision."""
+"""Model calls for the maintenance of memories and for conversations: create and settle them."""

@@ -1,4 +1,4 @@
-"""Register the app with Django."""
+"""The configuration of the app `memories`."""
 
 from django.apps import AppConfig
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.core.checks import Tags, register
 
+from apps.tenants.checks import check_database, check_models
+
 
 class TenantsConfig(AppConfig):
     """Registers the checks that keep tenants apart."""
@@ -16,6 +18,3 @@ class TenantsConfig(AppConfig):
         """Register the static checks, and those that ask the database (`check --database default`)."""
         register(check_models, Tags.models)
         register(check_database, Tags.database)
-
-
-from apps.tenants.checks import check_database, check_models  # noqa: E402 (the checks import models lazily)

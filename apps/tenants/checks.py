@@ -1,4 +1,4 @@
-"""Checks that a model, and the database as it stands, keep tenants apart."""
+"""Check that the models and the database keep tenants apart."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from apps.tenants.scope import APP
 
 
 def tenant_models() -> Iterator[type[models.Model]]:
-    """Return every concrete model whose rows belong to a tenant."""
+    """Iterate over the concrete models whose rows belong to a tenant."""
     for model in apps.get_models(include_auto_created=True):
         if model._meta.managed and any(field.column == "tenant_id" for field in model._meta.concrete_fields):
             yield model
 
 
 def check_models(**_options: Any) -> list[CheckMessage]:
-    """Refuse a tenant's model whose references or unique keys leave the tenant out."""
-    own = {model._meta.label for model in tenant_models()}
+    """Report references and unique keys of tenants' models that leave out the tenant."""
+    labels = {model._meta.label for model in tenant_models()}
     faults: list[CheckMessage] = []
     for model in tenant_models():
         for field in model._meta.concrete_fields:
             target = getattr(field.remote_field, "model", None)
-            inside = target is not None and getattr(target, "_meta", None) and target._meta.label in own
-            if inside and not isinstance(field, WithinTenant):
+            refers_to_tenant_data = (
+                target is not None and getattr(target, "_meta", None) and target._meta.label in labels
+            )
+            if refers_to_tenant_data and not isinstance(field, WithinTenant):
                 faults.append(
                     Error(
                         f"{field} refers to a tenant's table: make it a TenantForeignKey",
@@ -51,7 +53,7 @@ def check_models(**_options: Any) -> list[CheckMessage]:
 
 
 def check_database(databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """Refuse to serve from a role that row-level security does not bind, or with a table it does not cover."""
+    """Report a serving role that row-level security does not bind, and tables that it does not protect."""
     if not databases or APP not in databases:
         return []
     faults = [Error(text, id="tenants.E4") for text in unsafe_role()]
@@ -60,7 +62,7 @@ def check_database(databases: Sequence[str] | None = None, **_options: Any) -> l
 
 
 def unsafe_role() -> list[str]:
-    """Return why the serving role would not be bound by row-level security; empty when it is."""
+    """Return the reasons why row-level security does not bind the serving role; none if it does."""
     with connections[APP].cursor() as cursor:
         cursor.execute(
             "SELECT rolname, rolsuper, rolbypassrls, EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -76,9 +78,9 @@ def unsafe_role() -> list[str]:
 
 
 def unprotected_tables() -> list[str]:
-    """Return each tenant's table without forced row-level security, policy, or a key that starts with the tenant.
+    """Return the faults of tenants' tables: no forced row-level security, no policy, a key that does not start with the tenant.
 
-    A tenant's table is one of a tenant's model, or one with a column `tenant_id` that no model knows.
+    A tenant's table belongs to a model with a tenant, or has a column `tenant_id` without belonging to any model.
     """
     with connections[APP].cursor() as cursor:
         cursor.execute(
@@ -90,14 +92,16 @@ def unprotected_tables() -> list[str]:
             " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
             " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = current_schema()"
         )
-        tables = {name: found for name, *found in cursor.fetchall()}
+        tables = {name: properties for name, *properties in cursor.fetchall()}
     known = {model._meta.db_table for model in tenant_models()}
     unknown = {name for name, (*_, has_tenant) in tables.items() if has_tenant} - known
     faults = []
     for name in sorted(known | unknown):
         forced, policy, key, _ = tables.get(name, (False, False, None, False))
         remedy = (
-            "run `arbor manage migrate`" if name in known else "no model knows it: give it one, or drop it"
+            "run `arbor manage migrate`"
+            if name in known
+            else "no model has this table: add a model, or drop the table"
         )
         if not forced:
             faults.append(f"{name} has no forced row-level security; {remedy}")

@@ -11,36 +11,36 @@ from pydantic import BaseModel
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON, UUIDs and moments among it as text, pydantic's models as they write themselves.
+    """Encode a value as JSON text: UUIDs and datetimes as strings, pydantic models by their own serializers.
 
-    Raises TypeError for what is no JSON. NaN becomes null, as it is no JSON either.
+    NaN becomes null. Raises TypeError for a value that JSON cannot represent.
     """
     return encoded(value).decode()
 
 
 def encoded(value: Any) -> bytes:
-    """Return a value as `to_json` does, in UTF-8."""
+    """Encode a value like `to_json`, as bytes in UTF-8."""
     try:
-        return orjson.dumps(value, default=_written)
+        return orjson.dumps(value, default=_encode_unknown)
     except TypeError:
-        # Numbers beyond 64 bits, or halves of characters: rare, and the standard library knows them.
-        return json.dumps(value, default=_plain).encode()
+        # Only the standard library encodes integers beyond 64 bits and lone surrogates, which are rare.
+        return json.dumps(value, default=_jsonable).encode()
 
 
 def from_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text that the database holds. Raises ValueError for anything else."""
+    """Decode JSON text from the database. Raises ValueError for other text."""
     return orjson.loads(text)
 
 
-def _written(value: Any) -> Any:
+def _encode_unknown(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return orjson.Fragment(value.__pydantic_serializer__.to_json(value))
-    return _text(value)
+    return _as_text(value)
 
 
-def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else _text(value)
+def _jsonable(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else _as_text(value)
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,4 +1,4 @@
-"""Fields of tenants' rows: references within one tenant, and JSON as compressed bytes, columns made of others."""
+"""Fields of tenants' rows: references within one tenant, generated columns, and JSON as compressed bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OnDelete(StrEnum):
 
 
 class WithinTenant(models.ForeignKey):  # type: ignore[type-arg]
-    """A reference whose constraint in the database is (tenant, id): one to another tenant's row cannot exist.
+    """A reference whose constraint is (tenant, id), so that no row can refer to a row of another tenant.
 
     Django cannot express the constraint; `protection` creates it when the tables are migrated.
     """
@@ -53,7 +53,7 @@ class TenantOneToOne(WithinTenant, models.OneToOneField):  # type: ignore[type-a
 
 
 class StoredField(models.GeneratedField):
-    """A column that the database makes of others of its row and stores."""
+    """A generated column: the database computes and stores its value from other columns of the row."""
 
     def __init__(self, *, expression: Any, output_field: Any) -> None:
         super().__init__(expression=expression, output_field=output_field, db_persist=True)
@@ -66,12 +66,12 @@ class StoredField(models.GeneratedField):
         return name, path, list(args), options
 
     def _check_supported(self, databases: Any) -> list[Any]:
-        # PostgreSQL can. Django would ask the server for its version, and what is static is checked without one.
+        # PostgreSQL supports stored columns. Django would ask the server for its version, but static checks run without a server.
         return []
 
 
 class PackedJSON(models.Field):  # type: ignore[type-arg]
-    """A value of JSON as compressed bytes (`packing`), which no query looks into."""
+    """A JSON value as compressed bytes (`packing`), for columns that no query looks into."""
 
     empty_strings_allowed = False
 
@@ -98,13 +98,13 @@ class PackedJSON(models.Field):  # type: ignore[type-arg]
         return None if value is None else self.unpacked(bytes(value))
 
     def unpacked(self, packed: bytes) -> Any:
-        """Return the value that the bytes hold."""
+        """Return the value that the bytes encode."""
         return unpack(packed)
 
     def get_lookup(self, lookup_name: str) -> Any:
-        """Compare whole values only: what is inside is for code that has read the row."""
-        found = super().get_lookup(lookup_name)
-        return found if found is not None and issubclass(found, Exact) else None
+        """Return the lookup if it compares whole values; None for lookups into a value."""
+        lookup = super().get_lookup(lookup_name)
+        return lookup if lookup is not None and issubclass(lookup, Exact) else None
 
     def get_transform(self, lookup_name: str) -> Any:
         """Refuse to look into a value. Raises FieldError."""

@@ -14,11 +14,11 @@ from arbor.ids import uuid7
 class User(AbstractUser):
     """A person who signs in. What they may do in a tenant is their membership there."""
 
-    #: What `set_password` was given, until it is saved (Django's own).
+    #: The new password from `set_password`, until the row is saved (an attribute of Django's).
     _password: str | None
 
     def save(self, **kwargs: Any) -> None:
-        """Write a person's new password alone: forms save the whole row, and the serving role may not write it."""
+        """Write only the password of a row with a new one: forms save whole rows, which the serving role may not write."""
         if self._password is not None and not self._state.adding and not kwargs:
             kwargs["update_fields"] = ["password"]
         super().save(**kwargs)
@@ -27,9 +27,9 @@ class User(AbstractUser):
 class TenantStatus(models.TextChoices):
     """The status of a tenant."""
 
-    #: Its agents beat.
+    #: Its agents run.
     ACTIVE = "active"
-    #: Nothing of it runs; its data stays.
+    #: None of its agents run; its data stays.
     SUSPENDED = "suspended"
 
 
@@ -40,7 +40,7 @@ class Tenant(models.Model):
     slug = models.SlugField(unique=True, max_length=63)
     name = models.CharField(max_length=200)
     status = models.CharField(max_length=16, choices=TenantStatus, default=TenantStatus.ACTIVE)
-    #: What its agents may use in a day (UTC), together; empty: no limit.
+    #: Daily limits (UTC) for all its agents together; empty: no limit.
     daily_beats = models.PositiveIntegerField(null=True, blank=True)
     daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
@@ -54,7 +54,7 @@ class Tenant(models.Model):
 
 
 class TenantManager[M: models.Model](models.Manager[M]):
-    """Sees the current tenant's rows; raises TenantRequired where there is none. It never returns everything."""
+    """Returns rows of the current tenant only; raises TenantRequired outside a tenant's transaction."""
 
     def get_queryset(self) -> models.QuerySet[M]:
         """Return the rows of the current scope."""
@@ -68,7 +68,7 @@ class TenantManager[M: models.Model](models.Manager[M]):
 class TenantModel(models.Model):
     """A row that belongs to exactly one tenant.
 
-    `protection` gives its table row-level security, a primary key that starts with the tenant, and these privileges.
+    `apps.tenants.protection` adds row-level security, a primary key that starts with the tenant, and the privileges below.
     """
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
@@ -97,7 +97,7 @@ class Role(models.TextChoices):
 
     @property
     def rank(self) -> int:
-        """Return the role's height, 0 for the lowest."""
+        """Return the role's position in the order of rights, 0 for the viewer."""
         return list(Role).index(self)
 
 
@@ -112,7 +112,7 @@ class Membership(TenantModel):
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    #: A user's own memberships, wherever they are: row-level security alone decides, in `user_transaction`.
+    #: The memberships of one user in all tenants, read in `user_transaction`, where row-level security alone filters.
     own = models.Manager()
 
     class Meta(TenantModel.Meta):

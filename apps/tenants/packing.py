@@ -58,9 +58,9 @@ def unpack(packed: bytes) -> Any:
 
 def unpack_text(packed: bytes) -> bytes:
     """Unpack one JSON text, byte for byte. Raises ValueError for other bytes."""
-    text, rest = _unpack_first(packed)
-    if rest:
-        raise ValueError(f"packed JSON must be one value, got {len(rest)} more bytes")
+    text, remainder = _unpack_first(packed)
+    if remainder:
+        raise ValueError(f"packed JSON must be one value, got {len(remainder)} more bytes")
     return text
 
 

@@ -1,24 +1,28 @@
 """Protect tables after a migration: roles, privileges, row-level security, keys that start with the tenant.
 
-`protect()` says what must be and makes it so; run again it changes nothing. The migrate command calls it, so a model
-with a tenant gets its policy by existing. Until it ran, the serving roles have no privilege on a new table at all.
+`protect()` is idempotent. The migrate command calls it, so each new model with a tenant gets its policy; until then the
+serving roles have no privileges on the new table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db import connections, models, transaction
 from psycopg import sql
 
 from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
+from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.scope import APP, OPS, TENANT_SETTING, USER_SETTING
 
 OWNER = "owner"
-#: Tables that belong to the installation, and what the serving roles may do with them.
+#: Tables that belong to the installation, with the privileges of the two serving roles, APP and OPS.
 SHARED: dict[str, tuple[str, str]] = {
     "django_migrations": ("SELECT", "SELECT"),
     "django_content_type": ("SELECT", "SELECT"),
@@ -26,14 +30,14 @@ SHARED: dict[str, tuple[str, str]] = {
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),
     "auth_group_permissions": ("SELECT", "SELECT"),
-    # Signing in notes when, and a person changes their password; what they may do is not theirs to write.
+    # A sign-in writes its time, and users change their passwords; their rights can only be changed through OPS.
     "tenants_user": ("SELECT, UPDATE (last_login, password)", "SELECT, INSERT, UPDATE, DELETE"),
     "tenants_user_groups": ("SELECT", "SELECT, INSERT, DELETE"),
     "tenants_user_user_permissions": ("SELECT", "SELECT, INSERT, DELETE"),
     "tenants_tenant": ("SELECT", "SELECT, INSERT, UPDATE, DELETE"),
 }
-# No sub-select: that would be two nodes of its own in a plan for each table, to be planned and started whenever the
-# statement is. Beside `tenant_id = …` in the statement the planner compares the two once, not for each row.
+# No sub-select, which would add two nodes to the plan for each table. As each statement has `tenant_id = …` too, the
+# planner compares the two values once per statement, not for each row.
 _SCOPED_TENANT = sql.SQL("nullif(current_setting({}, true), '')::uuid").format(sql.Literal(TENANT_SETTING))
 _SCOPED_USER = sql.SQL("(SELECT nullif(current_setting({}, true), '')::bigint)").format(
     sql.Literal(USER_SETTING)
@@ -41,9 +45,9 @@ _SCOPED_USER = sql.SQL("(SELECT nullif(current_setting({}, true), '')::bigint)")
 
 
 def protect() -> list[str]:
-    """Bring roles, privileges, policies and keys to what the models ask for; return the tables that were new.
+    """Create or change roles, privileges, policies and keys as the models require; return the newly protected tables.
 
-    Runs as the owner, in one transaction, and takes a lock so that two migrating processes wait for each other.
+    Runs as the owner, in one transaction, under a lock that serializes concurrent migrations.
     """
     new: list[str] = []
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
@@ -58,6 +62,7 @@ def protect() -> list[str]:
                 _reference_within_tenant(cursor, model)
                 _drop_implied_reference(cursor, model)
                 _isolate(cursor, model)
+        seed_statistics(cursor, [model for model in tenant_models() if model._meta.db_table in existing])
         _share(cursor, existing)
     return new
 
@@ -70,7 +75,7 @@ def _roles() -> dict[str, str]:
 
 
 def _create_roles(cursor: Any) -> None:
-    # A new role has no attribute but these; `checks.unsafe_role` refuses to serve from one that was given more.
+    # A new role has no other attributes; `checks.unsafe_role` reports a role with more.
     for name, password in _roles().items():
         cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
         verb = sql.SQL("ALTER" if cursor.fetchone()[0] else "CREATE")
@@ -79,6 +84,13 @@ def _create_roles(cursor: Any) -> None:
                 verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
             )
         )
+        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            cursor.execute(
+                sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                    sql.Identifier(name), sql.Identifier(limit), sql.Literal(statement_timeout_ms())
+                )
+            )
         cursor.execute(
             sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
                 sql.Identifier(connections[OWNER].settings_dict["NAME"]), sql.Identifier(name)
@@ -87,8 +99,14 @@ def _create_roles(cursor: Any) -> None:
         cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(name)))
 
 
+def statement_timeout_ms() -> int:
+    """Return the limit of the serving roles' statements."""
+    milliseconds: int = settings.ARBOR_STATEMENT_TIMEOUT // timedelta(milliseconds=1)
+    return milliseconds
+
+
 def _verifier(role: str, password: str) -> str:
-    """Return what the server keeps of a password; it may log its statements, so the password itself stays here."""
+    """Return a password's SCRAM verifier: statements may appear in the server's log, so they never contain the password."""
     connection: Any = connections[OWNER].connection
     verifier: bytes = connection.pgconn.encrypt_password(
         password.encode(), role.encode(), algorithm=b"scram-sha-256"
@@ -108,7 +126,7 @@ def _constraints(cursor: Any, table: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def _key_with_tenant(cursor: Any, model: type[models.Model]) -> bool:
-    """Make the primary key (tenant, id); tell whether it was not."""
+    """Change the primary key to (tenant, id); return whether it was another."""
     table = model._meta.db_table
     if isinstance(model._meta.pk, models.CompositePrimaryKey):
         return False
@@ -127,15 +145,15 @@ def _key_with_tenant(cursor: Any, model: type[models.Model]) -> bool:
 
 def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
     table = model._meta.db_table
-    present = _constraints(cursor, table)
+    existing = _constraints(cursor, table)
     for field in model._meta.concrete_fields:
         if not isinstance(field, WithinTenant):
             continue
         name = f"{table}_{field.column}_in_tenant"[:63]
-        if name in present:
+        if name in existing:
             continue
         target = field.remote_field.model._meta
-        # Emptying a reference must leave the tenant where it is.
+        # `SET NULL` must name the column, or it would empty the tenant too.
         deleting = (
             sql.SQL("SET NULL ({})").format(sql.Identifier(field.column))
             if field.deleting is OnDelete.SET_NULL
@@ -158,8 +176,8 @@ def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
 def _drop_implied_reference(cursor: Any, model: type[models.Model]) -> None:
     """Drop a table's own reference to the tenant where each row refers to another one of the same tenant.
 
-    That one has a tenant, and it is this one: to check it again takes a look-up for each row that is written, and a lock on
-    the tenant's row, which all transactions of a tenant share.
+    That other row proves that the tenant exists. A second check would cost a look-up per written row, and a lock on the
+    tenant's row, which all transactions of the tenant share.
     """
     implied = any(
         isinstance(field, WithinTenant) and not field.null and field.remote_field.model is not model
@@ -186,29 +204,33 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
     )
     app, ops = (sql.Identifier(name) for name in _roles())
     match = sql.SQL("tenant_id = {}").format(_SCOPED_TENANT)
-    _policy(cursor, table, "tenant_isolation", app, using=match)
-    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))
+    _create_policy(cursor, table, _Policy(name="tenant_isolation", role=app, using=match))
+    _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))
     if model._meta.db_table == "tenants_membership":
         own = sql.SQL("user_id = {}").format(_SCOPED_USER)
-        _policy(cursor, table, "own_memberships", app, using=own, command="SELECT")
+        policy = _Policy(name="own_memberships", role=app, using=own, command="SELECT")
+        _create_policy(cursor, table, policy)
     _grant(
         cursor, table, str(getattr(model, "app_privileges", "")), str(getattr(model, "ops_privileges", ""))
     )
 
 
-def _policy(
-    cursor: Any,
-    table: sql.Composable,
-    name: str,
-    role: sql.Composable,
-    *,
-    using: sql.Composable,
-    command: str = "ALL",
-) -> None:
-    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(sql.Identifier(name), table))
+@dataclass(frozen=True, kw_only=True)
+class _Policy:
+    """A policy of row-level security: the rows that a role may use, for a command."""
+
+    name: str
+    role: sql.Composable
+    using: sql.Composable
+    command: str = "ALL"
+
+
+def _create_policy(cursor: Any, table: sql.Composable, policy: _Policy) -> None:
+    name = sql.Identifier(policy.name)
+    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, table))
     cursor.execute(
         sql.SQL("CREATE POLICY {} ON {} FOR {} TO {} USING ({})").format(
-            sql.Identifier(name), table, sql.SQL(command), role, using
+            name, table, sql.SQL(policy.command), policy.role, policy.using
         )
     )
 
@@ -242,7 +264,7 @@ def _shared_tables() -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _isolate_tenants(cursor: Any) -> None:
-    """A serving transaction sees its own tenant's row, and a user the names of the tenants they belong to."""
+    """Restrict the rows of tenants to the current tenant, and to the tenants of the signed-in user."""
     table = sql.Identifier("tenants_tenant")
     app, ops = (sql.Identifier(name) for name in _roles())
     cursor.execute(
@@ -250,13 +272,8 @@ def _isolate_tenants(cursor: Any) -> None:
             table
         )
     )
-    _policy(
-        cursor,
-        table,
-        "tenant_isolation",
-        app,
-        using=sql.SQL(
-            "id = {} OR id IN (SELECT tenant_id FROM tenants_membership WHERE user_id = {})"
-        ).format(_SCOPED_TENANT, _SCOPED_USER),
-    )
-    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))
+    visible = sql.SQL(
+        "id = {} OR id IN (SELECT tenant_id FROM tenants_membership WHERE user_id = {})"
+    ).format(_SCOPED_TENANT, _SCOPED_USER)
+    _create_policy(cursor, table, _Policy(name="tenant_isolation", role=app, using=visible))
+    _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))

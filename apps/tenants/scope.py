@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -26,13 +27,15 @@ OPS = "ops"
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What the running code may see: one tenant, one user's own memberships, or, audited, all tenants."""
+    """The rows that the running code may see: of one tenant, one user's own memberships, or, audited, of all tenants."""
 
     tenant_id: UUID | None = None
     user_id: int | None = None
     across: bool = False
-    #: Statements are planned once for all values: for transactions of fixed statements that look rows up by their keys.
+    #: Use generic plans, for transactions whose fixed statements look up rows by their keys.
     generic_plans: bool = False
+    #: The limit of each statement; None: the role's own.
+    statement_timeout: timedelta | None = None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("arbor_scope", default=None)
@@ -61,30 +64,42 @@ def scope_settings(scope: Scope | None) -> dict[str, str]:
         USER_SETTING: str(scope.user_id) if scope and scope.user_id else "",
     }
     if scope is not None and scope.generic_plans:
-        settings["plan_cache_mode"] = "force_generic_plan"
+        # A plan made while a table is small would read all of it ever after.
+        settings |= {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+    if scope is not None and scope.statement_timeout is not None:
+        settings["statement_timeout"] = f"{scope.statement_timeout // timedelta(milliseconds=1)}ms"
     return settings
 
 
 @contextmanager
-def tenant_transaction(tenant_id: UUID, *, generic_plans: bool = False) -> Iterator[None]:
+def tenant_transaction(
+    tenant_id: UUID, *, generic_plans: bool = False, statement_timeout: timedelta | None = None
+) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
-    Entered again for the same tenant it joins the outer transaction. With `generic_plans` no statement in it is planned
-    for its values: planning what a batch of heartbeats sees would take longer than reading it.
+    Entered again for the same tenant, it joins the outer transaction. With `generic_plans`, PostgreSQL uses generic plans:
+    planning the statements of a batch of heartbeats for their values would take longer than executing them. The server stops a
+    statement that takes longer than `statement_timeout`.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
     """
     outer = _scope.get()
     if outer is not None and (outer.across or outer.tenant_id not in (None, tenant_id)):
         open_for = "all tenants" if outer.across else f"tenant {outer.tenant_id}"
         raise TenantMismatch(
-            f"work for tenant {tenant_id} was asked for inside work for {open_for}; finish that first"
+            f"a transaction of tenant {tenant_id} cannot be opened inside one of {open_for}; end that one first"
         )
     if outer is not None and outer.tenant_id == tenant_id and connections[APP].in_atomic_block:
         with transaction.atomic(using=APP, savepoint=False):
             yield
         return
     user_id = outer.user_id if outer else None
-    with _scoped(Scope(tenant_id=tenant_id, user_id=user_id, generic_plans=generic_plans)):
+    scope = Scope(
+        tenant_id=tenant_id,
+        user_id=user_id,
+        generic_plans=generic_plans,
+        statement_timeout=statement_timeout,
+    )
+    with _scoped(scope):
         yield
 
 
@@ -120,10 +135,12 @@ def _apply(scope: Scope | None) -> None:
 
 @contextmanager
 def ops_scope() -> Iterator[None]:
-    """Read all tenants' rows through the operations role. `apps.audit.services.across_tenants` audits it: use that."""
+    """Read all tenants' rows through the operations role. Use `apps.audit.services.across_tenants`, which audits the view."""
     outer = _scope.get()
     if outer is not None and outer.tenant_id is not None:
-        raise TenantMismatch(f"a view of all tenants was asked for inside work for tenant {outer.tenant_id}")
+        raise TenantMismatch(
+            f"a view of all tenants cannot be opened inside a transaction of tenant {outer.tenant_id}"
+        )
     token = _scope.set(Scope(across=True))
     try:
         with transaction.atomic(using=OPS):

@@ -22,16 +22,18 @@ class Access:
     slug: str
     name: str
     role: Role
-    #: Not a member: somebody who runs the installation, and has a reason to look.
+    #: Whether the user is no member but a superuser who visits the tenant.
     visiting: bool = False
 
 
 def create_tenant(*, slug: str, name: str) -> Tenant:
-    """Create a tenant. Raises Invalid for a slug that is not a slug, AlreadyExists for one that is taken."""
+    """Create a tenant. Raises Invalid for a malformed slug, AlreadyExists for one in use."""
     try:
         validate_slug(slug)
     except ValidationError as error:
-        raise Invalid(f"a tenant's slug is letters, digits, hyphens and underscores, got {slug!r}") from error
+        raise Invalid(
+            f"a tenant's slug consists of letters, digits, hyphens and underscores, got {slug!r}"
+        ) from error
     try:
         with transaction.atomic(using=OPS):
             return Tenant.objects.using(OPS).create(slug=slug, name=name)
@@ -40,7 +42,7 @@ def create_tenant(*, slug: str, name: str) -> Tenant:
 
 
 def tenant_by_slug(slug: str) -> Tenant:
-    """Return the tenant. Raises NotFound, naming those there are."""
+    """Return the tenant. Raises NotFound with the slugs that exist."""
     tenant = Tenant.objects.using(OPS).filter(slug=slug).first()
     if tenant is None:
         known = ", ".join(all_slugs()) or "none yet"
@@ -54,7 +56,7 @@ def all_slugs() -> list[str]:
 
 
 def set_status(*, slug: str, status: TenantStatus) -> Tenant:
-    """Suspend a tenant, or let it run again."""
+    """Set the status of a tenant: suspend or resume it."""
     tenant = tenant_by_slug(slug)
     tenant.status = status
     tenant.save(using=OPS, update_fields=["status"])
@@ -70,7 +72,7 @@ def require_active() -> None:
 
 def add_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
     """Make the user a member, or change the role they have."""
-    # One statement, and no `save()`: an instance writes through the manager that needs a tenant.
+    # Not `save()`, which writes through the manager that requires a current tenant.
     Membership.own.using(OPS).bulk_create(
         [Membership(tenant_id=tenant.id, user_id=user.pk, role=role)],
         update_conflicts=True,

@@ -1,8 +1,8 @@
-"""Fixed statements on a tenant's rows, for what every heartbeat passes.
+"""Execute fixed SQL statements on a tenant's rows, for the paths that each heartbeat takes.
 
-Django builds a query anew each time it is used, which takes ten times as long as sending it. Where a path runs
-hundreds of times a second, its statements are written out and run here, in the tenant's open transaction; `%(tenant)s`
-is that tenant. Everywhere else, querysets.
+Django compiles a queryset each time it is used, which takes ten times as long as sending the statement. Statements of
+paths that run hundreds of times a second are therefore written in SQL and executed here, in the tenant's open
+transaction; `%(tenant)s` is that tenant. All other code uses querysets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apps.tenants.postgresql.arrays import Blobs
 from apps.tenants.postgresql.base import DatabaseWrapper
 from apps.tenants.scope import APP, current_tenant
 
-#: A value's place in a statement, and a percent sign that is meant.
+#: A placeholder in a statement, or an escaped percent sign.
 _PLACE = re.compile(r"%\((\w+)\)s|%%")
 
 
@@ -39,10 +39,10 @@ def change(statement: str, **values: Any) -> int:
 
 
 def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, binary: bool = False) -> T:
-    """Run a statement with values by name, and return what `read` takes from the cursor; bytes come as they are if `binary`.
+    """Run a statement with named values and return the result of `read(cursor)`; `binary` requests binary results.
 
-    Where statements are prepared, past Django's cursors, which take longer than the statement's way to the server and
-    back; Django's own wrappers, which count statements, see it as they see the others.
+    Prepared statements bypass Django's cursors, which take longer than the round trip to the server. Django's execute
+    wrappers, which count statements, are called as usual.
     """
     connection: Any = connections[APP]
     assert isinstance(connection, DatabaseWrapper)
@@ -52,24 +52,24 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
             cursor.execute(statement, values)
             return read(cursor)
     text, names = _numbered(statement)
-    written = [_written(values[name]) for name in names]
+    adapted = [_adapt_list(values[name]) for name in names]
     if not connection.execute_wrappers:
         with connection.wrap_database_errors:
-            raw.execute(text, written, binary=binary)
+            raw.execute(text, adapted, binary=binary)
         return read(raw)
     execute = partial(_execute, connection, raw, binary)
     for wrapper in reversed(connection.execute_wrappers):
         execute = partial(wrapper, execute)
-    execute(text, written, False, {"connection": connection, "cursor": raw})
+    execute(text, adapted, False, {"connection": connection, "cursor": raw})
     return read(raw)
 
 
-def _written(value: Any) -> Any:
-    """Return a list of ids, numbers or bytes as PostgreSQL writes an array; the driver does it element by element."""
+def _adapt_list(value: Any) -> Any:
+    """Format a list of ids, numbers or bytes as a PostgreSQL array; the driver would adapt each item."""
     if type(value) is list and value:
         types = set(map(type, value))
         if types == _IDS:
-            # Without hyphens, which take longer to write than the digits.
+            # Hexadecimal without hyphens is faster to format.
             return f"{{{','.join([row_id.hex for row_id in value])}}}"
         if types <= _PLAIN:
             return f"{{{','.join(map(str, value))}}}"
@@ -105,12 +105,12 @@ def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
     """Return the statement with its values numbered, `$1` for the first, and their names in that order."""
     numbers: dict[str, int] = {}
 
-    def numbered(place: re.Match[str]) -> str:
+    def number_of(place: re.Match[str]) -> str:
         if place[1] is None:
             return "%"
         return f"${numbers.setdefault(place[1], len(numbers) + 1)}"
 
-    return _PLACE.sub(numbered, statement), tuple(numbers)
+    return _PLACE.sub(number_of, statement), tuple(numbers)
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
@@ -142,7 +142,7 @@ def _insert_statement(model: type[Model]) -> str:
 
 @cache
 def _inserted(model: type[Model]) -> tuple[str, ...]:
-    """Return the fields of a new row: all but those that the database makes of the others."""
+    """Return the columns of a new row: all but the generated ones."""
     return tuple(str(field.column) for field in model._meta.concrete_fields if not field.generated)
 
 
@@ -159,7 +159,7 @@ def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) 
 
 
 def _in_json(field: Any, value: Any) -> Any:
-    """Return a field's value as rows of JSON hold it; bytes as PostgreSQL reads them from text."""
+    """Return a field's value for a row in JSON; packed bytes in PostgreSQL's hexadecimal format."""
     return f"\\x{pack(value).hex()}" if isinstance(field, PackedJSON) and value is not None else value
 
 
@@ -167,10 +167,10 @@ def write_values(
     inserted: Sequence[tuple[type[Model], Sequence[Mapping[str, Any]]]],
     updated: Sequence[tuple[type[Model], Sequence[Mapping[str, Any]]]],
 ) -> None:
-    """Write rows of several models, given as values by column, by at most two statements: changed ones, then new ones.
+    """Update, then insert rows of several models, given as values by column, by at most two statements.
 
-    All rows of one model have the same columns. A changed row has its `id`; a new one is the current tenant's, and columns
-    that it lacks get their defaults. References among new rows are allowed: PostgreSQL checks them when the statement is done.
+    All rows of one model have the same columns. An updated row has its `id`. A new row belongs to the current tenant, and
+    its missing columns get their defaults. New rows may refer to each other: PostgreSQL checks references at the end.
     """
     changes = [
         (
@@ -205,7 +205,7 @@ def _insert_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
 
 @cache
 def _update_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
-    # By the ids once more: the planner cannot count rows of JSON, and would rather read the whole table of the tenant.
+    # The ids are repeated because the planner cannot estimate rows of JSON, and would read all rows of the tenant.
     changes = ", ".join(f"{name} = new.{name}" for name in names if name != "id")
     return (
         f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608 (our own names)
@@ -215,7 +215,7 @@ def _update_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
 
 
 def _run_together(writes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """Run writes to different tables as one statement; their values are numbered, so that each has its own."""
+    """Run writes to different tables as one statement; the names of their values are numbered to be unique."""
     if not writes:
         return
     values: dict[str, Any] = {}

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
-from arbor.adapters.exchange import Door, HttpReply
-from arbor.adapters.faults import as_count, malformed
+from arbor.adapters.dialect import PROCESS_DIALECTS, Dialect, DialectCache, Form, append_schema, negotiate
+from arbor.adapters.exchange import ApiEndpoint, HttpReply
+from arbor.adapters.faults import as_count, malformed_reply_error
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply, ModelRequest
@@ -21,9 +21,9 @@ from arbor.models.usage import Usage
 #: The only version of the protocol in use.
 VERSION = "2023-06-01"
 
-#: A schema is asked for as the input of a tool that must be called; models that think by themselves may
-#: refuse a forced tool, and get it in the prompt. (Prefilled replies are refused by all newer models, and
-#: structured outputs take no schema with free keys.)
+#: A schema is sent as the input of a tool that the model must call. Reasoning models may refuse a forced tool; they
+#: get the schema in the prompt. (All newer models refuse prefilled replies, and structured outputs accept no schema
+#: with free keys.)
 _FORMS = (Form.SCHEMA, Form.PLAIN)
 
 _FINISH = {"end_turn": "stop", "tool_use": "stop", "stop_sequence": "stop", "max_tokens": "length"}
@@ -36,14 +36,14 @@ class MessagesModel:
         self,
         handle: Handle,
         *,
-        door: Door,
+        endpoint: ApiEndpoint,
         client: httpx.Client,
-        memory: DialectMemory = PROCESS_MEMORY,
+        dialects: DialectCache = PROCESS_DIALECTS,
     ) -> None:
         self._handle = handle
-        self._door = door
+        self._endpoint = endpoint
         self._client = client
-        self._memory = memory
+        self._dialects = dialects
 
     @property
     def handle(self) -> str:
@@ -53,14 +53,14 @@ class MessagesModel:
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
         """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
-        answer = ask(
+        answer = negotiate(
             self._client,
-            self._door,
+            self._endpoint,
             model=self._handle.model,
             first=Dialect(forms=_FORMS, quiet=True),
             body=partial(self._body, request),
             schema_name=request.schema_name if request.schema else None,
-            memory=self._memory,
+            dialects=self._dialects,
             deadline_s=deadline_s,
         )
         return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
@@ -87,9 +87,9 @@ class MessagesModel:
             ]
             body["tool_choice"] = {"type": "tool", "name": request.schema_name}
         elif request.schema is not None:
-            system = with_schema(system, request.schema)
+            system = append_schema(system, request.schema)
         if system:
-            # The marker covers the tool too: both are the same from beat to beat.
+            # The marker covers the tool too: both are the same at every heartbeat.
             body["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
         return body
 
@@ -97,7 +97,7 @@ class MessagesModel:
         body = answer.json()
         blocks = body.get("content") if isinstance(body, dict) else None
         if not isinstance(blocks, list):
-            raise malformed(self._door, answer)
+            raise malformed_reply_error(self._endpoint, answer)
         usage = _usage(body.get("usage"))
         stop = str(body.get("stop_reason") or "end_turn")
         if stop == "refusal":

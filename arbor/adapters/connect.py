@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from arbor.adapters.anthropic import VERSION, MessagesModel
 from arbor.adapters.credentials import Credentials, ollama_base_url
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.reflex import ReflexModel
 from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
@@ -30,7 +30,7 @@ _ANTHROPIC = "https://api.anthropic.com"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Row:
+class _Provider:
     """The address, key and adapter of one provider."""
 
     make: Callable[..., Model]
@@ -40,8 +40,8 @@ class _Row:
     base_url: Callable[[Credentials], str]
     key: Callable[[Credentials], str]
     #: Whether the server at this base URL needs no key.
-    open: Callable[[Credentials], bool]
-    #: The settings to name when they are missing, and to check when the provider refuses the request.
+    keyless: Callable[[Credentials], bool]
+    #: The settings that an error names when one is missing or the provider refuses the request.
     settings: str
     auth: Mapping[str, str] | None = None
     headers: Callable[[Credentials], dict[str, str]] = lambda _: {}
@@ -58,71 +58,71 @@ def _openai_headers(credentials: Credentials) -> dict[str, str]:
 
 def _openai_options(credentials: Credentials) -> dict[str, Any]:
     """Return the option names that OpenAI itself uses now; other servers know the older ones."""
-    ours = not credentials.openai_base_url
-    return {"limit": "max_completion_tokens", "quiet": True} if ours else {}
+    is_openai = not credentials.openai_base_url
+    return {"limit": "max_completion_tokens", "quiet": True} if is_openai else {}
 
 
-def _self_hosted() -> _Row:
-    return _Row(
+def _self_hosted() -> _Provider:
+    return _Provider(
         make=ChatCompletionsModel,
         path="/chat/completions",
         base_url=lambda credentials: credentials.openai_base_url,
         key=lambda credentials: credentials.openai_api_key,
-        open=lambda _: True,
+        keyless=lambda _: True,
         settings="OPENAI_BASE_URL (it usually ends in /v1)",
     )
 
 
-_ROWS: Mapping[Provider, _Row] = {
-    Provider.OPENAI: _Row(
+_PROVIDERS: Mapping[Provider, _Provider] = {
+    Provider.OPENAI: _Provider(
         make=ChatCompletionsModel,
         path="/chat/completions",
         base_url=lambda credentials: credentials.openai_base_url or _OPENAI,
         key=lambda credentials: credentials.openai_api_key,
-        open=lambda credentials: bool(credentials.openai_base_url),
+        keyless=lambda credentials: bool(credentials.openai_base_url),
         settings="OPENAI_API_KEY, or OPENAI_BASE_URL (it usually ends in /v1) for a server of your own",
         headers=_openai_headers,
         options=_openai_options,
     ),
-    Provider.ANTHROPIC: _Row(
+    Provider.ANTHROPIC: _Provider(
         make=MessagesModel,
         path="/v1/messages",
         base_url=lambda credentials: (
             (credentials.anthropic_base_url or _ANTHROPIC).rstrip("/").removesuffix("/v1")
         ),
         key=lambda credentials: credentials.anthropic_api_key,
-        open=lambda _: False,
+        keyless=lambda _: False,
         settings="ANTHROPIC_API_KEY",
         auth={"header": "x-api-key", "prefix": ""},
         headers=lambda _: {"anthropic-version": VERSION},
     ),
-    Provider.OPENROUTER: _Row(
+    Provider.OPENROUTER: _Provider(
         make=ChatCompletionsModel,
         path="/chat/completions",
         base_url=lambda _: _OPENROUTER,
         key=lambda credentials: credentials.openrouter_api_key,
-        open=lambda _: False,
+        keyless=lambda _: False,
         settings="OPENROUTER_API_KEY",
     ),
-    Provider.OLLAMA: _Row(
+    Provider.OLLAMA: _Provider(
         make=ChatCompletionsModel,
         path="/chat/completions",
         base_url=lambda credentials: ollama_base_url(credentials.ollama_host),
         key=lambda _: "",
-        open=lambda _: True,
+        keyless=lambda _: True,
         settings="OLLAMA_HOST, and that the model is pulled",
     ),
     Provider.VLLM: _self_hosted(),
     Provider.LLAMACPP: _self_hosted(),
 }
 
-#: Whose model agents get that name none, by what is configured; the first that fits. Small and cheap ones:
-#: a fleet beats day and night.
+#: The models for agents that name none: the first one whose setting is configured. They are small and cheap, because
+#: a fleet has heartbeats day and night.
 _DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
     (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
     (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
     (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
-    # A server of one's own serves what it was started with; llama.cpp takes any name for it.
+    # A self-hosted server serves the model that it was started with; llama.cpp accepts any name.
     (lambda credentials: credentials.openai_base_url, "openai/default"),
     (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
 )
@@ -148,23 +148,23 @@ def connect_model(
     Raises ConfigurationInvalid for an invalid handle, or one whose provider is not configured.
     """
     parsed = Handle.parse(handle)
-    row = _ROWS.get(parsed.provider)
+    row = _PROVIDERS.get(parsed.provider)
     if row is None:
         return ReflexModel(parsed)
     model = row.make(
         parsed,
-        door=_door(row, parsed, credentials),
+        endpoint=_endpoint(row, parsed, credentials),
         client=client or shared_client(connections),
         **row.options(credentials),
     )
     return GuardedModel(model, breaker=breakers.of(parsed.provider), policy=policy or RetryPolicy())
 
 
-def _door(row: _Row, handle: Handle, credentials: Credentials) -> Door:
+def _endpoint(row: _Provider, handle: Handle, credentials: Credentials) -> ApiEndpoint:
     key, base_url = row.key(credentials), row.base_url(credentials)
-    if not base_url or not (key or row.open(credentials)):
+    if not base_url or not (key or row.keyless(credentials)):
         raise ConfigurationInvalid(f"{handle} needs {row.settings}")
-    return Door(
+    return ApiEndpoint(
         provider=handle.provider,
         url=base_url.rstrip("/") + row.path,
         auth=KeyAuth(SecretStr(key), **(row.auth or {})) if key else None,

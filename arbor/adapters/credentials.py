@@ -13,14 +13,14 @@ class Credentials:
     """Keys and addresses from the settings of the same names; an empty one is not configured."""
 
     openai_api_key: str = ""
-    #: With `/v1`, as OpenAI's own libraries take it.
+    #: With `/v1`, as OpenAI's own libraries expect it.
     openai_base_url: str = ""
     openai_org_id: str = ""
     openai_project_id: str = ""
     openrouter_api_key: str = ""
     anthropic_api_key: str = ""
     anthropic_base_url: str = ""
-    #: `host:port` or a URL, as Ollama itself takes it.
+    #: `host:port` or a URL, as Ollama itself expects it.
     ollama_host: str = ""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import httpcore
 
 #: A request is sent in chunks, so that the deadline also applies to a server that reads slowly.
-_PIECE_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 
 _ends_at: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -34,7 +34,7 @@ def deadline(seconds: float) -> Iterator[None]:
         _ends_at.reset(token)
 
 
-def bounded(timeout: float | None, error: type[Exception]) -> float | None:
+def remaining_timeout(timeout: float | None, error: type[Exception]) -> float | None:
     """Return the time-out or the time left until the deadline, whichever is less; raise `error` when none is left."""
     ends_at = _ends_at.get()
     if ends_at is None:
@@ -50,12 +50,12 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, bounded(timeout, httpcore.ReadTimeout))
+        return self._inner.read(max_bytes, remaining_timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE_BYTES):
-            piece = buffer[start : start + _PIECE_BYTES]
-            self._inner.write(piece, bounded(timeout, httpcore.WriteTimeout))
+        for start in range(0, len(buffer), _CHUNK_BYTES):
+            chunk = buffer[start : start + _CHUNK_BYTES]
+            self._inner.write(chunk, remaining_timeout(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -63,7 +63,7 @@ class _DeadlineStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left_s = bounded(timeout, httpcore.ConnectTimeout)
+        left_s = remaining_timeout(timeout, httpcore.ConnectTimeout)
         return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, left_s))
 
     def get_extra_info(self, info: str) -> Any:
@@ -92,13 +92,13 @@ class DeadlineBackend(httpcore.NetworkBackend):
         """Connect to the first address of the host that answers."""
         options = list(socket_options or ())
         refusal: Exception | None = None
-        for address in _addresses(host, port, bounded(timeout, httpcore.ConnectTimeout)):
+        for address in _addresses(host, port, remaining_timeout(timeout, httpcore.ConnectTimeout)):
             if self._permits is not None and not self._permits(address):
                 refusal = httpcore.UnsupportedProtocol(f"{host} leads to {address}, which is not permitted")
                 continue
             try:
                 stream = self._inner.connect_tcp(
-                    address, port, bounded(timeout, httpcore.ConnectTimeout), local_address, options
+                    address, port, remaining_timeout(timeout, httpcore.ConnectTimeout), local_address, options
                 )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
                 refusal = exc
@@ -119,11 +119,11 @@ def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
 
     def ask() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            records = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as exc:
             answer.put(exc)
         else:
-            answer.put([str(row[4][0]) for row in found])
+            answer.put([str(row[4][0]) for row in records])
 
     threading.Thread(target=ask, name="resolve", daemon=True).start()
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Door, HttpReply, post_json
+from arbor.adapters.exchange import ApiEndpoint, HttpReply, post_json
 from arbor.adapters.faults import ProviderFault, error_for, fault_in
 
 
@@ -45,9 +45,9 @@ class Dialect:
         return self.forms[0]
 
 
-#: Answers that can mean "not in this form".
-_REFUSING = {400, 415, 422, 501}
-#: Words that make it certain, even on a 500 (llama.cpp, when a schema gives no grammar).
+#: Statuses with which a server may refuse the form of a request.
+_FORM_STATUSES = {400, 415, 422, 501}
+#: Words that prove a refusal of the form, even with status 500 (llama.cpp, when a schema gives no grammar).
 _ABOUT_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured", "tool")
 #: Words of refusals that another form would not avoid.
 _NOT_ABOUT_FORM = (
@@ -66,9 +66,9 @@ def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect |
 
     `schema`: the request has a schema, so the form may be what the server refused.
     """
-    if fault.status not in _REFUSING and fault.status != 500:
+    if fault.status not in _FORM_STATUSES and fault.status != 500:
         return None
-    if fault.status in _REFUSING:
+    if fault.status in _FORM_STATUSES:
         if dialect.temperature and "temperature" in fault.words:
             return replace(dialect, temperature=False)
         if dialect.limit == "max_tokens" and "max_completion_tokens" in fault.words:
@@ -76,49 +76,51 @@ def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect |
         if dialect.quiet and ("thinking" in fault.words or "reasoning" in fault.words):
             return replace(dialect, quiet=False)
     certain = any(word in fault.words for word in _ABOUT_FORM)
-    possible = fault.status in _REFUSING and not any(word in fault.words for word in _NOT_ABOUT_FORM)
+    possible = fault.status in _FORM_STATUSES and not any(word in fault.words for word in _NOT_ABOUT_FORM)
     if schema and len(dialect.forms) > 1 and (certain or possible):
         return replace(dialect, forms=dialect.forms[1:])
     return None
 
 
-def with_schema(system: str, schema: Mapping[str, Any]) -> str:
+def append_schema(system: str, schema: Mapping[str, Any]) -> str:
     """Append the schema to the system prompt, for servers that accept none."""
-    wish = f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{json.dumps(schema)}"
-    return f"{system}\n\n{wish}" if system else wish
+    instruction = (
+        f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{json.dumps(schema)}"
+    )
+    return f"{system}\n\n{instruction}" if system else instruction
 
 
-class DialectMemory:
+class DialectCache:
     """Stores the dialect that each server accepted, shared by all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[Hashable, Dialect] = {}
+        self._dialects: dict[Hashable, Dialect] = {}
 
-    def recall(self, key: Hashable, default: Dialect) -> Dialect:
+    def get(self, key: Hashable, default: Dialect) -> Dialect:
         """Return the dialect that the server accepted last, or the default."""
         with self._lock:
-            return self._known.get(key, default)
+            return self._dialects.get(key, default)
 
-    def keep(self, key: Hashable, dialect: Dialect) -> None:
+    def put(self, key: Hashable, dialect: Dialect) -> None:
         """Store a dialect that the server accepted."""
         with self._lock:
-            self._known[key] = dialect
+            self._dialects[key] = dialect
 
 
-#: Adapters are made anew with each change of settings; what servers accept does not change with them.
-PROCESS_MEMORY = DialectMemory()
+#: Shared by all adapters: they are created again after each change of settings, which changes no server's dialect.
+PROCESS_DIALECTS = DialectCache()
 
 
-def ask(
+def negotiate(
     client: httpx.Client,
-    door: Door,
+    endpoint: ApiEndpoint,
     *,
     model: str,
     first: Dialect,
     body: Callable[[Dialect], dict[str, Any]],
     schema_name: str | None,
-    memory: DialectMemory,
+    dialects: DialectCache,
     deadline_s: float,
 ) -> HttpReply:
     """Send the request in the strictest dialect that the server accepts, and return the successful response.
@@ -126,15 +128,15 @@ def ask(
     `schema_name` is None for a request without a schema. Raises the model's errors.
     """
     ends_at = time.monotonic() + deadline_s
-    place = (door.url, model, schema_name)
-    dialect = memory.recall(place, first)
+    cache_key = (endpoint.url, model, schema_name)
+    dialect = dialects.get(cache_key, first)
     while True:
-        answer = post_json(client, door, body(dialect), deadline_s=ends_at - time.monotonic())
+        answer = post_json(client, endpoint, body(dialect), deadline_s=ends_at - time.monotonic())
         fault = fault_in(answer)
         if fault is None:
-            memory.keep(place, dialect)
+            dialects.put(cache_key, dialect)
             return answer
         weaker = weaken(dialect, fault, schema=schema_name is not None)
         if weaker is None:
-            raise error_for(fault, door=door, model=model, headers=answer.headers)
+            raise error_for(fault, endpoint=endpoint, model=model, headers=answer.headers)
         dialect = weaker

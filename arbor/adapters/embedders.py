@@ -6,7 +6,7 @@ import httpx
 from pydantic import SecretStr
 
 from arbor.adapters.credentials import Credentials
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai_embeddings import OpenAIEmbedder
 from arbor.adapters.tei import TeiEmbedder
 from arbor.adapters.transport import shared_client
@@ -37,21 +37,25 @@ def connect_embedder(
             )
         return WordLlamaEmbedder(dimension)
     if kind == "openai" and model:
-        door = _openai_door(name, credentials, url)
-        return OpenAIEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
+        endpoint = _openai_endpoint(name, credentials, url)
+        return OpenAIEmbedder(
+            name=model, dimension=dimension, endpoint=endpoint, client=client or shared_client()
+        )
     if kind == "tei" and model:
         if not url:
             raise ConfigurationInvalid(
                 f"{name} needs its server's address: ARBOR_EMBEDDING_URL, or, beside another model, ARBOR_EMBEDDING_URLS"
             )
-        door = Door(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
-        return TeiEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
+        endpoint = ApiEndpoint(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
+        return TeiEmbedder(
+            name=model, dimension=dimension, endpoint=endpoint, client=client or shared_client()
+        )
     raise ConfigurationInvalid(
         f"an embedding model is wordllama, openai/<model> or tei/<model>, got {name!r}"
     )
 
 
-def _openai_door(name: str, credentials: Credentials, url: str) -> Door:
+def _openai_endpoint(name: str, credentials: Credentials, url: str) -> ApiEndpoint:
     base_url = url or credentials.openai_base_url
     if not base_url and not credentials.openai_api_key:
         raise ConfigurationInvalid(
@@ -59,7 +63,7 @@ def _openai_door(name: str, credentials: Credentials, url: str) -> Door:
             " server"
         )
     key = credentials.openai_api_key
-    return Door(
+    return ApiEndpoint(
         provider="openai",
         url=f"{(base_url or _OPENAI).rstrip('/')}/embeddings",
         auth=KeyAuth(SecretStr(key)) if key else None,

@@ -10,14 +10,14 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 
-from arbor.adapters.exchange import MAX_REPLY_BYTES, Door, post_json
-from arbor.adapters.faults import error_for, fault_in, malformed
+from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, post_json
+from arbor.adapters.faults import error_for, fault_in, malformed_reply_error
 from arbor.embedding.vectors import unit_rows
 from arbor.errors import EmbeddingFailed, ModelError
 
-#: For a whole call to `embed`, however many batches it takes.
+#: The limit of a whole call to `embed`, all its batches together.
 DEFAULT_DEADLINE_S = 30.0
-#: Of a long text, only the beginning is embedded. Common models read at most 8,191 tokens; 20,000 bytes
+#: The embedded beginning of a long text. Common models read at most 8,191 tokens; 20,000 bytes
 #: are about 5,000 tokens of English and 7,500 of Chinese.
 MAX_TEXT_BYTES = 20_000
 #: A number in a JSON reply: "-0.012345678901234567, "
@@ -32,7 +32,7 @@ class HttpEmbedding:
         *,
         model: str,
         dimension: int,
-        door: Door,
+        endpoint: ApiEndpoint,
         client: httpx.Client,
         batch: int,
         body: Callable[[list[str]], Mapping[str, Any]],
@@ -41,7 +41,7 @@ class HttpEmbedding:
     ) -> None:
         self._model = model
         self._dimension = dimension
-        self._door = door
+        self._endpoint = endpoint
         self._client = client
         # A reply must fit into what the exchange reads.
         self._batch = max(1, min(batch, MAX_REPLY_BYTES // (_BYTES_PER_NUMBER * dimension)))
@@ -54,30 +54,30 @@ class HttpEmbedding:
         ends_at = time.monotonic() + self._deadline_s
         rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
         for start in range(0, len(texts), self._batch):
-            some = [_head(text) for text in texts[start : start + self._batch]]
+            texts_of_batch = [_truncate(text) for text in texts[start : start + self._batch]]
             try:
-                vectors = self._ask(some, deadline_s=ends_at - time.monotonic())
+                vectors = self._ask(texts_of_batch, deadline_s=ends_at - time.monotonic())
             except ModelError as exc:
                 raise EmbeddingFailed(str(exc)) from exc
-            rows[start : start + len(some)] = unit_rows(
-                vectors, count=len(some), dimension=self._dimension, model=self._model
+            rows[start : start + len(texts_of_batch)] = unit_rows(
+                vectors, count=len(texts_of_batch), dimension=self._dimension, model=self._model
             )
         return rows
 
     def _ask(self, texts: list[str], *, deadline_s: float) -> list[Any]:
         if deadline_s <= 0:
-            raise EmbeddingFailed(f"{self._door.provider} did not answer within {self._deadline_s:.1f} s")
-        answer = post_json(self._client, self._door, self._body(texts), deadline_s=deadline_s)
+            raise EmbeddingFailed(f"{self._endpoint.provider} did not answer within {self._deadline_s:.1f} s")
+        answer = post_json(self._client, self._endpoint, self._body(texts), deadline_s=deadline_s)
         fault = fault_in(answer)
         if fault is not None:
-            raise error_for(fault, door=self._door, model=self._model, headers=answer.headers)
+            raise error_for(fault, endpoint=self._endpoint, model=self._model, headers=answer.headers)
         vectors = self._read(answer.json())
         if vectors is None:
-            raise malformed(self._door, answer)
+            raise malformed_reply_error(self._endpoint, answer)
         return vectors
 
 
-def _head(text: str) -> str:
+def _truncate(text: str) -> str:
     """Cut the text to what a model reads, between characters."""
     encoded = text.encode(errors="replace")
     return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")

@@ -19,7 +19,7 @@ from arbor.adapters.deadline import deadline
 from arbor.adapters.transport import DirectClient
 from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 
-#: A reply of the largest model stays far below; more than this is a broken server.
+#: Far more than the largest model replies: a longer reply comes from a broken server.
 MAX_REPLY_BYTES = 4_000_000
 #: The longest quotation of a provider's error, in characters.
 MAX_QUOTE = 300
@@ -47,7 +47,7 @@ class KeyAuth(httpx.Auth):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Door:
+class ApiEndpoint:
     """The address and credentials of a provider's API."""
 
     #: The provider's name, for messages and the breaker.
@@ -55,7 +55,7 @@ class Door:
     url: str
     auth: KeyAuth | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: The settings that a person would check when the provider says no.
+    #: The settings that a person would check when the provider rejects a request.
     settings: str = "the key and the address"
 
     @property
@@ -84,8 +84,8 @@ class HttpReply:
         try:
             return orjson.loads(self.content)
         except ValueError:
-            # Halves of characters, NaN, numbers beyond floats: the standard library reads them. Whole numbers beyond 64
-            # bits do not come here; they were read as the nearest float.
+            # The standard library reads halves of surrogate pairs, NaN and numbers beyond floats. orjson reads integers
+            # beyond 64 bits as the nearest float, so they need no second attempt.
             pass
         try:
             return json.loads(self.content)
@@ -93,7 +93,9 @@ class HttpReply:
             return None
 
 
-def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> HttpReply:
+def post_json(
+    client: httpx.Client, endpoint: ApiEndpoint, body: Mapping[str, Any], *, deadline_s: float
+) -> HttpReply:
     """Send one request and read the whole answer, whatever its status.
 
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
@@ -101,48 +103,51 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
     """
     started = time.monotonic()
     try:
-        with deadline(deadline_s), _sent(client, door, _encoded(body)) as response:
+        with deadline(deadline_s), _open_response(client, endpoint, _encode(body)) as response:
             return HttpReply(
-                status=response.status_code, headers=response.headers, content=_read(response, door)
+                status=response.status_code, headers=response.headers, content=_read(response, endpoint)
             )
     except httpx.PoolTimeout as exc:
         raise ModelUnavailable(
-            f"{door.provider} was not asked: all connections of this process are in use", provider_fault=False
+            f"{endpoint.provider} was not asked: all connections of this process are in use",
+            provider_fault=False,
         ) from exc
     except httpx.ConnectTimeout as exc:
         if time.monotonic() - started < deadline_s:
-            raise ModelUnavailable(f"{door.provider} did not accept a connection in time") from exc
-        raise _too_late(door, deadline_s) from exc
+            raise ModelUnavailable(f"{endpoint.provider} did not accept a connection in time") from exc
+        raise _timeout_error(endpoint, deadline_s) from exc
     except httpx.TimeoutException as exc:
-        raise _too_late(door, deadline_s) from exc
+        raise _timeout_error(endpoint, deadline_s) from exc
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError) as exc:
         raise ModelRejected(
-            f"{door.provider} cannot be asked at {door.where}: {door.scrub(str(exc))}"
+            f"{endpoint.provider} cannot be asked at {endpoint.where}: {endpoint.scrub(str(exc))}"
         ) from exc
     except httpx.RequestError as exc:
-        raise ModelUnavailable(f"{door.provider} cannot be reached: {door.scrub(str(exc))}") from exc
+        raise ModelUnavailable(f"{endpoint.provider} cannot be reached: {endpoint.scrub(str(exc))}") from exc
 
 
-def _sent(client: httpx.Client, door: Door, content: bytes) -> AbstractContextManager[httpx.Response]:
-    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **door.headers}
-    url = _parsed(door.url)
-    # A user and password in the address are for httpx to make a header of.
+def _open_response(
+    client: httpx.Client, endpoint: ApiEndpoint, content: bytes
+) -> AbstractContextManager[httpx.Response]:
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **endpoint.headers}
+    url = _parse_url(endpoint.url)
+    # httpx makes a header of a user and password in the address; the direct client does not.
     if isinstance(client, DirectClient) and not url.userinfo:
-        if door.auth is not None:
-            headers |= door.auth.header()
-        return client.sent(url, headers=headers, content=content)
+        if endpoint.auth is not None:
+            headers |= endpoint.auth.header()
+        return client.stream_post(url, headers=headers, content=content)
     return client.stream(
-        "POST", door.url, content=content, headers=headers, auth=door.auth, follow_redirects=False
+        "POST", endpoint.url, content=content, headers=headers, auth=endpoint.auth, follow_redirects=False
     )
 
 
 @lru_cache(maxsize=64)
-def _parsed(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     """Parse an address, cached because providers are few. Raises httpx.InvalidURL."""
     return httpx.URL(url)
 
 
-def _encoded(body: Mapping[str, Any]) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
     except TypeError:
@@ -150,16 +155,16 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
-def _too_late(door: Door, deadline_s: float) -> ModelTimeout:
-    return ModelTimeout(f"{door.provider} did not answer within {deadline_s:.1f} s")
+def _timeout_error(endpoint: ApiEndpoint, deadline_s: float) -> ModelTimeout:
+    return ModelTimeout(f"{endpoint.provider} did not answer within {deadline_s:.1f} s")
 
 
-def _read(response: httpx.Response, door: Door) -> bytes:
+def _read(response: httpx.Response, endpoint: ApiEndpoint) -> bytes:
     parts: list[bytes] = []
     size = 0
     for part in response.iter_bytes():
         size += len(part)
         if size > MAX_REPLY_BYTES:
-            raise ModelUnavailable(f"{door.provider} sent more than {MAX_REPLY_BYTES} bytes")
+            raise ModelUnavailable(f"{endpoint.provider} sent more than {MAX_REPLY_BYTES} bytes")
         parts.append(part)
     return b"".join(parts)

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Door, HttpReply
+from arbor.adapters.exchange import ApiEndpoint, HttpReply
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.retry import parse_retry_after
 
@@ -18,7 +18,7 @@ _REFUSALS = {"content_filter", "content_policy_violation", "responsible_ai_polic
 #: Codes of a 429 that waiting does not end: the account has no money.
 _EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 #: 4xx that pass by themselves: time-out, conflict, too early.
-_PASSING = {408, 409, 425}
+_TRANSIENT = {408, 409, 425}
 _TOO_MANY = 429
 
 
@@ -68,25 +68,29 @@ def read_fault(answer: HttpReply) -> ProviderFault:
     return ProviderFault(status=answer.status, message=text)
 
 
-def error_for(fault: ProviderFault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
+def error_for(
+    fault: ProviderFault, *, endpoint: ApiEndpoint, model: str, headers: httpx.Headers
+) -> ModelError:
     """Return Arbor's error for a fault; the provider's message is cut and has no keys."""
-    said = door.scrub(f"{fault.status} {fault.message or fault.code or _phrase(fault.status)}")
+    quote = endpoint.scrub(f"{fault.status} {fault.message or fault.code or _phrase(fault.status)}")
     if fault.code in _REFUSALS:
-        return ModelRefused(f"{door.provider} declined the content: {said}")
+        return ModelRefused(f"{endpoint.provider} declined the content: {quote}")
     if fault.status == _TOO_MANY and fault.code not in _EXHAUSTED:
         return ModelUnavailable(
-            f"{door.provider} limits our rate: {said}", retry_after_s=_wish(headers), provider_fault=False
+            f"{endpoint.provider} limits our rate: {quote}",
+            retry_after_s=_retry_after_s(headers),
+            provider_fault=False,
         )
-    if fault.status >= 500 or fault.status in _PASSING:
-        return ModelUnavailable(f"{door.provider} failed: {said}", retry_after_s=_wish(headers))
-    return ModelRejected(f"{door.provider} rejected {model}: {said}; check {door.settings}")
+    if fault.status >= 500 or fault.status in _TRANSIENT:
+        return ModelUnavailable(f"{endpoint.provider} failed: {quote}", retry_after_s=_retry_after_s(headers))
+    return ModelRejected(f"{endpoint.provider} rejected {model}: {quote}; check {endpoint.settings}")
 
 
 def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in HTTPStatus else ""
 
 
-def _wish(headers: httpx.Headers) -> float | None:
+def _retry_after_s(headers: httpx.Headers) -> float | None:
     """Return the wait that the provider asks for, in seconds; some give it more exactly, in milliseconds."""
     milliseconds = parse_retry_after(headers.get("retry-after-ms"), now=datetime.now(UTC))
     if milliseconds is not None:
@@ -94,14 +98,14 @@ def _wish(headers: httpx.Headers) -> float | None:
     return parse_retry_after(headers.get("retry-after"), now=datetime.now(UTC))
 
 
-def malformed(door: Door, answer: HttpReply) -> ModelError:
+def malformed_reply_error(endpoint: ApiEndpoint, answer: HttpReply) -> ModelError:
     """Return the error for a success without a reply: the server is broken, or serves no model."""
-    quote = door.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
+    quote = endpoint.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
     if answer.json() is None and "json" not in answer.headers.get("content-type", ""):
         return ModelRejected(
-            f"what answers at {door.where} is not a model's server: {quote!r}; check {door.settings}"
+            f"what answers at {endpoint.where} is not a model's server: {quote!r}; check {endpoint.settings}"
         )
-    return ModelUnavailable(f"{door.provider} sent a reply that cannot be read: {quote!r}")
+    return ModelUnavailable(f"{endpoint.provider} sent a reply that cannot be read: {quote!r}")
 
 
 def as_count(value: Any) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
-from arbor.adapters.exchange import Door, HttpReply
-from arbor.adapters.faults import as_count, malformed
+from arbor.adapters.dialect import PROCESS_DIALECTS, Dialect, DialectCache, Form, append_schema, negotiate
+from arbor.adapters.exchange import ApiEndpoint, HttpReply
+from arbor.adapters.faults import as_count, malformed_reply_error
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply, ModelRequest
@@ -28,17 +28,17 @@ class ChatCompletionsModel:
         self,
         handle: Handle,
         *,
-        door: Door,
+        endpoint: ApiEndpoint,
         client: httpx.Client,
         limit: str = "max_tokens",
         quiet: bool = False,
-        memory: DialectMemory = PROCESS_MEMORY,
+        dialects: DialectCache = PROCESS_DIALECTS,
     ) -> None:
         self._handle = handle
-        self._door = door
+        self._endpoint = endpoint
         self._client = client
         self._first = Dialect(forms=_FORMS, limit=limit, quiet=quiet)
-        self._memory = memory
+        self._dialects = dialects
 
     @property
     def handle(self) -> str:
@@ -48,14 +48,14 @@ class ChatCompletionsModel:
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
         """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
-        answer = ask(
+        answer = negotiate(
             self._client,
-            self._door,
+            self._endpoint,
             model=self._handle.model,
             first=self._first,
             body=partial(self._body, request),
             schema_name=request.schema_name if request.schema else None,
-            memory=self._memory,
+            dialects=self._dialects,
             deadline_s=deadline_s,
         )
         return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
@@ -78,7 +78,7 @@ class ChatCompletionsModel:
                     },
                 }
             else:
-                system = with_schema(system, request.schema)
+                system = append_schema(system, request.schema)
             if dialect.form is Form.OBJECT:
                 body["response_format"] = {"type": "json_object"}
         turns = [{"role": message.role, "content": message.content} for message in request.messages]
@@ -89,13 +89,15 @@ class ChatCompletionsModel:
         body = answer.json()
         choice = _first_choice(body)
         if choice is None:
-            raise malformed(self._door, answer)
+            raise malformed_reply_error(self._endpoint, answer)
         message = choice["message"]
         usage = _usage(body.get("usage"))
         finish = str(choice.get("finish_reason") or "stop")
         if message.get("refusal") or finish == "content_filter":
-            said = self._door.scrub(str(message.get("refusal") or "its content filter stopped the reply"))
-            raise ModelRefused(f"{self.handle} declined: {said}", usage=usage)
+            reason = self._endpoint.scrub(
+                str(message.get("refusal") or "its content filter stopped the reply")
+            )
+            raise ModelRefused(f"{self.handle} declined: {reason}", usage=usage)
         return ModelReply(
             text=_text(message.get("content")),
             provider=self._handle.provider,
@@ -113,17 +115,17 @@ def is_closed(schema: Any) -> bool:
     Every object must list all its properties as required and allow no others; an object with free keys
     cannot be strict.
     """
-    known = _closedness.get(id(schema))
-    if known is None or known[0] is not schema:
-        if len(_closedness) >= _SCHEMAS_KNOWN:
-            _closedness.clear()
+    cached = _closed_by_id.get(id(schema))
+    if cached is None or cached[0] is not schema:
+        if len(_closed_by_id) >= _MAX_CACHED_SCHEMAS:
+            _closed_by_id.clear()
         # The entry contains the schema itself, so that no other schema gets its id while the entry exists.
-        known = _closedness[id(schema)] = schema, _is_closed(schema)
-    return known[1]
+        cached = _closed_by_id[id(schema)] = schema, _is_closed(schema)
+    return cached[1]
 
 
-_SCHEMAS_KNOWN = 256
-_closedness: dict[int, tuple[Any, bool]] = {}
+_MAX_CACHED_SCHEMAS = 256
+_closed_by_id: dict[int, tuple[Any, bool]] = {}
 
 
 def _is_closed(schema: Any) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.adapters.embedding_http import DEFAULT_DEADLINE_S, HttpEmbedding
-from arbor.adapters.exchange import Door
+from arbor.adapters.exchange import ApiEndpoint
 
-#: Texts in one request; OpenAI takes 2,048, servers of one's own fewer.
+#: Texts in one request; OpenAI accepts 2,048, self-hosted servers fewer.
 _BATCH = 64
-#: The family that makes vectors of any wanted dimension; others refuse to be asked.
-_SIZEABLE = "text-embedding-3"
+#: The models that can return vectors of a requested dimension; others refuse the option.
+_RESIZABLE = "text-embedding-3"
 
 
 class OpenAIEmbedder:
@@ -28,7 +28,7 @@ class OpenAIEmbedder:
         *,
         name: str,
         dimension: int,
-        door: Door,
+        endpoint: ApiEndpoint,
         client: httpx.Client,
         deadline_s: float = DEFAULT_DEADLINE_S,
     ) -> None:
@@ -38,7 +38,7 @@ class OpenAIEmbedder:
         self._http = HttpEmbedding(
             model=self.model,
             dimension=dimension,
-            door=door,
+            endpoint=endpoint,
             client=client,
             batch=_BATCH,
             body=self._body,
@@ -52,7 +52,7 @@ class OpenAIEmbedder:
 
     def _body(self, texts: list[str]) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self._name, "input": texts, "encoding_format": "float"}
-        if self._name.startswith(_SIZEABLE):
+        if self._name.startswith(_RESIZABLE):
             body["dimensions"] = self.dimension
         return body
 
@@ -62,10 +62,12 @@ def _read(body: Any) -> list[Any] | None:
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, list) or not all(isinstance(item, dict) and "embedding" in item for item in data):
         return None
-    places = [item.get("index", place) for place, item in enumerate(data)]
-    if any(not isinstance(place, int) for place in places) or sorted(places) != list(range(len(data))):
+    positions = [item.get("index", position) for position, item in enumerate(data)]
+    if any(not isinstance(position, int) for position in positions) or sorted(positions) != list(
+        range(len(data))
+    ):
         return None
     ordered: list[Any] = [None] * len(data)
-    for place, item in zip(places, data, strict=True):
-        ordered[place] = item["embedding"]
+    for position, item in zip(positions, data, strict=True):
+        ordered[position] = item["embedding"]
     return ordered

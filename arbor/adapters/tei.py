@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.adapters.embedding_http import DEFAULT_DEADLINE_S, HttpEmbedding
-from arbor.adapters.exchange import Door
+from arbor.adapters.exchange import ApiEndpoint
 
 #: The server's own default for `--max-client-batch-size`.
 _BATCH = 32
@@ -26,7 +26,7 @@ class TeiEmbedder:
         *,
         name: str,
         dimension: int,
-        door: Door,
+        endpoint: ApiEndpoint,
         client: httpx.Client,
         deadline_s: float = DEFAULT_DEADLINE_S,
     ) -> None:
@@ -35,7 +35,7 @@ class TeiEmbedder:
         self._http = HttpEmbedding(
             model=self.model,
             dimension=dimension,
-            door=door,
+            endpoint=endpoint,
             client=client,
             batch=_BATCH,
             body=lambda texts: {"inputs": texts, "truncate": True, "normalize": True},

@@ -20,7 +20,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from arbor.adapters.deadline import DeadlineBackend, bounded
+from arbor.adapters.deadline import DeadlineBackend, remaining_timeout
 
 #: Connections that may be open at once; further calls wait.
 DEFAULT_CONNECTIONS = 1000
@@ -34,7 +34,7 @@ TIMEOUT = httpx.Timeout(connect=5.0, write=20.0, read=None, pool=5.0)
 
 _SOCKET_OPTIONS: Sequence[Any] = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    # A gateway in between forgets a connection that is silent for minutes: say something every 30 s.
+    # A gateway on the way drops a connection that is silent for minutes, so a probe is sent every 30 s.
     *[
         (socket.IPPROTO_TCP, option, seconds)
         for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 30))
@@ -42,7 +42,7 @@ _SOCKET_OPTIONS: Sequence[Any] = [
     ],
 ]
 
-_TWINS: dict[type[Exception], type[httpx.TransportError]] = {
+_HTTPX_ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.ConnectTimeout: httpx.ConnectTimeout,
     httpcore.ReadTimeout: httpx.ReadTimeout,
     httpcore.WriteTimeout: httpx.WriteTimeout,
@@ -59,27 +59,27 @@ type Origin = tuple[str, str, int | None]
 
 
 @contextmanager
-def _in_httpx_words() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except Exception as exc:
-        # Looked up by its class; what has no twin goes on as it is.
-        twin = _TWINS.get(type(exc))
-        if twin is None:
+        # An exact look-up by class; an error that httpx has no class for is raised unchanged.
+        httpx_error = _HTTPX_ERRORS.get(type(exc))
+        if httpx_error is None:
             raise
-        raise twin(str(exc)) from exc
+        raise httpx_error(str(exc)) from exc
 
 
-class _LaneStream(httpx.SyncByteStream):
-    """The body of a reply; closing the body calls `done`, once."""
+class _ReplyStream(httpx.SyncByteStream):
+    """The body of a reply; closing the body calls `on_close`, once."""
 
-    def __init__(self, reply: httpcore.Response, done: Callable[[], None]) -> None:
+    def __init__(self, reply: httpcore.Response, on_close: Callable[[], None]) -> None:
         self._reply = reply
-        self._done = done
+        self._on_close = on_close
         self._open = True
 
     def __iter__(self) -> Iterator[bytes]:
-        with _in_httpx_words():
+        with _translate_errors():
             yield from self._reply.iter_stream()
 
     def close(self) -> None:
@@ -89,13 +89,14 @@ class _LaneStream(httpx.SyncByteStream):
             try:
                 self._reply.close()
             finally:
-                self._done()
+                self._on_close()
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """Sends requests, each on a connection of its own ("lane"), within the deadline set around the call.
+    """Sends requests, each on a connection of its own, within the deadline set around the call.
 
-    With `permits`, only to addresses that it permits, and never through a proxy, which would resolve names itself.
+    With `permits`, requests go only to addresses that it permits, and never through a proxy, which would resolve
+    names itself.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class DeadlineTransport(httpx.BaseTransport):
         idle_per_origin: int = IDLE_PER_ORIGIN,
         permits: Callable[[str], bool] | None = None,
     ) -> None:
-        self._places = threading.BoundedSemaphore(connections)
+        self._capacity = threading.BoundedSemaphore(connections)
         self._idle_per_origin = idle_per_origin
         self._backend = DeadlineBackend(permits)
         self._by_proxy = permits is None
@@ -117,13 +118,13 @@ class DeadlineTransport(httpx.BaseTransport):
         """Send the request; its connection is in use until the reply's body is closed."""
         origin = (request.url.scheme, request.url.host, request.url.port)
         pool_s = request.extensions.get("timeout", {}).get("pool")
-        if not self._places.acquire(timeout=bounded(pool_s, httpx.PoolTimeout)):
+        if not self._capacity.acquire(timeout=remaining_timeout(pool_s, httpx.PoolTimeout)):
             raise httpx.PoolTimeout("all connections of this process are in use")
-        lane: httpcore.ConnectionPool | None = None
+        connection: httpcore.ConnectionPool | None = None
         try:
-            lane = self._take(origin)
-            with _in_httpx_words():
-                reply = lane.handle_request(
+            connection = self._acquire_connection(origin)
+            with _translate_errors():
+                reply = connection.handle_request(
                     httpcore.Request(
                         method=request.method,
                         url=httpcore.URL(
@@ -138,18 +139,18 @@ class DeadlineTransport(httpx.BaseTransport):
                     )
                 )
         except BaseException:
-            self._places.release()
-            if lane is not None:
-                lane.close()
+            self._capacity.release()
+            if connection is not None:
+                connection.close()
             raise
         return httpx.Response(
             status_code=reply.status,
             headers=reply.headers,
-            stream=_LaneStream(reply, partial(self._give_back, origin, lane)),
+            stream=_ReplyStream(reply, partial(self._release_connection, origin, connection)),
             extensions=reply.extensions,
         )
 
-    def _take(self, origin: Origin) -> httpcore.ConnectionPool:
+    def _acquire_connection(self, origin: Origin) -> httpcore.ConnectionPool:
         with self._lock:
             idle = self._idle.get(origin)
             if idle:
@@ -163,23 +164,23 @@ class DeadlineTransport(httpx.BaseTransport):
             socket_options=_SOCKET_OPTIONS,
         )
 
-    def _give_back(self, origin: Origin, lane: httpcore.ConnectionPool) -> None:
+    def _release_connection(self, origin: Origin, connection: httpcore.ConnectionPool) -> None:
         with self._lock:
             idle = self._idle.setdefault(origin, [])
-            kept = len(idle) < self._idle_per_origin
-            if kept:
-                idle.append(lane)
-        if not kept:
-            lane.close()
-        self._places.release()
+            keep_idle = len(idle) < self._idle_per_origin
+            if keep_idle:
+                idle.append(connection)
+        if not keep_idle:
+            connection.close()
+        self._capacity.release()
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
-            lanes = [lane for idle in self._idle.values() for lane in idle]
+            connections = [connection for idle in self._idle.values() for connection in idle]
             self._idle.clear()
-        for lane in lanes:
-            lane.close()
+        for connection in connections:
+            connection.close()
 
 
 class DirectClient(httpx.Client):
@@ -194,7 +195,9 @@ class DirectClient(httpx.Client):
         self._extensions = {"timeout": TIMEOUT.as_dict()}
 
     @contextmanager
-    def sent(self, url: httpx.URL, *, headers: Mapping[str, str], content: bytes) -> Iterator[httpx.Response]:
+    def stream_post(
+        self, url: httpx.URL, *, headers: Mapping[str, str], content: bytes
+    ) -> Iterator[httpx.Response]:
         """Post the content; the response's body is open within the block. Redirects are not followed.
 
         The URL has no user and password. Raises as httpx does.

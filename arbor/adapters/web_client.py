@@ -13,8 +13,8 @@ from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import WebFailed, WebRefused
 
 USER_AGENT = "Arbor/0.1 (autonomous agent)"
-#: Open connections of one process to the web, and idle ones for each server: pages are many,
-#: and seldom two of one place.
+#: Open connections of one process to the web, and idle ones for each server: few, because pages seldom come from
+#: one server twice.
 _CONNECTIONS = 64
 _IDLE = 2
 
@@ -31,7 +31,7 @@ def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
 
 
 @contextmanager
-def asked(
+def stream_get(
     client: httpx.Client, url: httpx.URL, *, where: str, accept: str, deadline_s: float
 ) -> Iterator[httpx.Response]:
     """Send a GET within the deadline; `where` names the address in messages. Raises WebFailed for network errors."""
@@ -47,21 +47,21 @@ def asked(
         raise WebFailed(f"{where} cannot be reached: {error}") from error
 
 
-def body_of(response: httpx.Response, *, where: str, most: int) -> bytes:
-    """Read the body in chunks. Raises WebFailed for one that is compressed or larger than `most` bytes."""
+def read_body(response: httpx.Response, *, where: str, max_bytes: int) -> bytes:
+    """Read the body in chunks. Raises WebFailed for one that is compressed or larger than `max_bytes` bytes."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         # A few compressed bytes could expand to very many.
         raise WebFailed(f"{where} sent a compressed page, which was not asked for")
     announced = response.headers.get("content-length", "")
     parts: list[bytes] = []
     size = int(announced) if announced.isdecimal() else 0
-    if size <= most:
+    if size <= max_bytes:
         size = 0
         for part in response.iter_raw():
             size += len(part)
-            if size > most:
+            if size > max_bytes:
                 break
             parts.append(part)
-    if size > most:
-        raise WebFailed(f"{where} is larger than {most:,} bytes")
+    if size > max_bytes:
+        raise WebFailed(f"{where} is larger than {max_bytes:,} bytes")
     return b"".join(parts)

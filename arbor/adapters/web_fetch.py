@@ -1,19 +1,28 @@
-"""Fetch web pages from allowed domains at public addresses, limited in redirects, size, time and type."""
+"""Fetch web pages from allowed domains at public addresses, within limits, and extract their title and text."""
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import httpx
 
-from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
-from arbor.adapters.web_client import asked, body_of, web_client
+from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import WebFailed, WebRefused
+from arbor.heartbeat.json_text import storable
 from arbor.web.addresses import AllowList, is_public
 from arbor.web.ports import Page
 
-MOST_REDIRECTS = 5
+#: Types that are read, besides those that end in +xml or +json.
+READABLE_TYPES = frozenset(
+    {"text/html", "application/xhtml+xml", "text/plain", "application/json", "text/xml", "application/xml"}
+)
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+TITLE_LENGTH = 300
+MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -30,25 +39,27 @@ class WebFetch:
 
     def fetch(self, url: str, *, deadline_s: float) -> Page:
         """Fetch a page; each redirect is checked like the address itself. Raises WebFailed with the reason."""
-        ends = time.monotonic() + deadline_s
-        for _ in range(MOST_REDIRECTS + 1):
-            came = self._ask(self._checked(url), deadline_s=max(ends - time.monotonic(), 0.001))
-            if isinstance(came, Page):
-                return came
-            url = came
-        raise WebFailed(f"{_shown(url)}: more than {MOST_REDIRECTS} redirects")
+        deadline = time.monotonic() + deadline_s
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._fetch_once(
+                self._check_url(url), deadline_s=max(deadline - time.monotonic(), 0.001)
+            )
+            if isinstance(answer, Page):
+                return answer
+            url = answer
+        raise WebFailed(f"{_shorten_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _checked(self, url: str) -> httpx.URL:
+    def _check_url(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, TypeError) as error:
             raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise WebRefused(f"{_shown(url)}: only http and https addresses are read")
+            raise WebRefused(f"{_shorten_url(url)}: only http and https addresses are read")
         if parsed.userinfo:
             raise WebRefused(f"an address with a user and password is not read: {parsed.host}")
         if not self._allow.permits(parsed.host):
@@ -57,34 +68,68 @@ class WebFetch:
             )
         return parsed.copy_with(fragment=None)
 
-    def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
+    def _fetch_once(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
         """Return the page, or the address of its redirect."""
-        where = _shown(str(url))
-        with asked(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
+        where = _shorten_url(str(url))
+        with stream_get(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
             if response.status_code in _REDIRECTS and response.headers.get("location"):
-                return _joined(url, response.headers["location"])
+                return _join_url(url, response.headers["location"])
             if response.status_code != httpx.codes.OK:
                 raise WebFailed(f"{where} answered {response.status_code}")
-            kind, charset = _type_of(response)
+            kind, charset = _content_type(response)
             if not is_readable(kind):
                 raise WebFailed(f"{where} is {kind or 'of no type'}, which is not read as text")
-            content = body_of(response, where=where, most=self._page_bytes)
+            content = read_body(response, where=where, max_bytes=self._page_bytes)
         title, text = read_page(content, kind=kind, charset=charset)
         return Page(url=str(url), title=title, text=text)
 
 
-def _joined(url: httpx.URL, location: str) -> str:
+def _join_url(url: httpx.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except httpx.InvalidURL as error:
-        raise WebFailed(f"{_shown(str(url))} redirects to no address: {error}") from error
+        raise WebFailed(f"{_shorten_url(str(url))} redirects to no address: {error}") from error
 
 
-def _type_of(response: httpx.Response) -> tuple[str, str | None]:
+def _content_type(response: httpx.Response) -> tuple[str, str | None]:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind, response.charset_encoding
 
 
-def _shown(url: str) -> str:
+def _shorten_url(url: str) -> str:
     """Shorten an address for a message, without its query, which may be secret."""
     return url.partition("?")[0].partition("#")[0][:200]
+
+
+def is_readable(kind: str) -> bool:
+    """Return whether text can be read from content of this type, such as `text/html`."""
+    return kind in READABLE_TYPES or kind.endswith(("+xml", "+json"))
+
+
+def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
+    """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
+    text = _decode(content, charset)
+    if kind not in _HTML_TYPES:
+        return "", storable(text)
+    # Bytes without a charset are decoded by the page's own declaration.
+    extracted = _extractor().bare_extraction(
+        text if charset else content, include_comments=False, with_metadata=True
+    )
+    if extracted is None:
+        return "", ""
+    document = extracted if isinstance(extracted, dict) else extracted.as_dict()
+    title = " ".join(str(document.get("title") or "").split())
+    return storable(title)[:TITLE_LENGTH], storable(str(document.get("text") or ""))
+
+
+@lru_cache(maxsize=1)
+def _extractor() -> Any:
+    """Load trafilatura at the first page: it takes 30 MB and half a second, and most processes never read one."""
+    return importlib.import_module("trafilatura")
+
+
+def _decode(content: bytes, charset: str | None) -> str:
+    try:
+        return content.decode(charset or "utf-8", errors="replace")
+    except LookupError:
+        return content.decode("utf-8", errors="replace")

@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.web_client import asked, body_of, web_client
+from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import ConfigurationInvalid, WebFailed
 from arbor.heartbeat.json_text import storable
 from arbor.web.ports import SearchResult
 
-#: A page of results stays far below.
-_MOST_BYTES = 2_000_000
+#: Far more than a page of results has.
+_MAX_BYTES = 2_000_000
 _TITLE_LENGTH = 300
 _SNIPPET_LENGTH = 500
 _URL_LENGTH = 2_000
@@ -42,20 +42,22 @@ class SearxngSearch:
         """Return at most `limit` results. Raises WebFailed when the server does not answer with JSON results."""
         where = f"the search at {self._url.host}"
         url = self._url.copy_merge_params({"q": query, "format": "json"})
-        with asked(
+        with stream_get(
             self._client, url, where=where, accept="application/json", deadline_s=deadline_s
         ) as response:
             if response.status_code != httpx.codes.OK:
                 hint = "; SearXNG answers in JSON only if its `search.formats` has json"
                 forbidden = response.status_code == httpx.codes.FORBIDDEN
                 raise WebFailed(f"{where} answered {response.status_code}{hint if forbidden else ''}")
-            content = body_of(response, where=where, most=_MOST_BYTES)
+            content = read_body(response, where=where, max_bytes=_MAX_BYTES)
         try:
             results = json.loads(content)["results"]
         except (ValueError, KeyError, TypeError) as error:
             raise WebFailed(f"{where} did not answer with JSON that has results") from error
-        found = [read for result in results if (read := _read(result))] if isinstance(results, list) else []
-        return found[:limit]
+        readable = (
+            [read for result in results if (read := _read(result))] if isinstance(results, list) else []
+        )
+        return readable[:limit]
 
     def close(self) -> None:
         """Close the connections."""

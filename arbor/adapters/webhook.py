@@ -16,7 +16,7 @@ from arbor.contacts.signing import SIGNATURE_HEADER, signature
 from arbor.errors import DeliveryFailed, Invalid
 from arbor.web.addresses import is_public
 
-#: For the whole request, the DNS look-up and the response's headers included.
+#: The limit of the whole request, including the DNS look-up and the response's headers.
 DEADLINE_S = 15.0
 KEY_HEADER = "Idempotency-Key"
 #: Replaces the hidden parts of a URL.
@@ -43,7 +43,7 @@ def check_url(url: str, *, allow_http: bool) -> None:
         )
     if parsed.userinfo:
         raise Invalid(
-            "a webhook's URL holds no user and password: the signature tells from whom a request is"
+            "a webhook's URL must not contain a user and password: the signature identifies the sender"
         )
 
 
@@ -78,7 +78,7 @@ class Webhook:
             check_url(message.target, allow_http=self._allow_http)
         except Invalid as error:
             raise DeliveryFailed(str(error), final=True) from error
-        host, body = httpx.URL(message.target).host, body_of(message)
+        host, body = httpx.URL(message.target).host, build_body(message)
         headers = _headers(message, body)
         try:
             with (
@@ -99,11 +99,11 @@ class Webhook:
             raise DeliveryFailed(f"{host} cannot be reached: {error}") from error
         if not 200 <= status < 300:
             raise DeliveryFailed(
-                f"{host} answered {status}; 2xx says that it has the message", final=status == _GONE
+                f"{host} answered {status}; a receiver confirms a message with 2xx", final=status == _GONE
             )
 
 
-def body_of(message: Outgoing) -> bytes:
+def build_body(message: Outgoing) -> bytes:
     """Build the request's body: JSON of id, agent, audience, subject, content, heartbeat and at."""
     body = {
         "id": message.id,

@@ -23,7 +23,7 @@ from arbor.errors import EmbeddingFailed
 DIMENSION = 256
 DIMENSIONS = (64, 128, DIMENSION)
 _CONFIG = "l2_supercat"
-#: Characters pooled at once. A character is at most one token, a token 1 KB of floats: 64 MB at the most.
+#: Characters per batch. A character is at most one token and a token 1 KB of floats, so a batch needs at most 64 MB.
 _POOLED_CHARACTERS = 65_536
 
 _loading = threading.Lock()
@@ -49,7 +49,7 @@ class WordLlamaEmbedder:
         with _loading:  # lru_cache alone would let two threads load at once
             llama = _load()
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for start, some in _portions(texts):
+        for start, some in _batches(texts):
             rows[start : start + len(some)] = _pool(llama, some)[:, : self.dimension]
         return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
 
@@ -87,7 +87,7 @@ def _load() -> _StaticModel:
         raise EmbeddingFailed(f"the package wordllama has no usable weights: {exc}") from exc
 
 
-def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def _batches(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts in batches of limited size, each with the position of its first text."""
     start, size = 0, 0
     for end, text in enumerate(texts):

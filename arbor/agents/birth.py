@@ -28,11 +28,11 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     }
 )
 
-#: Initial memories do not fade, and matter more than a passing remark.
+#: Initial memories do not fade, and are more important than a passing remark.
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
 VALUE_IMPORTANCE = 0.8
-#: A template's beliefs and aspects are certain and stable: the agent was made so.
+#: A template's beliefs and aspects are nearly certain and stable, because the agent was designed with them.
 INNATE_CONFIDENCE = 0.9
 INNATE_STABILITY = 0.8
 
@@ -49,13 +49,15 @@ def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
     """Build the working memory of a new agent: its first thoughts and interests."""
     thoughts = [clip(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
     interests = [clip(text, LINE_LENGTH) for text in spec.initial_interests]
-    given = (*spec.initial_thoughts, *spec.initial_interests)
-    kept = (*thoughts, *interests)
+    full_texts = (*spec.initial_thoughts, *spec.initial_interests)
+    fitting_texts = (*thoughts, *interests)
     return WorkingMemoryDraft(
         working_memory=WorkingMemory(
             thoughts=[Thought(text=text, at=now) for text in thoughts], curiosity=interests
         ),
-        shortened=tuple(clip(whole, 80) for whole, short in zip(given, kept, strict=True) if whole != short),
+        shortened=tuple(
+            clip(whole, 80) for whole, short in zip(full_texts, fitting_texts, strict=True) if whole != short
+        ),
     )
 
 
@@ -110,7 +112,7 @@ def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
 
 def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
     """Return a new agent's aspects; texts too long for an aspect are shortened."""
-    said = {
+    text_of_kind = {
         AspectKind.SELF_CONCEPT: spec.character.nature,
         AspectKind.PURPOSE: spec.character.role,
         AspectKind.EMOTIONAL_BASELINE: spec.character.tone,
@@ -122,6 +124,6 @@ def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
             stability=INNATE_STABILITY,
             source=f"template:{spec.name}",
         )
-        for kind, text in said.items()
+        for kind, text in text_of_kind.items()
         if text
     )

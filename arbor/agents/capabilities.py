@@ -23,7 +23,7 @@ SCHEME = "arbor://"
 WILDCARDS = ("*", "**")
 MAX_URI_LENGTH = 500
 
-#: Domains and their operations (the origin's canonical list, and what the built-in templates ask for);
+#: Domains and their operations: the canonical list of the origin, and the requests of the built-in templates.
 #: "*" means any operation.
 KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

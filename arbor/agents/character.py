@@ -69,7 +69,7 @@ class Character(BaseModel):
     values: Lines = ()
     quirks: Lines = ()
     knowledge: Annotated[tuple[KnowledgeItem, ...], Field(max_length=LIST_LENGTH)] = ()
-    #: What kind of being this is, in a sentence or two.
+    #: The kind of being, in a sentence or two.
     nature: OptionalProse = ""
     background: OptionalProse = ""
     #: The world its work takes place in.

@@ -1,4 +1,4 @@
-"""Parse a Markdown file with YAML front matter, with the line of every fault.
+"""Parse a Markdown file with YAML front matter; each error has its line.
 
 The file is untrusted: plain YAML values only, no anchors (they can multiply without
 end), limited size and depth, and no character that a database or a prompt cannot contain.
@@ -62,7 +62,7 @@ class Document:
 
 def read_document(text: str) -> Document:
     """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
-    faults = list(_unreadable(text))
+    faults = list(_check_text(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
     if not faults and (not rows or rows[0].rstrip() != FENCE or closing is None):
@@ -86,21 +86,21 @@ def path_text(path: Path, *, inside: bool = False) -> str:
     return text if inside else text.removeprefix(".")
 
 
-def _unreadable(text: str) -> Iterator[TemplateFault]:
+def _check_text(text: str) -> Iterator[TemplateFault]:
     if len(text) > MAX_DOCUMENT_LENGTH:
         yield TemplateFault(
             message=f"a template has at most {MAX_DOCUMENT_LENGTH:,} characters, got {len(text):,}"
         )
-    elif fault := _uncarriable(text):
+    elif fault := _storage_fault(text):
         yield TemplateFault(message=fault)
 
 
-def _uncarriable(text: str) -> str | None:
+def _storage_fault(text: str) -> str | None:
     """Return why a text cannot be stored or sent; None if it can."""
     if "\x00" in text:
-        return "holds a NUL character, which no database text can hold; remove it"
+        return "contains a NUL character, which PostgreSQL cannot store; remove it"
     if any("\ud800" <= char <= "\udfff" for char in text):
-        return "holds half of a surrogate pair, which is not a character; remove it"
+        return "contains half of a surrogate pair, which is not a character; remove it"
     return None
 
 
@@ -135,10 +135,10 @@ def _read_front_matter(
             [TemplateFault(line=first_line, message="the front matter must be a list of `key: value`")],
         )
     lines: dict[Path, int] = {}
-    faults = list(_walk(node, (), first_line, lines))
+    faults = list(_record_lines(node, (), first_line, lines))
     faults += [
         TemplateFault(line=line_of(lines, path), place=path_text(path), message=message)
-        for path, message in _foreign(front)
+        for path, message in _find_unstorable(front)
     ]
     return front, lines, faults
 
@@ -162,36 +162,38 @@ def _refuse_structure(text: str, first_line: int) -> TemplateFault | None:
     return None
 
 
-def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) -> Iterator[TemplateFault]:
-    """Record the line of every value; a repeated key is a fault, since YAML would silently use the last."""
+def _record_lines(
+    node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]
+) -> Iterator[TemplateFault]:
+    """Record the line of every value; a repeated key is an error, because YAML would silently use the last one."""
     lines[path] = node.start_mark.line + first_line
     if isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
-            yield from _walk(item, (*path, at), first_line, lines)
+            yield from _record_lines(item, (*path, at), first_line, lines)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            below = (*path, str(key.value))
-            twice = below in lines
-            yield from _walk(value, below, first_line, lines)
-            lines[below] = key.start_mark.line + first_line
-            if twice:
+            child_path = (*path, str(key.value))
+            is_repeated = child_path in lines
+            yield from _record_lines(value, child_path, first_line, lines)
+            lines[child_path] = key.start_mark.line + first_line
+            if is_repeated:
                 yield TemplateFault(
-                    line=lines[below], place=path_text(below), message="is given twice; keep one"
+                    line=lines[child_path], place=path_text(child_path), message="is given twice; keep one"
                 )
 
 
-def _foreign(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def _find_unstorable(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Find values that JSON cannot represent: the template is stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _foreign(item, (*path, at))
+            yield from _find_unstorable(item, (*path, at))
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 yield path, f"the key {key} must be text; put it in quotes"
-            yield from _foreign(item, (*path, str(key)))
+            yield from _find_unstorable(item, (*path, str(key)))
     elif isinstance(value, str):
-        if fault := _uncarriable(value):
+        if fault := _storage_fault(value):
             yield path, fault
     elif isinstance(value, float) and not math.isfinite(value):
         yield path, f"must be a finite number, got {value}"
@@ -226,11 +228,11 @@ def _read_sections(
             )
         )
     before = rows[: starts[0][0]] if starts else rows
-    stray = next((at for at, row in enumerate(before) if row.strip()), None)
-    if stray is not None:
+    first_text = next((at for at, row in enumerate(before) if row.strip()), None)
+    if first_text is not None:
         faults.append(
             TemplateFault(
-                line=first_line + stray, message="text before the first section; put it under a heading"
+                line=first_line + first_text, message="text before the first section; put it under a heading"
             )
         )
     bounds = pairwise([*(at for at, _ in starts), len(rows)])

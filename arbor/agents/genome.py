@@ -17,11 +17,11 @@ FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 #: A short text on one line or a few: a name, a trait, a value.
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LINE_LENGTH)]
-#: As Line, and may be left out.
+#: A Line that may be empty.
 OptionalLine = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LENGTH)]
 #: A paragraph or several.
 Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=PROSE_LENGTH)]
-#: As Prose, and may be left out.
+#: Prose that may be empty.
 OptionalProse = Annotated[str, StringConstraints(strip_whitespace=True, max_length=PROSE_LENGTH)]
 #: A number from 0 to 1. Strict: the text "0.5" and the word `true` are not numbers.
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -30,7 +30,7 @@ Lines = Annotated[tuple[Line, ...], Field(max_length=LIST_LENGTH)]
 Proses = Annotated[tuple[Prose, ...], Field(max_length=LIST_LENGTH)]
 
 
-# Upper limits of a trait that is "strongly" the low pole, "rather" the low pole, balanced, "rather" the high pole.
+# The limits between the five descriptions of a trait: strongly low, rather low, balanced, rather high, strongly high.
 STRONGLY_LOW, RATHER_LOW, RATHER_HIGH, STRONGLY_HIGH = 0.2, 0.4, 0.6, 0.8
 
 
@@ -39,13 +39,13 @@ class AgentRole(StrEnum):
 
     #: Does whatever is needed next.
     GENERALIST = "GENERALIST"
-    #: Builds and mends the tools that others build with.
+    #: Builds and repairs the tools that others build with.
     COMPILER_SMITH = "COMPILER_SMITH"
-    #: Keeps what is known, and keeps it findable.
+    #: Collects knowledge and makes it easy to find.
     LIBRARIAN = "LIBRARIAN"
     #: Decides how the parts fit.
     ARCHITECT = "ARCHITECT"
-    #: Goes where nobody has looked.
+    #: Explores the unknown.
     EXPLORER = "EXPLORER"
 
 
@@ -75,14 +75,14 @@ class AgentGenome(BaseModel):
 def describe_traits(traits: AgentTraits) -> tuple[str, ...]:
     """Describe the four traits in words."""
     return (
-        _lean(traits.risk_tolerance, "conservative", "experimental"),
-        _lean(traits.collaboration, "solitary", "team-minded"),
-        _lean(traits.depth_vs_breadth, "specialised", "wide-ranging"),
-        _lean(traits.quality_vs_speed, "exacting", "quick to ship"),
+        _describe_trait(traits.risk_tolerance, "conservative", "experimental"),
+        _describe_trait(traits.collaboration, "solitary", "team-minded"),
+        _describe_trait(traits.depth_vs_breadth, "specialised", "wide-ranging"),
+        _describe_trait(traits.quality_vs_speed, "exacting", "quick to ship"),
     )
 
 
-def _lean(value: float, low: str, high: str) -> str:
+def _describe_trait(value: float, low: str, high: str) -> str:
     if value <= STRONGLY_LOW:
         return f"strongly {low}"
     if value <= RATHER_LOW:

@@ -1,4 +1,4 @@
-"""An agent's cryptographic identity: its key pair, the derived public id, and the sealed private key.
+"""The cryptographic identity of an agent: key pair, derived public id, sealed private key.
 
 The master key never encrypts anything itself: each use gets a key of its own, derived by HKDF-SHA256 with a label
 that names the purpose. The private key is sealed with AES-256-GCM; the agent and its tenant are bound as associated
@@ -36,7 +36,7 @@ _SEAL_LABEL = b"arbor/seal/v1"
 _SEAL_PURPOSE = "agent-private-key"
 
 _HEX_KEY = re.compile(r"[0-9a-fA-F]{64}")
-_MAKE_A_KEY = "make one with: openssl rand -base64 32"
+_KEY_HINT = "make one with: openssl rand -base64 32"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,21 +177,21 @@ def parse_master_key(text: str) -> bytes:
     if key is None:
         raise ConfigurationInvalid(
             f"ARBOR_MASTER_KEY must be {MASTER_KEY_BYTES} random bytes in base64 or as 64 hex digits, "
-            f"got {len(text.strip())} characters that are neither; {_MAKE_A_KEY}"
+            f"got {len(text.strip())} characters that are neither; {_KEY_HINT}"
         )
     if len(key) != MASTER_KEY_BYTES:
         raise ConfigurationInvalid(
-            f"ARBOR_MASTER_KEY must hold {MASTER_KEY_BYTES} random bytes, got {len(key)}; {_MAKE_A_KEY}"
+            f"ARBOR_MASTER_KEY must be {MASTER_KEY_BYTES} random bytes, got {len(key)}; {_KEY_HINT}"
         )
     if len(set(key)) == 1:
         raise ConfigurationInvalid(
-            f"ARBOR_MASTER_KEY is one byte repeated, which protects nothing; {_MAKE_A_KEY}"
+            f"ARBOR_MASTER_KEY is one byte repeated, which protects nothing; {_KEY_HINT}"
         )
     return key
 
 
 def _decode_key(text: str) -> bytes | None:
-    # Hex first: 64 hex digits are base64 too, of 48 other bytes.
+    # Try hex first: 64 hex digits are also valid base64, of 48 other bytes.
     if _HEX_KEY.fullmatch(text):
         return bytes.fromhex(text)
     unpadded = text.rstrip("=").replace("-", "+").replace("_", "/")

@@ -20,7 +20,7 @@ class AgentStatus(StrEnum):
     PAUSED = "paused"
     #: Stopped by a person; its data stays, and it may be started again.
     STOPPED = "stopped"
-    #: Asleep: after too many heartbeats without a usable decision (seed 003, 10.7), or because a program asked for that.
+    #: Made dormant by too many heartbeats without a usable decision (seed 003, 10.7), or by a program.
     DORMANT = "dormant"
 
 

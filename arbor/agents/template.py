@@ -32,13 +32,13 @@ from arbor.agents.genome import (
     OptionalProse,
     Prose,
 )
-from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
+from arbor.agents.template_file import ReadTemplate, read_template_file, translate_errors
 from arbor.errors import CapabilityInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal
 from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, title_key
 
-# What a new agent can take in at once: working memory holds 20 thoughts and 10 points of curiosity (the origin's
-# defaults), the backlog its active and its queued goals.
+# The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
+# and the queued goals into the backlog.
 MAX_THOUGHTS = 20
 MAX_INTERESTS = 10
 MAX_GOALS = MAX_ACTIVE + MAX_QUEUED
@@ -48,7 +48,7 @@ MAX_PRIORITY = 100
 DEFAULT_PRIORITY = 50
 MAX_INTERVAL_S = 30 * 24 * 3600
 
-# Typed on a command line and part of an address.
+# A template's name is typed on the command line and is part of addresses.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
@@ -79,15 +79,15 @@ class TemplateSource(StrEnum):
 class GoalType(StrEnum):
     """The type of an initial goal."""
 
-    #: Bring something about.
+    #: Reach a result.
     ACHIEVE = "achieve"
-    #: Keep something as it is.
+    #: Preserve a state.
     MAINTAIN = "maintain"
     #: Find out what is there.
     EXPLORE = "explore"
     #: Come to know something.
     LEARN = "learn"
-    #: Keep something from happening.
+    #: Prevent an event.
     AVOID = "avoid"
     #: Work with others.
     COLLABORATE = "collaborate"
@@ -97,7 +97,7 @@ class GoalType(StrEnum):
     CAPABILITY = "capability"
 
 
-# A goal that can be finished is an objective; one that is only ever kept up is an aspiration.
+# A goal that can be finished is an objective; a goal that never ends is an aspiration.
 _ASPIRATIONS = frozenset({GoalType.MAINTAIN, GoalType.AVOID, GoalType.COLLABORATE, GoalType.IMPROVE})
 
 
@@ -143,7 +143,7 @@ class CapabilityRequest(BaseModel):
 
 
 class TemplateMetadata(BaseModel):
-    """The model that the template was written for. Further keys stay as they are."""
+    """The model that the template was written for. Other keys are stored unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -196,7 +196,7 @@ class TemplateSpec(BaseModel):
 
     @field_validator("initial_goals")
     @classmethod
-    def _no_goal_twice(cls, goals: tuple[InitialGoal, ...]) -> tuple[InitialGoal, ...]:
+    def _goals_are_distinct(cls, goals: tuple[InitialGoal, ...]) -> tuple[InitialGoal, ...]:
         # The backlog holds no two open goals of one title, so the agent could not be made.
         for at, goal in enumerate(goals):
             for before, other in enumerate(goals[:at]):
@@ -219,37 +219,37 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
 
     Raises TemplateInvalid; its message and `faults` list all errors, each with line and path.
     """
-    read = read_template_file(text)
-    faults = list(read.faults)
+    template_file = read_template_file(text)
+    faults = list(template_file.faults)
     spec = None
-    if read.document.front:
+    if template_file.document.front:
         try:
-            spec = TemplateSpec.model_validate(read.parts)
+            spec = TemplateSpec.model_validate(template_file.parts)
         except ValidationError as exc:
-            faults += faults_of(exc, read, TemplateSpec)
-        faults += _action_faults(read, known_actions)
+            faults += translate_errors(exc, template_file, TemplateSpec)
+        faults += _action_faults(template_file, known_actions)
     if spec is None or faults:
-        raise _invalid(faults, name=read.parts.get("name"))
+        raise _invalid(faults, name=template_file.parts.get("name"))
     return spec
 
 
 def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str, TemplateSpec], ...]:
     """Load the built-in templates: (Markdown, TemplateSpec) by name."""
     folder = resources.files("arbor.agents") / "templates"
-    found = []
+    loaded = []
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".md"):
             text = file.read_text(encoding="utf-8")
-            found.append((text, parse_template(text, known_actions=known_actions)))
-    return tuple(found)
+            loaded.append((text, parse_template(text, known_actions=known_actions)))
+    return tuple(loaded)
 
 
-def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[TemplateFault]:
-    actions = read.parts.get("actions")
+def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) -> Iterator[TemplateFault]:
+    actions = template_file.parts.get("actions")
     if not isinstance(actions, list):
         return
     for at, action in enumerate(actions):
-        line, place = read.place_of(("actions", at))
+        line, place = template_file.locate(("actions", at))
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
             yield TemplateFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
@@ -258,8 +258,10 @@ def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterat
 
 
 def _invalid(faults: list[TemplateFault], *, name: object) -> TemplateInvalid:
-    # A fault of a value that serves two purposes is found twice, and said once.
+    # A value that is used for two parts yields the same fault twice.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
-    which = f"template {name}" if isinstance(name, str) else "the template"
+    subject = f"template {name}" if isinstance(name, str) else "the template"
     count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
-    return TemplateInvalid(f"{which} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)
+    return TemplateInvalid(
+        f"{subject} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines
+    )

@@ -21,7 +21,7 @@ from arbor.agents.document import (
     read_document,
 )
 
-#: Where the text of each section of the body goes.
+#: The path that each section of the body sets.
 SECTIONS: Mapping[str, Path] = {
     "Description": ("description",),
     "Nature": ("character", "nature"),
@@ -30,21 +30,21 @@ SECTIONS: Mapping[str, Path] = {
     "Instructions": ("character", "instructions"),
     "Pipeline": ("pipeline",),
 }
-#: Keys written at the top of the front matter that describe the character. A character may have values of its own,
-#: which then take precedence in its prompt over the template's.
-BELONGING: Mapping[str, Path] = {
+#: Keys at the top level of the front matter that belong to the character, and their paths. Where the character has
+#: values of its own, they take precedence in its prompt.
+CHARACTER_KEYS: Mapping[str, Path] = {
     "relationship_style": ("character", "relationship_style"),
     "values": ("character", "values"),
 }
-#: Of those, the ones the template keeps as well.
-SHARED = frozenset({"values"})
+#: The keys of CHARACTER_KEYS that belong to the template as well.
+SHARED_KEYS = frozenset({"values"})
 
 _DOT_BLOCK = re.compile(
     r"(?P<fence>`{3,}|~{3,})\s*dot[^\n]*\n(?P<dot>(?:(?!```|~~~).)*?)\n?(?P=fence)\s*", re.DOTALL
 )
 _DOT_FENCE = re.compile(r"^(`{3,}|~{3,})\s*dot\b", re.MULTILINE)
 # A list, code, table, quotation, heading or hard break: text whose line ends mean something.
-_KEPT_LINE = re.compile(r"\s*(?:[-*+>|#]|\d{1,3}[.)]\s|```|~~~|\S.*( {2}|\\)$)|\t| {4}")
+_STRUCTURED_LINE = re.compile(r"\s*(?:[-*+>|#]|\d{1,3}[.)]\s|```|~~~|\S.*( {2}|\\)$)|\t| {4}")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(.*)")
 
 
@@ -54,16 +54,16 @@ class ReadTemplate:
 
     parts: dict[str, Any]
     document: Document
-    #: Parts that stand elsewhere in the file than their path says: the line and the name of the place.
+    #: For parts whose position in the file differs from their path: the line and the name of that position.
     moved: Mapping[Path, tuple[int | None, str]]
     faults: tuple[TemplateFault, ...]
 
-    def place_of(self, path: Path) -> tuple[int | None, str]:
+    def locate(self, path: Path) -> tuple[int | None, str]:
         """Return the line and the path of a part in the file."""
         for end in range(len(path), 0, -1):
-            if found := self.moved.get(path[:end]):
-                line, place = found
-                if place in BELONGING:
+            if moved_to := self.moved.get(path[:end]):
+                line, place = moved_to
+                if place in CHARACTER_KEYS:
                     line = line_of(self.document.lines, (place, *path[end:]))
                 return line, place + path_text((*path[end:],), inside=True)
         return line_of(self.document.lines, path), path_text(path)
@@ -75,44 +75,46 @@ def read_template_file(text: str) -> ReadTemplate:
     parts = copy.deepcopy(document.front)
     moved: dict[Path, tuple[int | None, str]] = {}
     faults = [*document.faults, *_move_keys(parts, document, moved)]
-    seen: set[str] = set()
+    read_names: set[str] = set()
     for section in document.sections:
         name = next((name for name in SECTIONS if name.casefold() == section.heading.casefold()), None)
         place = f"## {section.heading}"
         if name is None:
             message = f"unknown section; the sections are {', '.join(SECTIONS)}"
             faults.append(TemplateFault(line=section.line, place=place, message=message))
-        elif name in seen:
+        elif name in read_names:
             faults.append(TemplateFault(line=section.line, place=place, message="is given twice; keep one"))
         else:
-            seen.add(name)
+            read_names.add(name)
             faults += _place_section(parts, moved, name, section)
     return ReadTemplate(parts=parts, document=document, moved=moved, faults=tuple(faults))
 
 
-def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[TemplateFault]:
+def translate_errors(
+    error: ValidationError, read: ReadTemplate, model: type[BaseModel]
+) -> Iterator[TemplateFault]:
     """Translate validation errors into faults, each with its line and path in the file.
 
     A value that could not be parsed is not reported again.
     """
-    unread = {fault.place for fault in read.document.faults if fault.place}
+    unparsed = {fault.place for fault in read.document.faults if fault.place}
     for detail in error.errors(include_url=False):
-        line, place = read.place_of(detail["loc"])
-        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unread):
-            yield TemplateFault(line=line, place=place, message=_message(detail, model))
+        line, place = read.locate(detail["loc"])
+        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unparsed):
+            yield TemplateFault(line=line, place=place, message=_describe_error(detail, model))
 
 
 def _move_keys(
     parts: dict[str, Any], document: Document, moved: dict[Path, tuple[int | None, str]]
 ) -> Iterator[TemplateFault]:
-    for key, path in BELONGING.items():
+    for key, path in CHARACTER_KEYS.items():
         if key not in parts:
             continue
-        value = parts[key] if key in SHARED else parts.pop(key)
-        if path[-1] in _under(parts, path):
-            if key not in SHARED:
-                yield _twice(document.lines.get((key,)), key, path)
-        elif _put(parts, path, value):
+        value = parts[key] if key in SHARED_KEYS else parts.pop(key)
+        if path[-1] in _parent_of(parts, path):
+            if key not in SHARED_KEYS:
+                yield _duplicate_fault(document.lines.get((key,)), key, path)
+        elif _set_value(parts, path, value):
             moved[path] = (document.lines.get((key,)), key)
 
 
@@ -120,12 +122,12 @@ def _place_section(
     parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: TemplateSection
 ) -> Iterator[TemplateFault]:
     path, place = SECTIONS[name], f"## {name}"
-    value: str | list[str] = _unwrapped(section.text)
+    value: str | list[str] = _join_lines(section.text)
     if name == "Pipeline":
         block = _DOT_BLOCK.fullmatch(section.text)
         if block is None or not block["dot"].strip():
             yield TemplateFault(
-                line=section.line, place=place, message="holds one block fenced as ```dot, and nothing else"
+                line=section.line, place=place, message="must be one block fenced as ```dot, and nothing else"
             )
             return
         value = block["dot"]
@@ -138,14 +140,14 @@ def _place_section(
             line=section.line, place=place, message="is empty; write it or leave the heading out"
         )
     elif name == "Instructions":
-        value = list(_items(section.text))
-    if path[-1] in _under(parts, path):
-        yield _twice(section.line, place, path)
-    elif _put(parts, path, value):
+        value = list(_split_items(section.text))
+    if path[-1] in _parent_of(parts, path):
+        yield _duplicate_fault(section.line, place, path)
+    elif _set_value(parts, path, value):
         moved[path] = (section.line, place)
 
 
-def _twice(line: int | None, place: str, path: Path) -> TemplateFault:
+def _duplicate_fault(line: int | None, place: str, path: Path) -> TemplateFault:
     return TemplateFault(
         line=line,
         place=place,
@@ -153,29 +155,29 @@ def _twice(line: int | None, place: str, path: Path) -> TemplateFault:
     )
 
 
-def _under(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
+def _parent_of(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
     """Return the mapping that contains the last key of a path of one or two keys."""
-    beside = parts if len(path) == 1 else parts.get(str(path[0]))
-    return beside if isinstance(beside, dict) else {}
+    parent = parts if len(path) == 1 else parts.get(str(path[0]))
+    return parent if isinstance(parent, dict) else {}
 
 
-def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
+def _set_value(parts: dict[str, Any], path: Path, value: object) -> bool:
     """Put a value at a path; False if a part of the path is no mapping (which is a fault of its own)."""
-    beside = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
-    if not isinstance(beside, dict):
+    parent = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
+    if not isinstance(parent, dict):
         return False
-    beside[str(path[-1])] = value
+    parent[str(path[-1])] = value
     return True
 
 
-def _unwrapped(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Join the lines of each plain paragraph; their line breaks have no meaning."""
-    if any(_KEPT_LINE.match(row) for row in text.split("\n")):
+    if any(_STRUCTURED_LINE.match(row) for row in text.split("\n")):
         return text
     return "\n\n".join(" ".join(row.strip() for row in part.split("\n")) for part in text.split("\n\n"))
 
 
-def _items(text: str) -> Iterator[str]:
+def _split_items(text: str) -> Iterator[str]:
     """Split instructions: the items of a list, or else paragraphs; a wrapped line continues what it follows."""
     current: list[str] = []
     for row in [*text.split("\n"), ""]:
@@ -187,7 +189,7 @@ def _items(text: str) -> Iterator[str]:
             current.append(item[1].strip() if item else row.strip())
 
 
-def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+def _describe_error(detail: ErrorDetails, model: type[BaseModel]) -> str:
     """Return a message with the allowed values for a validation error."""
     context, given = detail.get("ctx", {}), detail["input"]
     match detail["type"]:
@@ -224,11 +226,14 @@ def _is_scalar(value: object) -> bool:
 
 def _known_keys(model: type[BaseModel], path: Path) -> Iterable[str]:
     """List the keys allowed at a path of the file."""
-    here = model
+    model_here = model
     for part in path:
         if isinstance(part, str):
-            here = next(_models_in(here.model_fields[part].annotation), here)
-    return [*here.model_fields, *(() if here is not model else sorted(BELONGING.keys() - SHARED))]
+            model_here = next(_models_in(model_here.model_fields[part].annotation), model_here)
+    return [
+        *model_here.model_fields,
+        *(() if model_here is not model else sorted(CHARACTER_KEYS.keys() - SHARED_KEYS)),
+    ]
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:

@@ -22,11 +22,11 @@ ANSWER_LENGTH = 20_000
 SHOWN_TURNS = 20
 SHOWN_TOKENS = 2_000
 
-#: Characters of the question in the thought that a turn leaves.
+#: Characters of the person's text in the thought about a turn.
 ASKED_LENGTH = 160
 
-#: Addends of a conversation's significance, together at most 1. The kinds are Arbor's; seed 004 5.3 only
-#: asks whether it "was significant". To be told "remember this" is enough by itself.
+#: Addends of a conversation's significance, whose sum is at most 1. The addends are Arbor's: seed 004, 5.3, only asks
+#: whether the conversation "was significant". "Remember this" is enough by itself.
 LENGTH_ADDS = 0.2
 REQUESTS_ADD = 0.25
 EMOTION_ADDS = 0.2
@@ -115,7 +115,7 @@ def check_turn(text: str) -> str:
             f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor memory ingest`"
         )
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Invalid("a message must not hold a NUL character or half a surrogate pair")
+        raise Invalid("a message must not contain a NUL character or half a surrogate pair")
     return text
 
 
@@ -138,27 +138,29 @@ def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WOR
     own = [turn.text for turn in turns if turn.speaker is Speaker.USER]
     if not own:
         return 0.0
-    found = [appraise(text, role="user", type=MemoryType.EPISODIC, lists=lists).importance for text in own]
-    heaviest = max(found)
-    remember = heaviest >= EXPLICIT
-    weight = max(0.0, min(heaviest, EXPLICIT) - DEFAULT_IMPORTANCE) / (EXPLICIT - DEFAULT_IMPORTANCE)
-    asked = sum(_asks(text) for text in own)
+    importances = [
+        appraise(text, role="user", type=MemoryType.EPISODIC, lists=lists).importance for text in own
+    ]
+    highest = max(importances)
+    remember = highest >= EXPLICIT
+    weight = max(0.0, min(highest, EXPLICIT) - DEFAULT_IMPORTANCE) / (EXPLICIT - DEFAULT_IMPORTANCE)
+    asked = sum(_request_weight(text) for text in own)
     total = (
         LENGTH_ADDS * min(len(own) / LONG, 1)
         + REQUESTS_ADD * min(asked, 1)
-        + EMOTION_ADDS * any(_feels(text) for text in own)
+        + EMOTION_ADDS * any(_has_emotion(text) for text in own)
         + (REMEMBER_ADDS if remember else IMPORTANCE_ADDS * weight)
         + CODE_ADDS * any(code_blocks(turn.text) for turn in turns)
     )
     return round(min(total, 1.0), 4)
 
 
-def _asks(text: str) -> float:
+def _request_weight(text: str) -> float:
     plain = f" {' '.join(tokens_of(fold(text)))} "
     if any(f" {phrase} " in plain for phrase in _REQUESTS):
         return 1.0
     return QUESTION_COUNTS if "?" in text else 0.0
 
 
-def _feels(text: str) -> bool:
+def _has_emotion(text: str) -> bool:
     return not _FEELINGS.isdisjoint(tokens_of(fold(text)))

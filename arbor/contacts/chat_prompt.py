@@ -100,7 +100,7 @@ class ChatView(PromptPart):
     relevant: list[MemoryView] = []
     code: list[CodeView] = []
     crossings: list[ChatBoundaryMatch] = []
-    #: Oldest first; `earlier` counts those before them.
+    #: Oldest first; `earlier` counts the turns before these.
     turns: list[TurnView] = []
     earlier: int = 0
 
@@ -124,7 +124,7 @@ def build_chat_prompt(
         RenderedSection("character", character_prompt.strip()),
     ]
     room = room_of(window=window, fixed=_tokens(system), reply=reply_tokens)
-    user, cut = _fitted(view, nonce, room)
+    user, cut = _fit(view, nonce, room)
     return Prompt(
         system=_join(system),
         user=_join(user),
@@ -142,7 +142,7 @@ def build_chat_prompt(
     )
 
 
-def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], Mapping[str, int]]:
+def _fit(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], Mapping[str, int]]:
     """Render as much of the turn as fits into `room` tokens; count the omitted entries by section."""
     cut: Counter[str] = Counter()
     while True:
@@ -176,7 +176,7 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
         RenderedSection("beliefs", selfhood.beliefs(view.beliefs, data)),
         RenderedSection("preferences", selfhood.preferences(view.preferences, data)),
         RenderedSection("mood", selfhood.mood(view.mood)),
-        RenderedSection("working_memory", _on_mind(view.working_memory, data)),
+        RenderedSection("working_memory", _working_memory(view.working_memory, data)),
         RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
         RenderedSection("code", _code(view.code, data)),
         RenderedSection("conversation", _conversation(view, data)),
@@ -189,13 +189,13 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
 
 def shown_turns(turns: Sequence[TurnView], *, tokens: int = SHOWN_TOKENS) -> list[TurnView]:
     """Return the latest turns, at most 20 and about `tokens` tokens together, oldest first."""
-    kept: list[TurnView] = []
+    latest: list[TurnView] = []
     for turn in reversed(turns[-SHOWN_TURNS:]):
         tokens -= estimate_tokens(turn.text[:_TURN_LENGTH])
         if tokens < 0:
             break
-        kept.append(turn)
-    return kept[::-1]
+        latest.append(turn)
+    return latest[::-1]
 
 
 def _timing(view: ChatView) -> str:
@@ -208,7 +208,7 @@ def _timing(view: ChatView) -> str:
     return f"## Now\n{view.now:%A}, {when(view.now)} UTC. {before}"
 
 
-def _on_mind(memory: WorkingMemory, data: Data) -> str:
+def _working_memory(memory: WorkingMemory, data: Data) -> str:
     text = memory.to_prompt_text()
     body = data.block([text]) if text else "Nothing yet."
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
@@ -250,8 +250,8 @@ _RESPONSES = {
 
 def _conversation(view: ChatView, data: Data) -> str:
     if not view.turns:
-        begun = f"Earlier turns not shown: {view.earlier}." if view.earlier else "It begins now."
-        return f"## Your conversation with {line(view.person)}\n{begun}"
+        status = f"Earlier turns not shown: {view.earlier}." if view.earlier else "It begins now."
+        return f"## Your conversation with {line(view.person)}\n{status}"
     lines = [
         f"{when(turn.at)}, {'you' if turn.speaker is Speaker.AGENT else 'they'}: {line(turn.text, _TURN_LENGTH)}"
         for turn in view.turns

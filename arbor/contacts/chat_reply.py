@@ -16,8 +16,8 @@ from arbor.heartbeat.quotations import clip
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule quotes, and the characters of each.
-_NAMED = 3
-_NAMED_LENGTH = 300
+_MAX_QUOTED = 3
+_QUOTED_LENGTH = 300
 
 REFLEX_OPENING = "No language model is in use here, so I answer by rule, from what I remember."
 
@@ -35,19 +35,19 @@ class ChatReply:
 def read_chat_reply(text: str) -> ChatReply:
     """Parse the answer in a model's text; a text that is no JSON object is the answer itself.
 
-    Raises ReplyInvalid where there is none; no answer is made up.
+    Raises ReplyInvalid for a text without an answer.
     """
-    for found in find_objects(text, keys=_KEYS):
-        if isinstance(found, Broken):
-            raise ReplyInvalid(f"the answer's JSON cannot be read: {found.fault}")
-        if "reply" in found.value:
-            return _from_object(found.value)
+    for json_object in find_objects(text, keys=_KEYS):
+        if isinstance(json_object, Broken):
+            raise ReplyInvalid(f"the answer's JSON cannot be read: {json_object.fault}")
+        if "reply" in json_object.value:
+            return _from_object(json_object.value)
     plain = text.strip()
     if not plain:
         raise ReplyInvalid("the model said nothing")
     if plain.startswith(("{", "[", "```json")):
         raise ReplyInvalid('the answer is JSON without a "reply"')
-    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_cut(plain))
+    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
 
 
 def _from_object(value: Mapping[str, Any]) -> ChatReply:
@@ -56,30 +56,30 @@ def _from_object(value: Mapping[str, Any]) -> ChatReply:
         raise ReplyInvalid('"reply" must be a text that says something')
     return ChatReply(
         reply=clip(storable(reply.strip()), ANSWER_LENGTH),
-        left_out=_cut(reply.strip()),
+        left_out=_describe_cut(reply.strip()),
         thinking=storable(thinking.strip()) if isinstance(thinking, str) else "",
     )
 
 
-def _cut(said: str) -> tuple[str, ...]:
-    if len(said) <= ANSWER_LENGTH:
+def _describe_cut(text: str) -> tuple[str, ...]:
+    if len(text) <= ANSWER_LENGTH:
         return ()
-    return (f"the answer is cut: it had {len(said):,} characters, of which {ANSWER_LENGTH:,} are kept",)
+    return (f"the answer is cut: it had {len(text):,} characters, of which {ANSWER_LENGTH:,} are kept",)
 
 
 def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reflex policy's answer: that no language model is in use, and the recalled memories. Deterministic."""
+    """Return the answer of the reflex policy: a sentence that no language model is in use, and the recalled memories."""
     view = ChatView.model_validate(context)
     refused = [match for match in view.crossings if match.response == "refuse"]
     if refused:
         why = "; ".join(f"{match.name.replace('_', ' ')}: {match.description}" for match in refused)
         return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}
-    # Earlier answers by rule are made of quotations themselves.
-    known = [memory for memory in view.relevant if memory.role != Speaker.AGENT]
-    if not known:
+    # The agent's own answers may quote memories already, so they are not quoted again.
+    quotable = [memory for memory in view.relevant if memory.role != Speaker.AGENT]
+    if not quotable:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
     lines = [
-        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _NAMED_LENGTH)}"
-        for memory in known[:_NAMED]
+        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
+        for memory in quotable[:_MAX_QUOTED]
     ]
     return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}

@@ -43,21 +43,21 @@ def refusals(
     Hours are None where the agent, or the user, never wrote. `public_today` counts the last 24 hours.
     """
     limits = limits or ContactLimits()
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     wait = _hours_to_wait(hours_since_reach_out, hours_since_user, limits)
     if hours_since_reach_out is not None and wait > 0:
-        found[REACH_OUT_USER] = (
+        reasons[REACH_OUT_USER] = (
             f"you last wrote to your user {spoken(hours_since_reach_out)} ago and they have not written since;"
             f" it is possible again in {spoken(wait)}"
         )
     if public_today >= limits.public_per_day:
-        found[REACH_OUT_PUBLIC] = (
+        reasons[REACH_OUT_PUBLIC] = (
             f"you wrote in public {public_today} times in the last 24 hours, and {limits.public_per_day} are allowed;"
             " it is possible again when the first of them is a day old"
             if limits.public_per_day
             else "this installation lets no agent write in public"
         )
-    return found
+    return reasons
 
 
 def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limits: ContactLimits) -> float:

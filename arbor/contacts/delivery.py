@@ -12,10 +12,10 @@ from arbor.contacts.values import DeliveryStatus
 MAX_TRIES = 8
 _FIRST, _FACTOR, _LONGEST = timedelta(minutes=1), 4, timedelta(hours=6)
 #: Time from each failed attempt to the next: 1, 4, 16, 64, 256 minutes, then 6 hours.
-WAITS = tuple(min(_FIRST * _FACTOR**tried, _LONGEST) for tried in range(MAX_TRIES - 1))
-#: At most this many agents receive one message.
+WAITS = tuple(min(_FIRST * _FACTOR**retries, _LONGEST) for retries in range(MAX_TRIES - 1))
+#: The most agents that receive one message.
 MAX_MENTIONS = 5
-#: At most this many `@` signs of one message are examined, because a text may contain many addresses.
+#: The most `@` signs that are examined in one message, because a text may contain many addresses.
 _MAX_AT_SIGNS = 50
 _MAX_NAME_WORDS = 3
 # An `@` after a letter is part of an e-mail address.
@@ -39,15 +39,15 @@ def after_failure(*, tries: int, final: bool) -> AfterFailure:
 
 def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the possible names after each `@` of a text, in lower case, the longest first."""
-    found: list[tuple[str, ...]] = []
+    names: list[tuple[str, ...]] = []
     for match in _MENTION.finditer(text):
         words = match[1].lower().split(" ")
         runs = [" ".join(words[:count]) for count in range(min(len(words), _MAX_NAME_WORDS), 0, -1)]
         # A full stop after a name ends the sentence; a full stop within a name is part of the name.
-        found.append(tuple(dict.fromkeys(form for run in runs for form in (run, run.rstrip(".'-")))))
-        if len(found) == _MAX_AT_SIGNS:
+        names.append(tuple(dict.fromkeys(form for run in runs for form in (run, run.rstrip(".'-")))))
+        if len(names) == _MAX_AT_SIGNS:
             break
-    return tuple(found)
+    return tuple(names)
 
 
 def named(text: str, known: dict[str, str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def seal_secret(secret: str, *, master_key: bytes, tenant_id: UUID, channel_id: 
     """Encrypt a secret so that only this master key opens it, and only for this channel of this tenant."""
     iv = os.urandom(IV_BYTES)
     cipher = AESGCM(derive_secret(master_key, _SEAL_PURPOSE))
-    sealed = cipher.encrypt(iv, secret.encode(), _bound_to(tenant_id, channel_id))
+    sealed = cipher.encrypt(iv, secret.encode(), _associated_data(tenant_id, channel_id))
     record = SealedKey(v=_SEAL_VERSION, ct=sealed[:-TAG_BYTES], iv=iv, tag=sealed[-TAG_BYTES:])
     return dict(record.to_json())
 
@@ -50,13 +50,13 @@ def open_secret(sealed: Mapping[str, Any], *, master_key: bytes, tenant_id: UUID
     record = SealedKey.from_json(sealed)
     cipher = AESGCM(derive_secret(master_key, _SEAL_PURPOSE))
     try:
-        return cipher.decrypt(record.iv, record.ct + record.tag, _bound_to(tenant_id, channel_id))
+        return cipher.decrypt(record.iv, record.ct + record.tag, _associated_data(tenant_id, channel_id))
     except InvalidTag as exc:
         raise SealBroken(
             f"the sealed secret of channel {channel_id} does not open; is ARBOR_MASTER_KEY the one it was made under?"
         ) from exc
 
 
-def _bound_to(tenant_id: UUID, channel_id: UUID) -> bytes:
+def _associated_data(tenant_id: UUID, channel_id: UUID) -> bytes:
     # Both have sixteen bytes, so no two pairs give the same bytes.
     return tenant_id.bytes + channel_id.bytes

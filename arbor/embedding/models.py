@@ -7,13 +7,13 @@ from enum import StrEnum
 
 from arbor.errors import ConfigurationInvalid
 
-#: What the rows keep of a model's name, less what they put before and after it.
+#: The length of the rows' column of model names, less the prefix and suffix that the rows add.
 NAME_LENGTH = 80
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingModel:
-    """An embedder, by the name it has in `ARBOR_EMBEDDING_MODEL`, and the length of the vectors it is asked for.
+    """An embedder's name, as in `ARBOR_EMBEDDING_MODEL`, and the length of its vectors.
 
     Raises ConfigurationInvalid for a name or a dimension that no embedder can have.
     """
@@ -22,7 +22,7 @@ class EmbeddingModel:
     dimension: int
 
     def __post_init__(self) -> None:
-        """Refuse what could not be kept beside a vector."""
+        """Check the name and the dimension."""
         if not 1 <= len(self.name) <= NAME_LENGTH:
             raise ConfigurationInvalid(
                 f"an embedding model's name is 1 to {NAME_LENGTH} characters, got {len(self.name)}"
@@ -31,18 +31,18 @@ class EmbeddingModel:
             raise ConfigurationInvalid(f"an embedding's dimension is at least 1, got {self.dimension}")
 
     def __str__(self) -> str:
-        """Return it as messages show it."""
+        """Format the model for messages."""
         return f"{self.name} of {self.dimension} dimensions"
 
 
 class AtStorage(StrEnum):
     """The time of embedding: when memories are stored, or later by maintenance."""
 
-    #: It waits where this process makes the vector, and never for a network.
+    #: Storing waits for an embedder in this process, never for a remote one.
     AUTO = "auto"
-    #: It waits, for a remote embedder as long as its deadline.
+    #: Storing waits; for a remote embedder until its deadline.
     ALWAYS = "always"
-    #: It never waits.
+    #: Storing never waits.
     NEVER = "never"
 
     @classmethod

@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
 
 class HashEmbedder:
-    """A fake: texts that share words are near each other, always the same way, without a model."""
+    """A fake without a model: deterministic vectors, near each other for texts that share words."""
 
     in_process = True
 
@@ -57,5 +57,5 @@ class HashEmbedder:
 
     def _direction(self, word: str) -> Vectors:
         seed = hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=8).digest()
-        drawn = np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)
-        return drawn.astype(np.float32)
+        unscaled = np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)
+        return unscaled.astype(np.float32)

@@ -23,17 +23,17 @@ from arbor.goals.rows import (
 )
 from arbor.goals.steps import Steps
 from arbor.goals.values import (
-    FURTHER_ON,
-    MAX_NEW_PER_BEAT,
-    STEP_FAILED,
+    FEELING_OF_FAILED_STEP,
+    FEELING_OF_PROGRESS,
+    MAX_NEW_PER_HEARTBEAT,
     BacklogCounts,
     GoalState,
     NewGoalRequest,
     admit,
-    checked_title,
+    check_new_goal,
     default_state,
-    felt_after,
     move,
+    move_feeling,
     require_layer,
     require_room,
 )
@@ -88,38 +88,38 @@ class Backlog:
         key = read_id(goal_id)
         return self._goals[key].title if key in self._goals else ""
 
-    def add(self, wanted: NewGoalRequest) -> GoalRow:
+    def add(self, request: NewGoalRequest) -> GoalRow:
         """Add a goal, in the wanted state or the next lower one with room.
 
         Raises Invalid for a title that is empty or too long, or a place too deep, AlreadyExists, LimitReached, NotFound
         for the parent.
         """
-        title = checked_title(wanted)
-        self._require_place_in_beat()
-        parent = self.goal(wanted.parent_id) if wanted.parent_id else None
+        title = check_new_goal(request)
+        self._require_room_in_heartbeat()
+        parent = self.goal(request.parent_id) if request.parent_id else None
         if parent is not None:
             require_place(None, parent.id, self._parents())
-        state = wanted.state or default_state(wanted.source, parent.state if parent else None)
+        state = request.state or default_state(request.source, parent.state if parent else None)
         others = [goal for goal in self._goals.values() if goal.state.is_open]
         titles = [other.title for other in others]
         admitted = admit(title, state, counts=self.counts, open_titles=titles)
-        require_layer(wanted.layer, [other.layer for other in others])
+        require_layer(request.layer, [other.layer for other in others])
         goal = GoalRow(
             id=uuid7(),
             agent_id=self.agent_id,
             parent_id=parent.id if parent else None,
             title=title,
-            description=wanted.description,
+            description=request.description,
             state=admitted,
-            layer=wanted.layer,
-            source=wanted.source,
-            deadline=wanted.deadline,
-            expected_reward=wanted.expected_reward,
+            layer=request.layer,
+            source=request.source,
+            deadline=request.deadline,
+            expected_reward=request.expected_reward,
             heartbeat_id=self._heartbeat_id,
-            rule=wanted.rule,
+            rule=request.rule,
             touched_at=self._now,
         )
-        self._set_blocker(goal, wanted.blocked_by)
+        self._set_blocker(goal, request.blocked_by)
         self._goals[goal.id] = goal
         self._log.new(goal)
         self._endings.lift(goal)
@@ -151,9 +151,9 @@ class Backlog:
             if not 0 <= fraction <= 1:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
             if fraction > goal.fraction:
-                goal.emotional_valence = felt_after(goal.emotional_valence, FURTHER_ON)
+                goal.emotional_valence = move_feeling(goal.emotional_valence, FEELING_OF_PROGRESS)
             goal.fraction = fraction
-            # A fraction set by hand goes before the mean of a goal's parts.
+            # A fraction set by hand takes precedence over the mean of a goal's parts.
             goal.fraction_by_hand = bool(self._endings.children(goal))
         if note.strip():
             text = note.strip().replace("\0", "")
@@ -209,9 +209,9 @@ class Backlog:
     ) -> tuple[PlanRow, list[StepRow]]:
         """Create a goal's active plan or extend it; an active goal's next steps become intents."""
         goal = self.goal(goal_id)
-        plan, made = self._steps.plan(goal, draft, as_draft=as_draft)
+        plan, created = self._steps.plan(goal, draft, as_draft=as_draft)
         self._touch(goal)
-        return plan, made
+        return plan, created
 
     def start(self, plan_id: UUID) -> PlanRow:
         """Make a draft the active plan of its goal; raises NotFound, AlreadyExists when the goal has one."""
@@ -256,7 +256,7 @@ class Backlog:
         self._steps.attempt(intent, error=error, final=final, part=part)
         if error and intent.goal_id in self._goals:
             goal = self._goals[intent.goal_id]
-            goal.emotional_valence = felt_after(goal.emotional_valence, STEP_FAILED)
+            goal.emotional_valence = move_feeling(goal.emotional_valence, FEELING_OF_FAILED_STEP)
             self._log.changed(goal)
         return intent
 
@@ -274,12 +274,12 @@ class Backlog:
         """Clear the pending writes after they were saved."""
         self._log.clear()
 
-    def _require_place_in_beat(self) -> None:
+    def _require_room_in_heartbeat(self) -> None:
         if self._heartbeat_id is None:
             return
-        made = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
-        if made >= MAX_NEW_PER_BEAT:
-            raise LimitReached(f"one heartbeat takes up at most {MAX_NEW_PER_BEAT} new goals")
+        created = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
+        if created >= MAX_NEW_PER_HEARTBEAT:
+            raise LimitReached(f"one heartbeat takes up at most {MAX_NEW_PER_HEARTBEAT} new goals")
 
     def _touch(self, goal: GoalRow) -> None:
         goal.touched_at = self._now

@@ -21,7 +21,7 @@ class Commitments:
     def __init__(self, agent_id: UUID, rows: BacklogRows, log: ChangeLog, now: datetime) -> None:
         self._agent_id = agent_id
         self._intents = rows.intents
-        self._held = rows.held_intents
+        self._running = rows.held_intents
         self._log = log
         self._now = now
 
@@ -98,7 +98,7 @@ class Commitments:
     def _is_free(self, intent: IntentRow, heartbeat_id: UUID) -> bool:
         if intent.status == IntentStatus.LOCKED:
             return intent.locked_by != heartbeat_id and is_stale_lock(
-                intent.locked_at, now=self._now, holder_runs=intent.id in self._held
+                intent.locked_at, now=self._now, holder_runs=intent.id in self._running
             )
         return intent.status == IntentStatus.PENDING
 

@@ -55,11 +55,11 @@ class Endings:
 
     def lift(self, goal: GoalRow) -> None:
         """Update the goals above a changed goal."""
-        self._follow_parts(goal.parent_id)
+        self._update_parent(goal.parent_id)
 
-    def take_out(self, whole_id: UUID | None) -> None:
+    def take_out(self, goal_id: UUID | None) -> None:
         """Recompute a goal from its remaining parts after one was moved out."""
-        self._follow_parts(whole_id, without_parts=0.0)
+        self._update_parent(goal_id, fraction_if_none=0.0)
 
     def children(self, parent: GoalRow) -> list[ChildGoal]:
         """Return a goal's parts, closed ones included."""
@@ -99,27 +99,27 @@ class Endings:
                 other.blocked_by_goal_id = None
                 self._log.changed(other)
 
-    def _follow_parts(self, whole_id: UUID | None, *, without_parts: float | None = None) -> None:
+    def _update_parent(self, goal_id: UUID | None, *, fraction_if_none: float | None = None) -> None:
         """Complete a goal that its parts have reached, else set its fraction to theirs.
 
-        `without_parts` is the fraction where no part counts; None: the fraction stays as it is.
+        `fraction_if_none` is the fraction where no part counts; None: the fraction stays as it is.
         """
-        whole = self._rows.goals.get(whole_id) if whole_id else None
-        if whole is None or not whole.state.is_open:
+        goal = self._rows.goals.get(goal_id) if goal_id else None
+        if goal is None or not goal.state.is_open:
             return
-        children = self.children(whole)
+        children = self.children(goal)
         if is_reached(children):
-            whole.state = GoalState.COMPLETED
-            self._touch(whole)
-            self.reached.append(whole)
-            self.close(whole, "")
+            goal.state = GoalState.COMPLETED
+            self._touch(goal)
+            self.reached.append(goal)
+            self.close(goal, "")
             return
-        found = fraction_of(children)
-        fraction = without_parts if found is None else found
-        if fraction is not None and not whole.fraction_by_hand and fraction != whole.fraction:
-            whole.fraction = fraction
-            self._touch(whole)
-            self.lift(whole)
+        mean = fraction_of(children)
+        fraction = fraction_if_none if mean is None else mean
+        if fraction is not None and not goal.fraction_by_hand and fraction != goal.fraction:
+            goal.fraction = fraction
+            self._touch(goal)
+            self.lift(goal)
 
     def _touch(self, goal: GoalRow) -> None:
         goal.touched_at = self._now

@@ -31,12 +31,12 @@ def is_reached(children: Iterable[ChildGoal]) -> bool:
 
 def fraction_of(children: Iterable[ChildGoal]) -> float | None:
     """Return the mean fraction of a goal's children, without the abandoned ones; None where none counts."""
-    done = [
+    fractions = [
         1.0 if child.state is GoalState.COMPLETED else child.fraction
         for child in children
         if child.state is not GoalState.ABANDONED
     ]
-    return sum(done) / len(done) if done else None
+    return sum(fractions) / len(fractions) if fractions else None
 
 
 def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K | None]) -> None:

@@ -12,22 +12,23 @@ from types import MappingProxyType
 
 from arbor.agents.genome import AgentRole
 from arbor.goals.likeness import same_goal
-from arbor.goals.values import MAX_NEW_PER_BEAT, MAX_OPEN, GoalLayer, GoalSource, as_title
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, MAX_OPEN, GoalLayer, GoalSource, as_title
 
 # Seed 003, 10.4.
 CURIOSITY_AFTER = 10.0
 CURIOSITY_PER_RISK = 20.0
 #: The risk tolerance of an agent without traits.
 BALANCED = 0.5
-# Seed 003, 3.7 knows a balance below 20. Here an agent lives on energy and on a daily budget of tokens and money: so many
-# beats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
+# Seed 003, 3.7, names a balance below 20. Arbor has energy and a daily budget of tokens and money instead: this many
+# heartbeats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
 EXHAUSTED_BEATS = 3
-# The origin of seed 003: how the agent stands with its peers, below and above which it cares; known from so many dealings.
+# The origin of seed 003: the reputation below and above which a rule creates a goal, and the number of dealings from
+# which the reputation counts.
 POOR_STANDING = 0.3
 GOOD_STANDING = 0.7
 STANDING_KNOWN_FROM = 3
-#: Of what an opportunity says, so much becomes the goal's title.
-CHANCE_LENGTH = 120
+#: Characters of an event's text that a goal's title quotes.
+TITLE_LENGTH = 120
 
 
 class Rule(StrEnum):
@@ -35,7 +36,7 @@ class Rule(StrEnum):
 
     #: The agent has met nothing new for too long.
     CURIOSITY = "curiosity"
-    #: Energy or the day's budget runs out.
+    #: The agent's energy or daily budget runs out.
     SURVIVAL = "survival"
     #: The agent has no aspiration; its role has one.
     ROLE = "role"
@@ -75,7 +76,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Injected:
+class InjectedGoal:
     """A goal that a rule creates."""
 
     rule: Rule
@@ -85,7 +86,7 @@ class Injected:
     source: GoalSource
 
 
-#: What each role aspires to (seed 003, 3.2 names the roles; the words are ours).
+#: The aspiration of each role: title and description. Seed 003, 3.2, names the roles; the texts are Arbor's.
 ASPIRATIONS: Mapping[AgentRole, tuple[str, str]] = MappingProxyType(
     {
         AgentRole.GENERALIST: (
@@ -131,26 +132,26 @@ def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
     return stale_beats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
 
 
-def injected_goals(now: Circumstances) -> list[Injected]:
+def apply_goal_rules(now: Circumstances) -> list[InjectedGoal]:
     """Apply the rules; return their goals, the most urgent first, none where there is no room."""
     if len(now.open_titles) >= MAX_OPEN:
         return []
-    made = (_survival(now), _opportunity(now), _role(now), _reputation(now), _curiosity(now))
-    wanted = [
+    candidates = (_survival(now), _opportunity(now), _role(now), _reputation(now), _curiosity(now))
+    fitting = [
         goal
-        for goal in made
+        for goal in candidates
         if goal is not None
         and goal.rule not in now.open_rules
         and not any(same_goal(goal.title, title) for title in now.open_titles)
     ]
-    return wanted[:MAX_NEW_PER_BEAT]
+    return fitting[:MAX_NEW_PER_HEARTBEAT]
 
 
-def _survival(now: Circumstances) -> Injected | None:
+def _survival(now: Circumstances) -> InjectedGoal | None:
     if not now.budget_runs_low and now.exhausted_beats < EXHAUSTED_BEATS:
         return None
     why = "the day's budget runs low" if now.budget_runs_low else "your energy was used up beat after beat"
-    return Injected(
+    return InjectedGoal(
         rule=Rule.SURVIVAL,
         title="Live within your means",
         description=f"You rest and choose cheap actions until there is enough again; {why}.",
@@ -159,11 +160,11 @@ def _survival(now: Circumstances) -> Injected | None:
     )
 
 
-def _opportunity(now: Circumstances) -> Injected | None:
+def _opportunity(now: Circumstances) -> InjectedGoal | None:
     chance = next((text for text in map(_first_line, now.chances) if text), "")
     if not chance:
         return None
-    return Injected(
+    return InjectedGoal(
         rule=Rule.OPPORTUNITY,
         title=f"See what to make of: {chance}",
         description="You know whether it is a chance, and have taken it or let it pass with a reason.",
@@ -172,11 +173,11 @@ def _opportunity(now: Circumstances) -> Injected | None:
     )
 
 
-def _role(now: Circumstances) -> Injected | None:
+def _role(now: Circumstances) -> InjectedGoal | None:
     if now.role is None or now.has_aspiration:
         return None
     title, description = ASPIRATIONS[now.role]
-    return Injected(
+    return InjectedGoal(
         rule=Rule.ROLE,
         title=title,
         description=description,
@@ -185,11 +186,11 @@ def _role(now: Circumstances) -> Injected | None:
     )
 
 
-def _reputation(now: Circumstances) -> Injected | None:
+def _reputation(now: Circumstances) -> InjectedGoal | None:
     if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
         return None
     if now.standing < POOR_STANDING:
-        return Injected(
+        return InjectedGoal(
             rule=Rule.REPUTATION,
             title="Improve how you stand with your peers",
             description="Your next dealings with them went well, and you kept what you promised.",
@@ -197,7 +198,7 @@ def _reputation(now: Circumstances) -> Injected | None:
             source=GoalSource.SOCIAL,
         )
     if now.standing > GOOD_STANDING:
-        return Injected(
+        return InjectedGoal(
             rule=Rule.MENTORING,
             title="Be a mentor to your peers",
             description="Others can do what only you could, because you showed them.",
@@ -207,10 +208,10 @@ def _reputation(now: Circumstances) -> Injected | None:
     return None
 
 
-def _curiosity(now: Circumstances) -> Injected | None:
+def _curiosity(now: Circumstances) -> InjectedGoal | None:
     if not now.can_explore or curiosity_pressure(now.stale_beats, now.risk_tolerance) <= 1.0:
         return None
-    return Injected(
+    return InjectedGoal(
         rule=Rule.CURIOSITY,
         title="Explore something unfamiliar",
         description="You have met something new, and noted what it was.",
@@ -221,4 +222,4 @@ def _curiosity(now: Circumstances) -> Injected | None:
 
 def _first_line(text: str) -> str:
     lines = text.replace("\0", "").strip().splitlines()
-    return as_title(lines[0])[:CHANCE_LENGTH].strip() if lines else ""
+    return as_title(lines[0])[:TITLE_LENGTH].strip() if lines else ""

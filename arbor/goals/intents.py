@@ -17,9 +17,10 @@ MAX_AT_ONCE = 3
 STALE_LOCK = timedelta(seconds=60)
 # A step may take three times its estimated heartbeats, as a step of one heartbeat may be tried three times.
 TICKS_FOR_ESTIMATE = 3
-#: No work on the goal that they name: resting does nothing for one, and what these do to goals they note themselves.
+#: Actions that are no work on a goal that they name: resting does nothing for it, and the others change goals
+#: directly, without an intent.
 NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
-#: Done in place of no other action: besides these, looking around alone.
+#: Actions that cannot replace the action of a step: these, and looking around.
 NO_STAND_IN = NO_WORK | {"observe"}
 
 
@@ -72,8 +73,8 @@ def carries_out(
 ) -> bool:
     """Return whether an action carries out a step that names the action `step`.
 
-    It does when it is that action; in its place, another does only where that one is not `offered`. `stand_ins` are those
-    that do in any case.
+    The step's own action does. Another action does only where the step's own is not `offered`; the actions in
+    `stand_ins` do in any case.
     """
     if action == step or action in stand_ins:
         return True
@@ -109,7 +110,7 @@ def after_failure(
 
 
 def after_part(*, ticks_used: int, limit: int | None) -> IntentStatus:
-    """Return the next status of a locked intent that was done in part: a longer one goes on."""
+    """Return the next status of a locked intent that was done in part: pending while the estimate allows more."""
     if limit is None or ticks_used * TICKS_FOR_ESTIMATE >= limit:
         return IntentStatus.COMPLETED
     return IntentStatus.PENDING

@@ -1,4 +1,4 @@
-"""Compare titles: find two that name one goal in different words."""
+"""Compare titles of goals, to detect two titles that name one goal in different words."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from rapidfuzz.distance import JaroWinkler
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 
-# Proposals are compared as whole texts, from 0.85 (seed 000, 2). Titles are shorter: "Chart the north reef" and "Chart
-# the south reef" reach 0.94, "Goal 1" and "Goal 2" 0.93. So they are compared word by word, inflections taken off, and each
-# pair must reach this: a slip of the pen does ("harbour", "harbor": 0.97), another word does not ("Jon", "John": 0.93).
+# Proposals are compared as whole texts, from 0.85 (seed 000, 2). Titles are too short for that: "Chart the north reef"
+# and "Chart the south reef" reach 0.94, "Goal 1" and "Goal 2" 0.93. So titles are compared word by word, without
+# inflections, and each pair of words must reach this: a variant spelling does ("harbour", "harbor": 0.97), another word
+# does not ("Jon", "John": 0.93).
 LIKE_FROM = 0.95
 
-#: Words that turn a title round; besides them, those that end in n't.
+#: Words that negate a title, besides the words that end in n't.
 _NEGATIONS = frozenset({"not", "no", "never", "none", "nor", "neither", "cannot", "nothing", "nobody"})
-#: Stop words that tell two goals apart where one title has the first and the other the second.
+#: Pairs of stop words that distinguish two goals: one title has the first word, the other the second.
 _OPPOSITES = (
     ("with", "without"),
     ("to", "from"),
@@ -31,13 +32,13 @@ _OPPOSITES = (
     ("for", "against"),
     ("more", "less"),
 )
-_WRITTEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class _Word(NamedTuple):
     """A significant word: as written, its stem, and whether it is written like a name."""
 
-    said: str
+    written: str
     stem: str
     is_name: bool
 
@@ -47,54 +48,57 @@ def same_goal(title: str, other: str) -> bool:
 
     Numbers, names and the number of negations must be equal.
     """
-    mine, theirs = _telling(title), list(_telling(other))
-    if not mine or len(mine) != len(theirs) or _opposed(title, other):
+    own_words, other_words = _significant_words(title), list(_significant_words(other))
+    if not own_words or len(own_words) != len(other_words) or _are_opposed(title, other):
         return False
-    for word in mine:
-        like = next((candidate for candidate in theirs if _like(word, candidate)), None)
+    for word in own_words:
+        like = next((candidate for candidate in other_words if _is_like_word(word, candidate)), None)
         if like is None:
             return False
-        theirs.remove(like)
+        other_words.remove(like)
     return True
 
 
 @lru_cache(maxsize=10_000)
-def _telling(title: str) -> tuple[_Word, ...]:
+def _significant_words(title: str) -> tuple[_Word, ...]:
     # A capital at the beginning does not make a name.
-    names = {word.casefold() for word in _WRITTEN.findall(title)[1:] if word[0].isupper()}
+    names = {word.casefold() for word in _WORD.findall(title)[1:] if word[0].isupper()}
     words = [_Word(word, term_of(word), word in names) for word in dict.fromkeys(words_of(title))]
-    return tuple(word for word in words if word.said not in STOP_WORDS) or tuple(words)
+    return tuple(word for word in words if word.written not in STOP_WORDS) or tuple(words)
 
 
 @lru_cache(maxsize=10_000)
-def _turns(title: str) -> tuple[int, frozenset[str]]:
+def _negations_and_words(title: str) -> tuple[int, frozenset[str]]:
     """Return the number of negations in a title, and its words."""
     words = list(words_of(title))
     return sum(word in _NEGATIONS or word.endswith("n't") for word in words), frozenset(words)
 
 
-def _opposed(title: str, other: str) -> bool:
-    (denied, mine), (denied_there, theirs) = _turns(title), _turns(other)
+def _are_opposed(title: str, other: str) -> bool:
+    (denied, own_words), (denied_there, other_words) = (
+        _negations_and_words(title),
+        _negations_and_words(other),
+    )
     if denied != denied_there:
         return True
-    only_mine, only_theirs = mine - theirs, theirs - mine
+    only_mine, only_theirs = own_words - other_words, other_words - own_words
     return any(
         (word in only_mine and opposite in only_theirs) or (opposite in only_mine and word in only_theirs)
         for word, opposite in _OPPOSITES
     )
 
 
-def _like(word: _Word, other: _Word) -> bool:
-    if word.said == other.said:
+def _is_like_word(word: _Word, other: _Word) -> bool:
+    if word.written == other.written:
         return True
     if word.is_name or other.is_name:
         return False
     if word.stem == other.stem:
         # No inflection is a final e, though stemming takes one off: "plan", "plane".
-        return f"{word.said}e" != other.said and f"{other.said}e" != word.said
+        return f"{word.written}e" != other.written and f"{other.written}e" != word.written
     if not (word.stem.isalpha() and other.stem.isalpha()):
         return False
-    # Stemming has taken inflections off: what is longer is another word ("german", "germany").
+    # Stems have no inflections, so a longer stem is another word ("german", "germany").
     if word.stem.startswith(other.stem) or other.stem.startswith(word.stem):
         return False
     return JaroWinkler.similarity(word.stem, other.stem) >= LIKE_FROM
@@ -106,4 +110,4 @@ def shared_words(text: str, other: str) -> frozenset[str]:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in _telling(text))
+    return frozenset(word.stem for word in _significant_words(text))

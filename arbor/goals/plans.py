@@ -113,14 +113,14 @@ def next_to_commit(steps: Sequence[tuple[StepStatus, bool]], *, committed: int) 
     with a precondition waits until all before it are done.
     """
     ready: list[int] = []
-    for place, (status, has_precondition) in enumerate(steps):
+    for position, (status, has_precondition) in enumerate(steps):
         if status is not StepStatus.WAITING:
             continue
         if committed + len(ready) >= MAX_AT_ONCE:
             break
-        if has_precondition and any(before is not StepStatus.COMPLETED for before, _ in steps[:place]):
+        if has_precondition and any(before is not StepStatus.COMPLETED for before, _ in steps[:position]):
             break
-        ready.append(place)
+        ready.append(position)
     return ready
 
 

@@ -19,8 +19,8 @@ URGENCY_BY_TIME_LEFT = (
 )
 URGENCY_WITHOUT_HURRY = 1.0
 
-# Reward and social value by source: our choice, where a goal states none. What the user asked for and what keeps the agent
-# going is worth most; what merely interests it, least. Experience moves it (`satisfaction.expected_reward`).
+# Reward and social value by source, for goals that state no reward: most for requests of the user and for survival, least
+# for curiosity. Experience changes the reward (`satisfaction.expected_reward`).
 REWARD_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
     {
         GoalSource.USER_REQUEST: 1.0,
@@ -104,7 +104,7 @@ def capability_match(actions: Collection[str], learned: Mapping[str, Sequence[in
     is known.
     """
     shares = [
-        tried[1] / tried[0] if (tried := learned.get(action)) and tried[0] > 0 else CAPABILITY_UNKNOWN
+        counts[1] / counts[0] if (counts := learned.get(action)) and counts[0] > 0 else CAPABILITY_UNKNOWN
         for action in actions
     ]
     return min(1.0, sum(shares) / len(shares)) if shares else CAPABILITY_UNKNOWN

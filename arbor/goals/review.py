@@ -14,14 +14,14 @@ from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 # Seed 004, 4.4 and 9.1.
 STALE_AFTER = timedelta(days=7)
-# What makes a queued goal more relevant, and from when on it is suggested to take it up. Ours.
+# Addends of a queued goal's relevance, and the relevance from which the review suggests to activate the goal.
 RELEVANCE_OF_MEMORY = 0.5
-RELEVANCE_OF_THEME = 0.5
+RELEVANCE_OF_CLUSTER = 0.5
 RELEVANCE_OF_DEADLINE = 1.0
 #: Urgency of a deadline within a day (`arbor.goals.priority`).
 PRESSING = 1.5
 RELEVANT_FROM = 0.5
-#: At most so many queued goals are suggested at once.
+#: The most queued goals that one review suggests.
 MOST_PROMOTED = 2
 
 
@@ -32,15 +32,15 @@ class GoalFlag(StrEnum):
     BLOCKED = "blocked"
     #: The goal is active and was not touched for a week.
     STALE = "stale"
-    #: Its deadline has passed.
+    #: The goal's deadline has passed.
     OVERDUE = "overdue"
     #: The goal contradicts something the agent believes or knows.
     CONTRADICTED = "contradicted"
     #: All intents of the goal have ended, and none was completed.
     DEAD_LETTERED = "dead-lettered"
-    #: Its plan was given up.
+    #: The goal's plan was abandoned.
     REPLAN = "needs a new plan"
-    #: Its plan is carried out.
+    #: All steps of the goal's plan are done.
     CARRIED_OUT = "plan carried out"
 
 
@@ -58,7 +58,7 @@ class Advice(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reviewed:
+class ReviewedGoal:
     """An open goal, as the input of a review."""
 
     id: str
@@ -69,7 +69,7 @@ class Reviewed:
     deadline: datetime | None = None
     #: The goal's present blocker; empty: none.
     blocker: str = ""
-    #: What the goal contradicts; empty: nothing known.
+    #: The belief, memory or aspect that contradicts the goal; empty: none known.
     contradiction: str = ""
     #: Counts of the goal's intents: all, open, completed.
     intents: int = 0
@@ -91,44 +91,44 @@ class Issue:
     goal_id: str = ""
 
 
-def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
+def flag_goal(goal: ReviewedGoal, now: datetime) -> tuple[GoalFlag, ...]:
     """Return the flags of a goal; a closed goal has none, and only an active one goes stale or needs a plan.
 
     An aspiration does not go stale, because it never ends.
     """
     if not goal.state.is_open:
         return ()
-    found: list[GoalFlag] = []
+    flags: list[GoalFlag] = []
     if goal.blocker.strip():
-        found.append(GoalFlag.BLOCKED)
+        flags.append(GoalFlag.BLOCKED)
     active = goal.state is GoalState.ACTIVE
     if active and goal.layer is not GoalLayer.ASPIRATION and now - goal.touched_at > STALE_AFTER:
-        found.append(GoalFlag.STALE)
+        flags.append(GoalFlag.STALE)
     if goal.deadline is not None and goal.deadline < now:
-        found.append(GoalFlag.OVERDUE)
+        flags.append(GoalFlag.OVERDUE)
     if goal.contradiction:
-        found.append(GoalFlag.CONTRADICTED)
+        flags.append(GoalFlag.CONTRADICTED)
     if active and goal.intents_open == 0:
         if goal.intents > 0 and goal.intents_done == 0:
-            found.append(GoalFlag.DEAD_LETTERED)
+            flags.append(GoalFlag.DEAD_LETTERED)
         if goal.plan is PlanStatus.ABANDONED:
-            found.append(GoalFlag.REPLAN)
+            flags.append(GoalFlag.REPLAN)
         elif goal.plan is PlanStatus.COMPLETED:
-            found.append(GoalFlag.CARRIED_OUT)
-    return tuple(found)
+            flags.append(GoalFlag.CARRIED_OUT)
+    return tuple(flags)
 
 
-def relevance(goal: Reviewed, *, themes: Sequence[str], now: datetime) -> float:
+def relevance(goal: ReviewedGoal, *, themes: Sequence[str], now: datetime) -> float:
     """Return a queued goal's relevance, from its active memories, active clusters like it, and its deadline."""
     score = RELEVANCE_OF_MEMORY if goal.present_memories else 0.0
     if any(shared_words(goal.title, theme) for theme in themes):
-        score += RELEVANCE_OF_THEME
+        score += RELEVANCE_OF_CLUSTER
     if urgency(goal.deadline, now) >= PRESSING:
         score += RELEVANCE_OF_DEADLINE
     return score
 
 
-def review(goals: Sequence[Reviewed], *, themes: Sequence[str], now: datetime) -> list[Issue]:
+def review(goals: Sequence[ReviewedGoal], *, themes: Sequence[str], now: datetime) -> list[Issue]:
     """Review the open goals, most important first; `themes` are the names of active clusters."""
     if not goals:
         return [Issue(advice=Advice.BRAINSTORM, text="You have no goals. Think of some worth wanting.")]
@@ -136,13 +136,13 @@ def review(goals: Sequence[Reviewed], *, themes: Sequence[str], now: datetime) -
     return [*issues, *_promotions(goals, themes, now)]
 
 
-def _issues_of(goal: Reviewed, now: datetime) -> Iterable[Issue]:
+def _issues_of(goal: ReviewedGoal, now: datetime) -> Iterable[Issue]:
     for flag in flag_goal(goal, now):
         advice = Advice.ABANDON if flag is GoalFlag.CONTRADICTED else Advice.ATTEND
-        yield Issue(advice=advice, text=f"{goal.title}: {_say(flag, goal, now)}", goal_id=goal.id)
+        yield Issue(advice=advice, text=f"{goal.title}: {_describe_flag(flag, goal, now)}", goal_id=goal.id)
 
 
-def _say(flag: GoalFlag, goal: Reviewed, now: datetime) -> str:
+def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
     match flag:
         case GoalFlag.BLOCKED:
             return f"it is blocked by {goal.blocker.strip()}. See to that first, or put it back."
@@ -161,7 +161,7 @@ def _say(flag: GoalFlag, goal: Reviewed, now: datetime) -> str:
             return "every step of its plan is done. Complete it, or plan what is still missing."
 
 
-def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime) -> list[Issue]:
+def _promotions(goals: Sequence[ReviewedGoal], themes: Sequence[str], now: datetime) -> list[Issue]:
     """Suggest goals to activate: relevant ones while there is room, or the best one while none is active.
 
     Without room, only an urgent deadline is a reason to make some.
@@ -172,20 +172,20 @@ def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime)
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
-    nearer = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
+    ranked = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
-    found = [_promotion(goal, why) for _, goal in nearer[:MOST_PROMOTED]]
-    if not active and not found:
-        found = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
-    if not active and not found:
-        aside = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
-        found = [_promotion(aside, "nothing else is on your list")] if aside else []
-    return found
+    issues = [_promotion(goal, why) for _, goal in ranked[:MOST_PROMOTED]]
+    if not active and not issues:
+        issues = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
+    if not active and not issues:
+        backburner = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
+        issues = [_promotion(backburner, "nothing else is on your list")] if backburner else []
+    return issues
 
 
 _MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"
 
 
-def _promotion(goal: Reviewed, why: str) -> Issue:
+def _promotion(goal: ReviewedGoal, why: str) -> Issue:
     to = GoalState.ACTIVE if goal.state is GoalState.QUEUED else GoalState.QUEUED
     return Issue(advice=Advice.PROMOTE, text=f"{goal.title}: make it {to}, for {why}.", goal_id=goal.id)

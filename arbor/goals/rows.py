@@ -240,17 +240,17 @@ class ChangeLog:
         return BacklogChanges(
             agent_id=agent_id,
             at=at,
-            new_goals=_of(GoalRow, new),
-            new_plans=_of(PlanRow, new),
-            new_steps=_of(StepRow, new),
-            new_intents=_of(IntentRow, new),
-            notes=_of(NoteRow, new),
-            satisfactions=_of(SatisfactionRow, new),
-            percepts=_of(PerceptRow, new),
-            changed_goals=_of(GoalRow, changed),
-            changed_plans=_of(PlanRow, changed),
-            changed_steps=_of(StepRow, changed),
-            changed_intents=_of(IntentRow, changed),
+            new_goals=_rows_of_type(GoalRow, new),
+            new_plans=_rows_of_type(PlanRow, new),
+            new_steps=_rows_of_type(StepRow, new),
+            new_intents=_rows_of_type(IntentRow, new),
+            notes=_rows_of_type(NoteRow, new),
+            satisfactions=_rows_of_type(SatisfactionRow, new),
+            percepts=_rows_of_type(PerceptRow, new),
+            changed_goals=_rows_of_type(GoalRow, changed),
+            changed_plans=_rows_of_type(PlanRow, changed),
+            changed_steps=_rows_of_type(StepRow, changed),
+            changed_intents=_rows_of_type(IntentRow, changed),
             closed=tuple(self._closed),
         )
 
@@ -261,5 +261,5 @@ class ChangeLog:
         self._closed.clear()
 
 
-def _of[R](kind: type[R], rows: list[Row]) -> tuple[R, ...]:
+def _rows_of_type[R](kind: type[R], rows: list[Row]) -> tuple[R, ...]:
     return tuple(row for row in rows if type(row) is kind)

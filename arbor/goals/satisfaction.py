@@ -21,11 +21,11 @@ PRIOR_GOALS = 3
 class GoalOutcome(StrEnum):
     """The outcome of a goal (seed 003, 3.4)."""
 
-    #: It was completed.
+    #: The goal was completed.
     SUCCESS = "success"
-    #: It was given up.
+    #: The goal was abandoned with less than half of it done.
     FAILURE = "failure"
-    #: It was abandoned with half of it or more done.
+    #: The goal was abandoned with half of it or more done.
     PARTIAL = "partial"
 
 
@@ -37,10 +37,10 @@ class Experienced:
     goals: int
 
 
-def read_experienced(found: Mapping[str, Sequence[Any]]) -> dict[GoalSource, Experienced]:
+def read_experienced(results: Mapping[str, Sequence[Any]]) -> dict[GoalSource, Experienced]:
     """Parse the results of goals by source from JSON: {source: [mean, goals]}."""
     return {
-        GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in found.items()
+        GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in results.items()
     }
 
 
@@ -64,7 +64,8 @@ def worth(source: GoalSource, stated: float | None) -> float:
 def expected_reward(source: GoalSource, stated: float | None, experienced: Experienced | None) -> float:
     """Return a goal's expected reward, 0 to 1: its worth, drawn towards the mean reward of its source.
 
-    A running mean in which the worth counts like `PRIOR_GOALS` earlier goals. A stated worth is returned unchanged.
+    The result is a running mean in which the worth counts like `PRIOR_GOALS` earlier goals. A stated worth is returned
+    unchanged.
     """
     base = worth(source, stated)
     if stated is not None or experienced is None or experienced.goals <= 0:
@@ -83,8 +84,8 @@ def satisfaction(
 ) -> Signal:
     """Compute the signal of a closed goal, `fraction` of it done.
 
-    The platform has no currency: the reward is the worth of a completed goal, and the done share of one that was
-    abandoned half-way or later.
+    The platform has no currency: the reward is the whole worth of a completed goal, and the done share of the worth of a
+    goal that was abandoned half-way or later.
     """
     if completed:
         outcome, share = GoalOutcome.SUCCESS, 1.0

@@ -73,20 +73,20 @@ class Steps:
     def plan(
         self, goal: GoalRow, draft: PlanDraft, *, as_draft: bool = False
     ) -> tuple[PlanRow, list[StepRow]]:
-        """Make a goal's active plan, or extend the one it has; the next steps become intents if the goal is active.
+        """Create a goal's active plan or extend it; the next steps of an active goal become intents.
 
-        Raises Invalid for a draft without steps or with wrong values, AlreadyExists when every step of it is planned
+        Raises Invalid for a draft without steps or with wrong values, AlreadyExists when every drafted step is planned
         already, LimitReached for too many steps.
         """
         check_draft(draft)
         plan = None if as_draft else self.plan_of(goal)
         planned = self._steps_of(plan) if plan else []
-        fresh = not_planned_yet(draft.steps, [step for step in planned if step.status in _OPEN_STEPS])
-        if not fresh:
+        new_drafts = unplanned_drafts(draft.steps, [step for step in planned if step.status in _OPEN_STEPS])
+        if not new_drafts:
             raise AlreadyExists("these steps are planned already")
-        if len(planned) + len(fresh) > MAX_STEPS:
+        if len(planned) + len(new_drafts) > MAX_STEPS:
             raise LimitReached(
-                f"a plan has at most {MAX_STEPS} steps; this one would have {len(planned) + len(fresh)}"
+                f"a plan has at most {MAX_STEPS} steps; this one would have {len(planned) + len(new_drafts)}"
             )
         if plan is None:
             status = PlanStatus.DRAFT if as_draft else PlanStatus.ACTIVE
@@ -96,9 +96,9 @@ class Steps:
         else:
             extend_plan(plan, draft)
             self._log.changed(plan)
-        made = self._add(plan, fresh, first=max((step.position for step in planned), default=0) + 1)
+        created = self._add(plan, new_drafts, first=max((step.position for step in planned), default=0) + 1)
         self.commit_next(goal)
-        return plan, made
+        return plan, created
 
     def start(self, plan_id: UUID) -> PlanRow:
         """Make a draft the goal's active plan; raises AlreadyExists when it has one."""
@@ -116,7 +116,7 @@ class Steps:
         if not reason.strip():
             raise Invalid("giving a plan up needs a reason")
         plan = self._open_plan(plan_id)
-        self._give_up(plan, reason.strip())
+        self._abandon_plan(plan, reason.strip())
         return plan
 
     def commit_next(self, goal: GoalRow) -> None:
@@ -126,10 +126,10 @@ class Steps:
             return
         steps = self._steps_of(plan)
         committed = sum(intent.goal_id == goal.id for intent in self._commitments.all_open())
-        places = next_to_commit(
+        positions = next_to_commit(
             [(step.status, bool(step.precondition)) for step in steps], committed=committed
         )
-        for step in (steps[place] for place in places):
+        for step in (steps[position] for position in positions):
             step.status = StepStatus.COMMITTED
             self._log.changed(step)
             self._commitments.commit(
@@ -170,7 +170,7 @@ class Steps:
         why = f"its goal is {goal.state}"
         for plan in self._plans.values():
             if plan.goal_id == goal.id and plan.status in _OPEN_PLANS:
-                self._give_up(plan, why)
+                self._abandon_plan(plan, why)
         for intent in self._commitments.all_open():
             if intent.goal_id == goal.id:
                 self._commitments.abandon(intent, why)
@@ -206,14 +206,14 @@ class Steps:
     def _fail_step(self, intent: IntentRow, why: str, kind: PerceptOfGoal) -> None:
         """Abandon the plan of a step that failed for good, and notify the agent."""
         step, goal = self._step_of(intent), self._goals[intent.goal_id]
-        told = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."
+        text = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."
         if step is not None:
             plan = self._plans[step.plan_id]
-            self._give_up(plan, f"step {step.position} failed for good: {why}")
-            told += " Its plan is given up with it; the goal needs another."
-        self.notify(told, goal, intent, kind=kind)
+            self._abandon_plan(plan, f"step {step.position} failed for good: {why}")
+            text += " Its plan is given up with it; the goal needs another."
+        self.notify(text, goal, intent, kind=kind)
 
-    def _give_up(self, plan: PlanRow, reason: str) -> None:
+    def _abandon_plan(self, plan: PlanRow, reason: str) -> None:
         plan.status, plan.ended_at = move_plan(plan.status, PlanStatus.ABANDONED), self._now
         plan.reason = reason
         self._log.changed(plan)
@@ -235,11 +235,11 @@ class Steps:
         return plan
 
     def _add(self, plan: PlanRow, drafts: Iterable[StepDraft], *, first: int) -> list[StepRow]:
-        made = new_steps(plan.id, drafts, first=first)
-        for step in made:
+        created = new_steps(plan.id, drafts, first=first)
+        for step in created:
             self._steps.append(step)
             self._log.new(step)
-        return made
+        return created
 
     def _steps_of(self, plan: PlanRow) -> list[StepRow]:
         return sorted(
@@ -281,10 +281,10 @@ def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list
     ]
 
 
-def not_planned_yet(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
+def unplanned_drafts(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
     """Return the drafts that repeat no planned step."""
-    known = {(step.action, _key(step.description)) for step in planned}
-    return [draft for draft in drafts if (draft.action, _key(draft.description)) not in known]
+    planned_keys = {(step.action, _key(step.description)) for step in planned}
+    return [draft for draft in drafts if (draft.action, _key(draft.description)) not in planned_keys]
 
 
 def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
@@ -295,8 +295,8 @@ def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
         plan.estimated_cost = (plan.estimated_cost or 0) + draft.estimated_cost
     if draft.risk is not None:
         plan.risk = max(plan.risk or 0.0, draft.risk)
-    known = dict.fromkeys([*plan.dependencies, *draft.dependencies])
-    plan.dependencies = list(known)[:MAX_DEPENDENCIES]
+    planned_keys = dict.fromkeys([*plan.dependencies, *draft.dependencies])
+    plan.dependencies = list(planned_keys)[:MAX_DEPENDENCIES]
 
 
 def _key(description: str) -> str:

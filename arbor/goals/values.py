@@ -1,4 +1,4 @@
-"""The backlog's values: states, layers and sources of goals, legal moves, limits, new goals, feelings about them."""
+"""The values of a backlog: states, layers and sources of goals, transitions, limits, new goals, feelings about goals."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from uuid import UUID
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.likeness import same_goal
 
-# Seed 004, 4.2: work on at most three at once, keep at most ten next in line.
+# Seed 004, 4.2: at most three goals are active and at most ten queued.
 MAX_ACTIVE = 3
 MAX_QUEUED = 10
-# The origin of seed 000 saw agents drown in goals of their own making and capped all open ones.
+# The origin of seed 000 limits all open goals, because its agents created too many.
 MAX_OPEN = 50
 # New goals of one heartbeat, by actions and by goal updates together (the origin of seed 000).
-MAX_NEW_PER_BEAT = 3
-# C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
-_NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-# As much as the same events move the mood (`arbor.selves.emotions`, from the origin of seed 004).
-FURTHER_ON = 0.1
-STEP_FAILED = -0.1
+MAX_NEW_PER_HEARTBEAT = 3
+# C0 and C1 controls, line separators and marks of text direction: a list of goals is read on terminals.
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# The same amounts by which these events move the mood (`arbor.selves.emotions`, from the origin of seed 004).
+FEELING_OF_PROGRESS = 0.1
+FEELING_OF_FAILED_STEP = -0.1
 #: From this strength on, the prompt names the feeling.
-FELT = 0.3
+MIN_FEELING = 0.3
 TITLE_LENGTH = 300
 
 
@@ -70,29 +70,29 @@ MOST_OF_LAYER: Mapping[GoalLayer, int] = MappingProxyType(
 class GoalSource(StrEnum):
     """The origin of a goal: the union of seed 004, 4.5 and seed 003, 3.7."""
 
-    #: The user asked for it.
+    #: The user asked for the goal.
     USER_REQUEST = "user_request"
     #: The agent's own interest.
     CURIOSITY = "curiosity"
-    #: It fits the agent's identity.
+    #: The goal fits the agent's identity.
     IDENTITY = "identity"
     #: Part of another goal.
     DERIVED = "derived"
     #: An external event caused it.
     EXTERNAL = "external"
-    #: The agent cannot go on without it.
+    #: The agent cannot go on without reaching the goal.
     SURVIVAL = "survival"
     #: The agent's role.
     ROLE = "role"
-    #: A chance that showed itself.
+    #: A chance that an event offers.
     OPPORTUNITY = "opportunity"
-    #: It is about the agent's reputation with others.
+    #: The agent's reputation with others.
     SOCIAL = "social"
 
 
-# Where a new goal starts. The first five are seed 004, 4.5 (a derived goal starts where its parent is, see
-# `default_state`). The rest is our choice: what keeps the agent going, and what it was made for, is worked on at once,
-# so that a new agent does not sit before an empty desk; chances and standing wait their turn like any event from outside.
+# The initial state of a goal, by source. The first five are seed 004, 4.5 (a derived goal starts in its parent's state, see
+# `default_state`). Goals of survival and of the role are active at once, so that a new agent has work; chances and
+# reputation are queued like other external events.
 DEFAULT_STATES: Mapping[GoalSource, GoalState] = MappingProxyType(
     {
         GoalSource.USER_REQUEST: GoalState.ACTIVE,
@@ -174,36 +174,38 @@ def require_room(to: GoalState, counts: BacklogCounts) -> None:
         )
 
 
-def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]) -> GoalState:
-    """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
+def admit(
+    title: str, requested: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]
+) -> GoalState:
+    """Return the state a new goal gets: `requested`, or the next lower one with room (active, queued, backburner).
 
     Raises AlreadyExists for the title of an open goal, even in other words, LimitReached when the backlog is full,
     TransitionIllegal for a closed state, Invalid for a title of several lines or with control characters.
     """
-    if not wanted.is_open:
-        raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
+    if not requested.is_open:
+        raise TransitionIllegal(f"a new goal is active, queued or backburner, not {requested}")
     key = title_key(title)
     if any(title_key(other) == key for other in open_titles):
         raise AlreadyExists(f"there is an open goal called {title.strip()!r} already")
-    like = next((other for other in open_titles if same_goal(title, other)), None)
-    if like is not None:
+    similar = next((other for other in open_titles if same_goal(title, other)), None)
+    if similar is not None:
         raise AlreadyExists(
-            f"there is an open goal {like!r} already, which says the same as {title.strip()!r}"
+            f"there is an open goal {similar!r} already, which says the same as {title.strip()!r}"
         )
-    if _NOT_IN_TITLES.search(title):
+    if _CONTROL_CHARACTERS.search(title):
         raise Invalid(f"a goal's title is one line without control characters, got {title!r}")
     if counts.open >= MAX_OPEN:
         raise LimitReached(f"at most {MAX_OPEN} goals are open at once; complete or abandon some first")
-    if wanted is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
-        wanted = GoalState.QUEUED
-    if wanted is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
-        wanted = GoalState.BACKBURNER
-    return wanted
+    if requested is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
+        requested = GoalState.QUEUED
+    if requested is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
+        requested = GoalState.BACKBURNER
+    return requested
 
 
 def as_title(text: str) -> str:
     """Make a title of a text: one line without control characters, possibly empty."""
-    return " ".join(_NOT_IN_TITLES.sub(" ", text).split())
+    return " ".join(_CONTROL_CHARACTERS.sub(" ", text).split())
 
 
 def title_key(title: str) -> str:
@@ -211,15 +213,15 @@ def title_key(title: str) -> str:
     return " ".join(title.split()).casefold()
 
 
-def felt_after(valence: float, by: float) -> float:
+def move_feeling(valence: float, by: float) -> float:
     """Move a feeling; the nearer it is to an end of the scale, the less it moves that way."""
     room = 1 - valence if by > 0 else 1 + valence
     return round(min(max(valence + by * min(room, 1.0), -1.0), 1.0), 4)
 
 
-def in_a_word(valence: float) -> str:
+def feeling_word(valence: float) -> str:
     """Return a feeling as a word; empty for a weak one."""
-    if abs(valence) < FELT:
+    if abs(valence) < MIN_FEELING:
         return ""
     return "feels good" if valence > 0 else "feels bad"
 
@@ -243,12 +245,12 @@ class NewGoalRequest:
     rule: str = ""
 
 
-def checked_title(wanted: NewGoalRequest) -> str:
+def check_new_goal(request: NewGoalRequest) -> str:
     """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description or reward."""
-    title = wanted.title.strip()
-    if not title or len(title) > TITLE_LENGTH or "\0" in title + wanted.description:
+    title = request.title.strip()
+    if not title or len(title) > TITLE_LENGTH or "\0" in title + request.description:
         raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
-    reward = wanted.expected_reward
+    reward = request.expected_reward
     if reward is not None and not 0 <= reward <= 1:
         raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {reward}")
     return title

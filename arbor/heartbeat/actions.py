@@ -41,7 +41,7 @@ class ActionSpec:
     params: type[ActionParams]
 
     def offer(self) -> ActionOffer:
-        """Return the action as an agent sees it."""
+        """Return the action's entry in a situation."""
         fields = self.params.model_fields
         return ActionOffer(
             name=self.name,

@@ -1,4 +1,4 @@
-"""Checks of percepts, decisions and replies against the agent's boundaries."""
+"""Check percepts, decisions and replies against the agent's boundaries."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
 from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_go_on, words_wanted
 
 _ABOUT_LENGTH = 120
-#: The checked fields of a reply's items, by key: those that persist. Reasons and thoughts are not checked.
-_LASTING: Mapping[str, frozenset[str]] = {
+#: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
+_STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "memory_notes": frozenset({"text"}),
     "goal_updates": frozenset({"note", "blocked_by"}),
     "new_goals": frozenset({"title", "description"}),
@@ -47,23 +47,25 @@ def boundary_matches_of(
     percepts: Sequence[PerceptView], boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[MatchedBoundary]:
     """Return the boundary matches of the percepts, the most important first."""
-    found = check([percept.content for percept in percepts], boundaries, vectors)
-    return [_view(crossing, about=percepts[crossing.text].id) for crossing in found]
+    matches = check([percept.content for percept in percepts], boundaries, vectors)
+    return [_view(match, about=percepts[match.text].id) for match in matches]
 
 
-def within_boundaries(
+def apply_boundaries(
     decision: Decision, boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> Decision:
-    """Return the decision with its boundary matches, refused if one of them does not allow it. All texts are checked."""
+    """Check all texts of a decision; return it with its boundary matches, refused if a boundary does not allow it."""
     if not decision.runs or not boundaries:
         return decision
     texts = [*texts_of(decision.params)]
-    known = {crossing.boundary for crossing in decision.crossed}
-    found = [match for match in _once(check(texts, boundaries, vectors)) if match.boundary.name not in known]
-    if not found:
+    known = {match.boundary for match in decision.crossed}
+    matches = [
+        match for match in _distinct(check(texts, boundaries, vectors)) if match.boundary.name not in known
+    ]
+    if not matches:
         return decision
-    crossed = [*decision.crossed, *map(_view, found)]
-    stop = next((match for match in found if not may_go_on(match.boundary, decision.reasoning)), None)
+    crossed = [*decision.crossed, *map(_view, matches)]
+    stop = next((match for match in matches if not may_go_on(match.boundary, decision.reasoning)), None)
     if stop is None:
         return decision.model_copy(update={"crossed": crossed})
     return decision.model_copy(
@@ -71,7 +73,7 @@ def within_boundaries(
     )
 
 
-def reply_within_boundaries(
+def apply_boundaries_to_reply(
     reply: Reply,
     boundaries: Sequence[BoundaryRule],
     vectors: Mapping[str, Vector] | None = None,
@@ -80,40 +82,40 @@ def reply_within_boundaries(
 ) -> tuple[Reply, list[ItemBoundaryMatch]]:
     """Return the reply without the items that a boundary refuses, and all boundary matches.
 
-    A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors the words decide; with
-    them, only texts with a vector are checked. `untaken` are the paths of items that were dropped before.
+    A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors, all texts are checked by
+    their words; with vectors, only texts that have one are checked. `untaken` are the paths of items dropped before.
     """
     remaining: dict[str, list[ReplyPart]] = {}
-    crossings: list[ItemBoundaryMatch] = []
-    for key, words in _LASTING.items():
+    matches_of_items: list[ItemBoundaryMatch] = []
+    for key, words in _STORED_FIELDS.items():
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
-            found = _crossings_of(path, item, words, reply.thinking, boundaries, vectors)
-            crossings += found
-            if not any(crossing.reason for crossing in found):
+            matches = _match_item(path, item, words, reply.thinking, boundaries, vectors)
+            matches_of_items += matches
+            if not any(match.reason for match in matches):
                 accepted.append(item)
         if len(accepted) < len(items):
             remaining[key] = accepted
-    return (reply.model_copy(update=remaining) if remaining else reply), crossings
+    return (reply.model_copy(update=remaining) if remaining else reply), matches_of_items
 
 
 def paths_of(key: str, items: Sized, untaken: Collection[str]) -> list[str]:
     """Return the original path of each item of a reply's list, before items were dropped."""
-    paths = (f"{key}[{place}]" for place in range(len(items) + len(untaken)))
+    paths = (f"{key}[{index}]" for index in range(len(items) + len(untaken)))
     return [path for path in paths if path not in untaken][: len(items)]
 
 
-def dropped_at_boundaries(crossings: Sequence[ItemBoundaryMatch]) -> list[Dropped]:
+def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]:
     """Return the distinct dropped items."""
     return [
         *dict.fromkeys(
-            Dropped(path=item.path, value=item.value, reason=item.reason) for item in crossings if item.reason
+            Dropped(path=item.path, value=item.value, reason=item.reason) for item in matches if item.reason
         )
     ]
 
 
-def _crossings_of(
+def _match_item(
     path: str,
     item: ReplyPart,
     words: frozenset[str],
@@ -123,11 +125,13 @@ def _crossings_of(
 ) -> list[ItemBoundaryMatch]:
     fields = texts_of(item.model_dump(mode="json", include=set(words)))
     texts = [text for text in fields if vectors is None or text in vectors]
-    found = _once(check(texts, boundaries, vectors or {})) if texts else []
-    stop = next((match for match in found if not may_go_on(match.boundary, thinking)), None)
+    matches = _distinct(check(texts, boundaries, vectors or {})) if texts else []
+    stop = next((match for match in matches if not may_go_on(match.boundary, thinking)), None)
     reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
-    value = item.model_dump_json() if found else ""
-    return [ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason) for match in found]
+    value = item.model_dump_json() if matches else ""
+    return [
+        ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason) for match in matches
+    ]
 
 
 def about(params: dict[str, Any]) -> str:
@@ -138,8 +142,8 @@ def about(params: dict[str, Any]) -> str:
     return ""
 
 
-def _once(crossings: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
-    return list({match.boundary.name: match for match in reversed(crossings)}.values())[::-1]
+def _distinct(matches: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
+    return list({match.boundary.name: match for match in reversed(matches)}.values())[::-1]
 
 
 def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:

@@ -20,7 +20,7 @@ MAX_BONUS = 4
 #: Ticks of a cycle (the origin of seed 003).
 DEFAULT_TICKS = 64
 #: Free actions: every heartbeat does the same anyway (seed 004, 3.2.1).
-SENSING = frozenset({"observe", "review_goals"})
+FREE_ACTIONS = frozenset({"observe", "review_goals"})
 
 
 class BudgetKind(StrEnum):
@@ -44,7 +44,7 @@ class BudgetBalance:
 
 
 class Budget(ABC):
-    """The measure of what a heartbeat may spend. Amounts are never negative; the default price is one, of a look none."""
+    """The measure that bounds a heartbeat's actions: amounts are never negative; an action costs 1, a free action 0."""
 
     __slots__ = ()
     kind: ClassVar[BudgetKind]
@@ -68,7 +68,7 @@ class Budget(ABC):
 
     def price(self, spec: ActionSpec) -> int:
         """Return the price of an action."""
-        return 0 if spec.name in SENSING else 1
+        return 0 if spec.name in FREE_ACTIONS else 1
 
     def can_pay(self, amount: float, cost: float) -> bool:
         """Return whether the amount covers the cost."""
@@ -82,7 +82,7 @@ class Budget(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ByEnergy(Budget):
+class EnergyBudget(Budget):
     """Energy: it regenerates at each heartbeat, and the remainder carries over (seed 004, 2)."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.ENERGY
@@ -107,7 +107,7 @@ class ByEnergy(Budget):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ByActions(Budget):
+class ActionCountBudget(Budget):
     """A count of actions: the remainder is lost, but two rests earn one more at the next heartbeat."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.ACTIONS
@@ -121,7 +121,7 @@ class ByActions(Budget):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ByTicks(Budget):
+class TickBudget(Budget):
     """Ticks of a cycle; a heartbeat without remaining ticks begins a new cycle. Without an allowance (0) nothing begins one."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.TICKS
@@ -138,15 +138,15 @@ class ByTicks(Budget):
         return {"ticks_left": int(left)}
 
 
-DEFAULT_BUDGET: Budget = ByEnergy()
+DEFAULT_BUDGET: Budget = EnergyBudget()
 
 
 def budget_of(kind: str, allowance: int | None = None) -> Budget:
     """Return the budget of a kind; without an allowance, its default. Raises ValueError for an unknown kind."""
     match BudgetKind(kind):
         case BudgetKind.ENERGY:
-            return ByEnergy()
+            return EnergyBudget()
         case BudgetKind.ACTIONS:
-            return ByActions(allowance=allowance or BASE_ACTIONS)
+            return ActionCountBudget(allowance=allowance or BASE_ACTIONS)
         case BudgetKind.TICKS:
-            return ByTicks(allowance=DEFAULT_TICKS if allowance is None else allowance)
+            return TickBudget(allowance=DEFAULT_TICKS if allowance is None else allowance)

@@ -15,24 +15,24 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat, Moment
 from arbor.pipeline.progress import Checkpoint
 
-#: Set for each leg, committed with it, or stored in a column of its own (the situation).
+#: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
 _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
 
 
 def _defaults() -> dict[str, Any]:
-    found = {}
+    defaults = {}
     for column in fields(Beat):
         if column.name in _NOT_STORED:
             continue
-        made = column.default_factory() if column.default_factory is not MISSING else column.default
-        found[column.name] = made
-    return found
+        default = column.default_factory() if column.default_factory is not MISSING else column.default
+        defaults[column.name] = default
+    return defaults
 
 
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = _defaults()
 _HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
-#: Built at run time, so the type checker cannot know its keys.
+#: Typed as Any: the class is built at run time, and the type checker cannot know its keys.
 _typed_dict: Any = TypedDict
 _STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS, total=False))
 

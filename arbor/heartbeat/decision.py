@@ -19,26 +19,26 @@ from arbor.heartbeat.views import MatchedBoundary
 OUTWARD = frozenset(
     {REACH_OUT_USER, "reach_out_public", "inquire_shallow", "inquire_deep", "brainstorm_goals"}
 )
-# Deeper than the parameters of any action.
-_DEEPEST = 4
+# The depth to which parameters are searched for texts: deeper than those of any action.
+_MAX_DEPTH = 4
 
 
 class DecisionVerdict(StrEnum):
     """The decision about a proposed action. All members but `run` are refusals, which cost nothing."""
 
-    #: It runs.
+    #: The action runs.
     RUN = "run"
     #: There is no such action.
     UNKNOWN = "unknown"
-    #: The agent's template does not allow it.
+    #: The agent's template does not allow the action.
     NOT_PERMITTED = "not_permitted"
-    #: This installation cannot do it: something is not set up.
+    #: This installation cannot run the action, because something is not set up.
     UNAVAILABLE = "unavailable"
     #: The cool-down since the last message has not passed.
     TOO_SOON = "too_soon"
-    #: Its parameters are wrong.
+    #: The parameters are wrong.
     INVALID = "invalid"
-    #: One of the agent's boundaries refuses it.
+    #: One of the agent's boundaries refuses the action.
     BOUNDARY = "boundary"
     #: There is too little energy left.
     TOO_LITTLE_ENERGY = "too_little_energy"
@@ -65,7 +65,7 @@ class Decision(BaseModel):
     reasoning: str = ""
     goal_id: str | None = None
     intent_id: str | None = None
-    #: Boundaries that match it, also if it runs.
+    #: Boundaries that match the action, also if it runs.
     crossed: list[MatchedBoundary] = []
 
     @property
@@ -75,10 +75,10 @@ class Decision(BaseModel):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionLimits:
-    """The limits that proposed actions are decided by. Reasons are by action: unavailable here, too soon."""
+    """The limits for decisions about proposed actions; `missing` and `cooling` are reasons by action."""
 
     allowed: Collection[str]
-    #: In the unit of the budget.
+    #: The amount that is left, in the unit of the budget.
     energy: float
     budget: Budget
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -99,8 +99,8 @@ def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[
     running, energy, budget = 0, limits.energy, limits.budget
     for index, action in enumerate(proposed, limits.first):
         name = action.action
-        decision = limits.boundaries(_judge(index, action, limits))
-        if decision.runs and (reason := limits.cooling.get(name) or _twice(name, decisions)):
+        decision = limits.boundaries(_check_action(index, action, limits))
+        if decision.runs and (reason := limits.cooling.get(name) or _repetition_reason(name, decisions)):
             decision = _refuse(decision, DecisionVerdict.TOO_SOON, reason)
         elif decision.runs and running >= limits.most:
             reason = f"at most {limits.most} actions run in one beat"
@@ -140,7 +140,7 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
 
 def texts_of(params: dict[str, Any]) -> Iterator[str]:
     """Yield every text in an action's parameters."""
-    yield from _texts(params, _DEEPEST)
+    yield from _texts(params, _MAX_DEPTH)
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
@@ -163,12 +163,12 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
     ]
 
 
-# By action, the parameter that is a query, and the one that becomes a memory.
+# The parameter that is a query, and the parameter that becomes a memory, by action.
 _SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
-def _judge(index: int, action: ProposedAction, limits: DecisionLimits) -> Decision:
+def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) -> Decision:
     decision = Decision(
         index=index,
         action=action.action,
@@ -188,22 +188,22 @@ def _judge(index: int, action: ProposedAction, limits: DecisionLimits) -> Decisi
         return _refuse(decision, verdict, f"{reason}; possible: {possible or 'none'}")
     if name in missing:
         return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
-    # A strict schema makes the model write null for what it leaves out.
-    given = {key: value for key, value in action.params.items() if value is not None}
+    # Under a strict schema, a model writes null for a parameter that it leaves out.
+    present = {key: value for key, value in action.params.items() if value is not None}
     try:
-        params = spec.params.model_validate(given)
+        params = spec.params.model_validate(present)
     except ValidationError as error:
         return _refuse(decision, DecisionVerdict.INVALID, _explain(error))
     return decision.model_copy(
         update={
             "params": params.model_dump(mode="json"),
             "cost": limits.budget.price(spec),
-            "ignored": [key for key in given if key not in spec.params.model_fields],
+            "ignored": [key for key in present if key not in spec.params.model_fields],
         }
     )
 
 
-def _twice(action: str, decisions: Sequence[Decision]) -> str:
+def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:
     """Return why the action may not run again in this heartbeat; empty if it may."""
     if action == REACH_OUT_USER and any(earlier.runs and earlier.action == action for earlier in decisions):
         return "one message to your user is enough for one beat"

@@ -26,8 +26,8 @@ _CONTEXT: Mapping[str, Any] = {
 class Script:
     """The script of a dry run; nodes without an entry succeed.
 
-    `outcomes` and `preferred` are by node; outcomes in the order of its visits, then successes. `replies` are the
-    model's texts, one for each round trip.
+    `outcomes` has the outcomes of a node's visits, in order; later visits succeed. `preferred` has the preferred label by
+    node. `replies` are the model's texts, one for each round trip.
     """
 
     outcomes: Mapping[str, Sequence[NodeOutcome]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def dry_run(graph: Graph, script: Script) -> DryRun:
         for node in graph.nodes.values()
         if node.handler
     }
-    # Each node has a handler of its own, for a name may serve several nodes.
+    # Each node gets a handler of its own, because several nodes may share a handler's name.
     nodes = {
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
@@ -156,8 +156,8 @@ class _FollowUp(_Handler):
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         result = super().__call__(facts)
         if facts.get("lost") or facts["invalid_replies"] or not facts.get("replies_left"):
-            known = {"goes_on": False} if "replies_left" in facts else {}
-            return replace(result, state={**facts, **known})
+            ended = {"goes_on": False} if "replies_left" in facts else {}
+            return replace(result, state={**facts, **ended})
         turn = facts["turn"] + 1
         changed = (f"goes on to turn {turn}",)
         return replace(result, state={**facts, "goes_on": True, "turn": turn}, changed=changed)

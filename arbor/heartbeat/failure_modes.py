@@ -1,4 +1,4 @@
-"""Detection of problems in an agent's recent activity (seed 004, section 9)."""
+"""Detect problems in an agent's recent activity (seed 004, section 9)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from arbor.memory.lexical import term_of
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 BEATS_WATCHED = 24
 UNUSED_ENERGY = 5.0
-REACHED_OUT_A_DAY = 5
+MESSAGES_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
 UNSUMMARIZED_EPISODES = 10
-# Seed 004, 9.4 gives no figures. Other words for one topic may be progress, so they must recur in nearly all heartbeats.
-BEATS_OF_A_LOOP = 3
-BEATS_OF_A_TOPIC = 4
+# Seed 004, 9.4, gives no figures. A topic in other words may be progress, so it must recur in nearly all heartbeats.
+HEARTBEATS_OF_A_LOOP = 3
+HEARTBEATS_OF_A_TOPIC = 4
 #: Above this Dice coefficient of their stems, two topics are the same.
 SAME_TOPIC = 0.5
 #: From this Jaccard index of their stems on, two narratives are the same.
 SAME_STORY = 2 / 3
-#: Below this Jaccard index of their words, stems are not compared.
-LIKE_AT_ALL = 0.5
-# Seed 004, 9.6 gives no figures; a single refusal may be chance.
+#: Below this Jaccard index of the words of two narratives, their stems are not compared.
+WORDS_ALIKE = 0.5
+# Seed 004, 9.6, gives no figures; a single refusal may be chance.
 REFUSALS = 2
 WAITING_PERCEPTS = 20
 PENDING_INTENTS = 10
@@ -39,7 +39,7 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.records`).
+#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.narrative`).
 _FRAME = frozenset(
     map(
         term_of,
@@ -59,9 +59,9 @@ class RecentHeartbeat:
     status: str
     mode: str = ""
     narrative: str = ""
-    #: Queries of its recalls and inquiries.
+    #: Queries of the heartbeat's recalls and inquiries.
     topics: tuple[str, ...] = ()
-    #: Why it failed.
+    #: The reason of a failed heartbeat.
     reason: str = ""
 
 
@@ -102,7 +102,7 @@ class RecentActivity:
 
 def notices_of(recent: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
-    found = {
+    texts = {
         NoticeKind.STAGNATION: _stagnation(recent),
         NoticeKind.HOARDING: _hoarding(recent.energy),
         NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
@@ -114,7 +114,7 @@ def notices_of(recent: RecentActivity) -> list[Notice]:
         NoticeKind.STUCK_INTENTS: _stuck(recent.stuck_intents),
         NoticeKind.BUDGET: _budget(recent.level, recent.scarcest),
     }
-    return [Notice(kind=kind, text=text) for kind, text in found.items() if text]
+    return [Notice(kind=kind, text=text) for kind, text in texts.items() if text]
 
 
 def _stagnation(recent: RecentActivity) -> str:
@@ -127,7 +127,7 @@ def _stagnation(recent: RecentActivity) -> str:
 
 
 def _hoarding(energy: Sequence[Spending]) -> str:
-    """Measure the unused regeneration; the stored energy is capped, and says little."""
+    """Measure the unused regeneration; the stored energy is capped, so it shows little."""
     unused = [spending.unused for spending in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""
@@ -141,10 +141,10 @@ def _hoarding(energy: Sequence[Spending]) -> str:
 
 
 def _spam(reached_out: int) -> str:
-    if reached_out < REACHED_OUT_A_DAY:
+    if reached_out < MESSAGES_A_DAY:
         return ""
     return (
-        f"You have written to your users {reached_out} times in the last 24 hours; fewer than {REACHED_OUT_A_DAY} is"
+        f"You have written to your users {reached_out} times in the last 24 hours; fewer than {MESSAGES_A_DAY} is"
         " usual. Write again only if it cannot wait."
     )
 
@@ -153,10 +153,10 @@ def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
     done = [heartbeat for heartbeat in heartbeats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
-    if times >= BEATS_OF_A_LOOP:
+    if times >= HEARTBEATS_OF_A_LOOP:
         about = f"You have turned to “{topic}” in {times} heartbeats in a row."
-    elif (found := _kindred_topic(latest))[1] >= BEATS_OF_A_TOPIC:
-        about = f"You have turned to “{found[0]}” in {found[1]} of your last {len(latest)} heartbeats."
+    elif (shared := _shared_topic(latest)) is not None:
+        about = f"You have turned to “{shared[0]}” in {shared[1]} of your last {len(latest)} heartbeats."
     else:
         about = _same_story([words_of(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative])
     return f"{about} What else might deserve attention?" if about else ""
@@ -177,45 +177,48 @@ def _recurring_topic(done: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     return best, most
 
 
-def _kindred_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int]:
-    """Return the topic of the latest heartbeat that most of these share, in whatever words, and their number."""
-    if sum(bool(heartbeat.topics) for heartbeat in latest) < BEATS_OF_A_TOPIC:
-        return "", 0
-    turned = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
+def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
+    """Return the topic of the latest heartbeat that most of the heartbeats share, in any words, and their number."""
+    if sum(bool(heartbeat.topics) for heartbeat in latest) < HEARTBEATS_OF_A_TOPIC:
+        return None
+    stems_by_heartbeat = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
     counts = [
-        sum(any(_is_same_topic(wanted, other) for other in others) for others in turned)
-        for wanted in turned[0]
+        sum(any(_is_same_topic(wanted, topic) for topic in others) for others in stems_by_heartbeat)
+        for wanted in stems_by_heartbeat[0]
     ]
     most = max(counts, default=0)
-    return (latest[0].topics[counts.index(most)], most) if most else ("", 0)
+    return (latest[0].topics[counts.index(most)], most) if most >= HEARTBEATS_OF_A_TOPIC else None
 
 
-def _is_same_topic(one: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(one) and 2 * len(one & other) / (len(one) + len(other)) > SAME_TOPIC
+def _is_same_topic(first: frozenset[str], second: frozenset[str]) -> bool:
+    return bool(first) and 2 * len(first & second) / (len(first) + len(second)) > SAME_TOPIC
 
 
 def _same_story(narratives: Sequence[frozenset[str]]) -> str:
     """Return a sentence about repeated narratives, given latest first; empty if they differ."""
-    row = 1
+    run_length = 1
     for later, earlier in itertools.pairwise(narratives):
-        if not _alike(later, earlier):
+        if not _are_alike(later, earlier):
             break
-        row += 1
-    if row >= BEATS_OF_A_LOOP:
-        return f"Your last {row} heartbeats were almost the same."
-    # Each of five has a similar one, so there are at most two different ones.
+        run_length += 1
+    if run_length >= HEARTBEATS_OF_A_LOOP:
+        return f"Your last {run_length} heartbeats were almost the same."
+    # Where each of five narratives has a similar one, there are at most two different narratives.
     in_turn = len(narratives) == NARRATIVES_READ and all(
-        any(_alike(story, other) for other in narratives if other is not story) for story in narratives
+        any(_are_alike(story, other) for other in narratives if other is not story) for story in narratives
     )
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+def _are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two narratives, as sets of words, are nearly the same."""
-    if one == other:
+    if first == second:
         return True
-    # Most narratives differ in their words already.
-    return similarity(one, other) >= LIKE_AT_ALL and similarity(stems_of(one), stems_of(other)) >= SAME_STORY
+    # Most narratives differ in their words, and words are cheaper to compare than stems.
+    return (
+        similarity(first, second) >= WORDS_ALIKE
+        and similarity(stems_of(first), stems_of(second)) >= SAME_STORY
+    )
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -229,19 +232,19 @@ def stems_of(words: frozenset[str]) -> frozenset[str]:
     return frozenset(map(term_of, words - STOP_WORDS)) - _FRAME
 
 
-def similarity(one: frozenset[str], other: frozenset[str]) -> float:
+def similarity(first: frozenset[str], second: frozenset[str]) -> float:
     """Return the Jaccard index of two sets of words, 0 to 1."""
-    together = one | other
-    return len(one & other) / len(together) if together else 0.0
+    together = first | second
+    return len(first & second) / len(together) if together else 0.0
 
 
 def _workers(recent: RecentActivity) -> str:
-    behind = []
+    problems = []
     if recent.stale_neighborhoods >= STALE_NEIGHBORHOODS:
-        behind.append("what comes to mind with a memory may be out of date")
+        problems.append("what comes to mind with a memory may be out of date")
     if recent.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
-        behind.append("episodes that have ended are not summed up yet")
-    return f"The upkeep of memory is behind: {', and '.join(behind)}." if behind else ""
+        problems.append("episodes that have ended are not summed up yet")
+    return f"The upkeep of memory is behind: {', and '.join(problems)}." if problems else ""
 
 
 def _refusals(heartbeats: Sequence[RecentHeartbeat]) -> str:

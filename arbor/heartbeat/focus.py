@@ -42,8 +42,9 @@ def choose_mode(
 ) -> Mode:
     """Choose the mode.
 
-    The order is that of the origin's code; its document's would starve consolidation. `heartbeat_number` counts from 1;
-    `pending_intents` of active goals; `much_was_talked`: ten questions of people since consolidation (seed 000, 7).
+    The order is that of the origin's code; the order in its document would starve consolidation. `heartbeat_number`
+    counts from 1, `pending_intents` counts intents of active goals; `much_was_talked`: people asked ten questions since
+    the last consolidation (seed 000, 7).
     """
     if user_waiting:
         return Mode.CONVERSATION
@@ -85,20 +86,20 @@ def not_now(situation: Situation) -> dict[str, str]:
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    In order of precedence: the foremost percept, the next intent, the first goal, a question or concern, the latest
+    In order of precedence: the foremost_percept percept, the next intent, the first goal, a question or concern, the latest
     thought, the latest memories.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
 
 
-def foremost(percepts: Sequence[PerceptView]) -> PerceptView | None:
+def foremost_percept(percepts: Sequence[PerceptView]) -> PerceptView | None:
     """Return the last message of a user, or else the last percept."""
     messages = [percept for percept in percepts if percept.kind == USER_MESSAGE] or percepts
     return messages[-1] if messages else None
 
 
 def _focus(situation: Situation) -> str:
-    if percept := foremost(situation.percepts):
+    if percept := foremost_percept(situation.percepts):
         return percept.content
     memory = situation.working_memory
     if mode_of(situation) is not Mode.CONSOLIDATION:

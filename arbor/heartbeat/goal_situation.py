@@ -1,7 +1,7 @@
 """Views of goals, plans, intents and issues, built from rows.
 
-The rows have the columns of `apps.heartbeats.services.goal_situation.GOAL_COLUMNS`: a goal is an array in the order in which
-`_view_goal` unpacks it, an intent or a plan has the names of its view.
+The rows have the columns of `apps.heartbeats.services.goal_situation.GOAL_COLUMNS`: a goal is an array in the order of
+`_view_goal`, an intent or a plan is a mapping by the field names of its view.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from arbor.goals.intents import IntentStatus, is_stale_lock
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
-from arbor.goals.review import Reviewed, flag_goal, review
+from arbor.goals.review import ReviewedGoal, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
 
-class GoalsInView(TypedDict):
+class GoalFields(TypedDict):
     """Fields of a situation; goals and issues most important first."""
 
     goals: list[GoalView]
@@ -31,13 +31,13 @@ class GoalsInView(TypedDict):
     issues: list[IssueView]
 
 
-def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
+def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalFields:
     """Return the fields of a situation about goals; `columns` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
     scale = scale_of(columns, traits=traits, now=now)
     pairs = [_view_goal(row, scale) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
     issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(columns.get("themes", ())), now=now)
-    return GoalsInView(
+    return GoalFields(
         goals=[view for view, _ in pairs],
         intents=[_view_intent(row, now) for row in columns.get("intents", ())],
         plans=view_plans(columns),
@@ -51,7 +51,7 @@ def view_plans(columns: Mapping[str, Any]) -> list[PlanView]:
 
 
 def scale_of(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
-    """Return the scale of an agent's priorities."""
+    """Return the agent's inputs of the priority formula."""
     return Scale(
         weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
         learned=columns.get("learned") or {},
@@ -75,13 +75,13 @@ def circumstances_of(
     )
 
 
-def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
+def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, ReviewedGoal]:
     id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
     intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
     deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
     goal_source = GoalSource(source)
-    reviewed = Reviewed(
+    reviewed = ReviewedGoal(
         id=id_,
         title=title,
         state=GoalState(state),

@@ -1,4 +1,4 @@
-"""Lenient reading of a reply's items: values that fit are used, others are listed with a reason."""
+"""Read a reply's items leniently: valid values are used, others are listed with a reason."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Dropped(BaseModel):
 
 
 class Unfit(Exception):
-    """The item cannot be used; the message says what would be right."""
+    """The item cannot be used; the message names the expected form."""
 
 
-class Sieve:
+class ReplyReader:
     """Collects dropped items and repairs while a reply is read."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Sieve:
         else:
             self._unlisted += 1
 
-    def mend(self, repair: str) -> None:
+    def add_repair(self, repair: str) -> None:
         """Record a repair, once."""
         if repair not in self.repairs:
             self.repairs.append(repair)
@@ -81,44 +81,44 @@ class Sieve:
             value = value[:longest].rstrip()
         return value or None
 
-    def items[T](self, path: str, value: Any, most: int, read: Callable[[Item], T]) -> list[T]:
+    def items[T](self, path: str, value: Any, most: int, moment: Callable[[Item], T]) -> list[T]:
         """Read a list item by item; an item for which `read` raises Unfit is dropped."""
         if value is None:
             return []
         if not isinstance(value, list):
-            self.mend(f"a single value under {path.split('[')[0]} was taken as a list of one")
+            self.add_repair(f"a single value under {path.split('[')[0]} was taken as a list of one")
             value = [value]
-        kept: list[T] = []
+        accepted: list[T] = []
         for index, item in enumerate(value):
-            if len(kept) == most:
+            if len(accepted) == most:
                 left = value[index:]
                 self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {len(left)} are left over")
                 break
             try:
-                kept.append(read(Item(self, f"{path}[{index}]", item)))
+                accepted.append(moment(Item(self, f"{path}[{index}]", item)))
             except Unfit as unfit:
                 self.drop(f"{path}[{index}]", item, str(unfit))
-        return kept
+        return accepted
 
 
 class Item:
-    """One item of a list, with its path; a value that does not fit is listed and read as None."""
+    """One item of a list, with its path; an invalid value is listed as dropped and read as None."""
 
-    def __init__(self, sieve: Sieve, path: str, value: Any) -> None:
+    def __init__(self, reader: ReplyReader, path: str, value: Any) -> None:
         self.value = value
-        self._sieve = sieve
+        self._reader = reader
         self._path = path
 
     def drop_key(self, key: str, reason: str) -> None:
         """List the value of one key as dropped."""
-        self._sieve.drop(f"{self._path}.{key}", self.value[key], reason)
+        self._reader.drop(f"{self._path}.{key}", self.value[key], reason)
 
-    def mend(self, repair: str) -> None:
-        self._sieve.mend(repair)
+    def add_repair(self, repair: str) -> None:
+        self._reader.add_repair(repair)
 
     def replaced(self, value: Any) -> Item:
         """Return an item with another value at the same path."""
-        return Item(self._sieve, self._path, value)
+        return Item(self._reader, self._path, value)
 
     def renamed(self, names: Mapping[str, str]) -> Item:
         """Return the item with synonyms of missing keys renamed."""
@@ -126,7 +126,7 @@ class Item:
         for name, right in names.items():
             if name in value and right not in value:
                 value[right] = value.pop(name)
-                self.mend(f"{name} was taken as {right}")
+                self.add_repair(f"{name} was taken as {right}")
         return self.replaced(value)
 
     def require_object(self, otherwise: str) -> None:
@@ -140,12 +140,12 @@ class Item:
                 self.drop_key(key, f"unknown key; expected {', '.join(keys)}")
 
     def text(self, key: str, longest: int) -> str | None:
-        return self._sieve.text(f"{self._path}.{key}", self.value.get(key), longest)
+        return self._reader.text(f"{self._path}.{key}", self.value.get(key), longest)
 
     def identifier(self, key: str, longest: int = ID_LENGTH) -> str | None:
         """Return the id under a key; "null" and "none" count as missing."""
-        found = self.text(key, longest)
-        return None if found is None or found.lower() in ("null", "none") else found
+        identifier = self.text(key, longest)
+        return None if identifier is None or identifier.lower() in ("null", "none") else identifier
 
     def choice[E: StrEnum](self, key: str, kind: type[E], also: Mapping[str, E] = {}) -> E | None:
         """Return the member under a key, whatever its case, blanks and hyphens; `also` are synonyms."""
@@ -171,7 +171,7 @@ class Item:
         )
         if value is None or not (percent or value > 1):
             return value
-        self.mend(f"{key} in percent was taken as a share of 1")
+        self.add_repair(f"{key} in percent was taken as a share of 1")
         return value / 100
 
     def whole(self, key: str, most: int) -> int | None:
@@ -201,11 +201,11 @@ class Item:
         if written is None or written == "":
             return None
         try:
-            read = datetime.fromisoformat(written.strip() if isinstance(written, str) else "")
+            moment = datetime.fromisoformat(written.strip() if isinstance(written, str) else "")
             if len(written.strip()) <= _LONGEST_DATE:
-                read = datetime.combine(read, time.max)
+                moment = datetime.combine(moment, time.max)
             # The conversion may overflow in the first and last year.
-            return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
             self.drop_key(key, "expected a moment such as 2026-01-31 or 2026-01-31T18:00")
             return None
@@ -236,8 +236,8 @@ class Item:
             self.drop_key(key, "expected a date such as 2026-01-31")
             return None
 
-    def items[T](self, key: str, most: int, read: Callable[[Item], T]) -> list[T]:
-        return self._sieve.items(f"{self._path}.{key}", self.value.get(key), most, read)
+    def items[T](self, key: str, most: int, moment: Callable[[Item], T]) -> list[T]:
+        return self._reader.items(f"{self._path}.{key}", self.value.get(key), most, moment)
 
 
 def show(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 # A reply nests five deep; deep JSON overflows the stack of its readers.
 MAX_DEPTH = 32
-# Opening braces that are tried; some in prose begin no object.
+# Opening braces that are tried, because braces in prose begin no object.
 MAX_TRIES = 32
 # Tokens (strings, numbers, braces…) that are read in all tries together: a reply has a few hundred.
 MAX_TOKENS = 100_000
@@ -44,13 +44,13 @@ _WORDS = {
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-# What PostgreSQL cannot store in a text: NUL, and halves of surrogate pairs.
+# Characters that PostgreSQL cannot store: NUL, and halves of surrogate pairs.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(kw_only=True, slots=True)
 class JsonObject:
-    """A JSON object in a text: its place, the repairs, and values that a repeated key replaced."""
+    """A JSON object in a text: its position, the repairs, and values that a repeated key replaced."""
 
     value: dict[str, Any]
     start: int
@@ -72,23 +72,23 @@ class Broken:
 def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | Broken]:
     """Yield the outermost JSON objects in a text, in order.
 
-    A broken object with one of the `keys` ends the search: what follows could be a part of it.
+    A broken object with one of the `keys` ends the search, because the rest of the text could be a part of it.
     """
     at, tokens = 0, MAX_TOKENS
     for _ in range(MAX_TRIES):
         start = text.find("{", at)
         if start < 0 or tokens <= 0:
             return
-        found: JsonObject | Broken | None = _strict(text, start)
-        if found is None:
-            pen = _Pen(keys)
-            found = _lenient(text, start, pen, tokens)
-            tokens -= pen.tokens
-        if found is not None:
-            yield found
-        if isinstance(found, Broken):
+        parsed: JsonObject | Broken | None = _read_strict(text, start)
+        if parsed is None:
+            writer = _JsonWriter(keys)
+            parsed = _read_lenient(text, start, writer, tokens)
+            tokens -= writer.tokens
+        if parsed is not None:
+            yield parsed
+        if isinstance(parsed, Broken):
             return
-        at = found.end if found is not None else start + 1
+        at = parsed.end if parsed is not None else start + 1
 
 
 def storable(text: str) -> str:
@@ -96,7 +96,7 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-def _strict(text: str, start: int) -> JsonObject | None:
+def _read_strict(text: str, start: int) -> JsonObject | None:
     """Read valid JSON, the common case, at the speed of the standard library."""
     try:
         return _decode(text, start)
@@ -115,7 +115,7 @@ def _decode(text: str, start: int) -> JsonObject:
             value[key] = item
         return value
 
-    # A line break inside a string is taken as one (strict=False).
+    # strict=False accepts line breaks inside strings.
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=collect)
     value, end = decoder.raw_decode(text, start)
     repairs: list[str] = []
@@ -147,40 +147,40 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
     return value
 
 
-def _lenient(text: str, start: int, pen: _Pen, most: int) -> JsonObject | Broken | None:
+def _read_lenient(text: str, start: int, writer: _JsonWriter, most: int) -> JsonObject | Broken | None:
     """Read at most `most` tokens; None for no object, or a broken one without the wanted keys."""
     at = start
-    while pen.tokens < most and (match := _TOKEN.match(text, at)) and pen.write(match):
+    while writer.tokens < most and (match := _TOKEN.match(text, at)) and writer.write(match):
         at = match.end()
-        if pen.depth == 0:
-            return _read_written(start, at, pen)
-    if not pen.saw_key:
+        if writer.depth == 0:
+            return _read_written(start, at, writer)
+    if not writer.saw_key:
         return None
     if at == len(text) or (text[at] in "\"'" and _TOKEN.match(text, at) is None):
         return Broken(start=start, fault="it ends before the object does", cut_off=True)
-    return Broken(start=start, fault=f"at character {at}, near {_around(text, at)!r}")
+    return Broken(start=start, fault=f"at character {at}, near {_excerpt(text, at)!r}")
 
 
-def _read_written(start: int, end: int, pen: _Pen) -> JsonObject | Broken | None:
-    written = "".join(pen.written)
+def _read_written(start: int, end: int, writer: _JsonWriter) -> JsonObject | Broken | None:
+    written = "".join(writer.written)
     try:
-        found = _decode(written, 0)
+        decoded = _decode(written, 0)
     except json.JSONDecodeError as error:
-        fault = f"{error.msg}, near {_around(written, error.pos)!r}"
+        fault = f"{error.msg}, near {_excerpt(written, error.pos)!r}"
     except (ValueError, RecursionError) as error:
         fault = str(error)
     else:
-        found.start, found.end = start, end
-        found.repairs = list(dict.fromkeys([*pen.repairs, *found.repairs]))
-        return found
-    return Broken(start=start, fault=fault) if pen.saw_key else None
+        decoded.start, decoded.end = start, end
+        decoded.repairs = list(dict.fromkeys([*writer.repairs, *decoded.repairs]))
+        return decoded
+    return Broken(start=start, fault=fault) if writer.saw_key else None
 
 
-def _around(text: str, at: int) -> str:
+def _excerpt(text: str, at: int) -> str:
     return text[max(at - 20, 0) : at + 20]
 
 
-class _Pen:
+class _JsonWriter:
     """Writes the tokens of one object again, as JSON."""
 
     def __init__(self, keys: Collection[str]) -> None:
@@ -236,13 +236,13 @@ class _Pen:
         inside = lexeme[1:-1]
         if lexeme[0] == "'":
             self.repairs.append("single quotes were taken as double quotes")
-        mended = _ESCAPE.sub(self._escape, inside)
+        repaired = _ESCAPE.sub(self._escape, inside)
         if lexeme[0] == "'":
-            # A double quote needs an escape now; one that has it already is an escape of its own.
-            mended = re.sub(r'(\\.)|"', lambda found: found.group(1) or '\\"', mended, flags=re.DOTALL)
-        if _CONTROL.search(mended):
-            mended = _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", mended)
-        self.written.append(f'"{mended}"')
+            # Inside double quotes, a double quote needs an escape, unless it has one already.
+            repaired = re.sub(r'(\\.)|"', lambda found: found.group(1) or '\\"', repaired, flags=re.DOTALL)
+        if _CONTROL.search(repaired):
+            repaired = _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", repaired)
+        self.written.append(f'"{repaired}"')
 
     def _escape(self, found: re.Match[str]) -> str:
         letter = found.group(1)

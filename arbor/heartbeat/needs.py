@@ -50,7 +50,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Embedding:
-    """Vectors of texts. Answered by a mapping from text to vector, without texts that cannot be embedded now."""
+    """Vectors of texts. Answered by a mapping from text to vector; texts that cannot be embedded now are missing."""
 
     model: EmbeddingModel | None
     #: Queries of recalls: embedded without the names of speakers.
@@ -84,7 +84,7 @@ class Themes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastQuestion:
-    """The heartbeat's first question, or that of a call. Answered by `AskedBefore`."""
+    """The heartbeat's first question, or the question of a call. Answered by `AskedBefore`."""
 
     call_id: UUID | None
 
@@ -108,9 +108,9 @@ class CallReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMemories:
-    """The texts that are ids of the agent's memories. Answered by a frozenset of ids.
+    """Texts that may be ids of the agent's memories. Answered by a frozenset of the ids that are.
 
-    With `required`, raises NotFound in the step for the other texts.
+    With `required`, raises NotFound in the step for any other text.
     """
 
     named: Sequence[str]

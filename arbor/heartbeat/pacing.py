@@ -14,12 +14,12 @@ DRIVE = "drive"
 CYCLE = "cycle"
 MESSAGE = "message"
 
-#: Without a request.
+#: Triggers of heartbeats that nobody requested.
 BY_ITSELF = frozenset({TIMER, DRIVE})
-#: A cycle is requested, but ends when idle.
+#: Triggers whose heartbeats are skipped when idle: a cycle is requested, but ends when idle.
 ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 
-# Seed 004, 10.1 asks for an adaptive schedule, without figures.
+# Seed 004, 10.1, asks for an adaptive schedule and gives no figures.
 SLOWER_PER_IDLE_BEAT = 1.5
 SLOWEST = 4.0
 #: An agent that decides by rule looks for news once in this time when it wonders about nothing.
@@ -50,7 +50,8 @@ class ActiveHours:
     def at_or_after(self, moment: datetime) -> datetime:
         """Return the time if it is within the hours, else their next start, in UTC.
 
-        A start that the clock skips in spring becomes the time after the jump; an ambiguous one in autumn the first.
+        A start that the clock skips in spring becomes the time after the jump; of an ambiguous start in autumn, the first
+        counts.
         """
         if self.contain(moment):
             return moment.astimezone(UTC)
@@ -70,7 +71,7 @@ class ActiveHours:
 
     def _at(self, clock: time, local: datetime, *, days: int, fold: int = 0) -> datetime:
         wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone).replace(fold=fold)
-        # There and back: a skipped time becomes the one that the clock shows then.
+        # Converted to UTC and back, a skipped time becomes the time after the jump.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 
 
@@ -122,9 +123,9 @@ def next_heartbeat(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WakeReasons:
-    """The reasons against an idle heartbeat."""
+    """The reasons for which a heartbeat is not idle."""
 
-    #: A person, a conversation, an event or a cycle asked for it.
+    #: A person, a conversation, an event or a cycle requested the heartbeat.
     asked_for: bool
     percepts: int
     #: Active objectives and tasks, and pending intents.
@@ -140,27 +141,27 @@ class WakeReasons:
     wonders: bool = True
 
 
-def idle_reason(stirrings: WakeReasons, *, reflect_every: int, pause: timedelta = timedelta()) -> str:
+def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = timedelta()) -> str:
     """Return why the heartbeat is idle, or an empty text.
 
     An idle agent reflects once in `reflect_every` heartbeats, and no earlier than `pause` after its last thought: an
     agent whose heartbeats follow each other by seconds would think the same again.
     """
     waits = (
-        stirrings.asked_for
-        or stirrings.percepts
-        or stirrings.work
-        or stirrings.proposals
-        or stirrings.urgent_drive
-        or stirrings.consolidation
+        reasons.asked_for
+        or reasons.percepts
+        or reasons.work
+        or reasons.proposals
+        or reasons.urgent_drive
+        or reasons.consolidation
     )
     if waits:
         return ""
-    thought = stirrings.since_thought
-    wait = pause if stirrings.wonders else max(pause, WITHOUT_QUESTION)
+    thought = reasons.since_thought
+    wait = pause if reasons.wonders else max(pause, WITHOUT_QUESTION)
     if thought is not None and thought < wait:
         return f"idle: nothing waits, and it last thought {_minutes(thought)} ago"
-    since = stirrings.since_reflection
+    since = reasons.since_reflection
     if since is None or since >= reflect_every:
         return ""
     ago = "at the last beat" if since <= 1 else f"{since} beats ago"
@@ -172,7 +173,7 @@ def _minutes(span: timedelta) -> str:
     return f"{minutes} min" if minutes < 120 else f"{span / timedelta(hours=1):.0f} h"
 
 
-def night_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:
+def off_hours_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:
     """Return why a heartbeat outside of the active hours is skipped; empty within them, or if requested."""
     if hours is None or asked_for or hours.contain(now):
         return ""

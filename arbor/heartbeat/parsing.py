@@ -1,7 +1,7 @@
-"""Lenient parsing of a model's text into a reply.
+"""Parse a model's text into a reply, leniently.
 
-A fault in one item does not affect the others: each dropped or cut item is listed with its path, its beginning and the
-reason, and each repair is named. Raises ReplyInvalid, and nothing else, for a text without a reply.
+An error in one item does not affect the others: each dropped or cut item is listed with its path, its beginning and the
+reason, and each repair is recorded. Raises ReplyInvalid, and nothing else, for a text without a reply.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.goals.values import GoalSource
-from arbor.heartbeat.items import Dropped, Item, Sieve, Unfit, snake
+from arbor.heartbeat.items import Dropped, Item, ReplyReader, Unfit, snake
 from arbor.heartbeat.json_text import Broken, JsonObject, find_objects
 from arbor.heartbeat.reply import (
     LINE_LENGTH,
@@ -52,7 +52,7 @@ _ACTION_KEYS = ("action", "type", "reasoning", "goal_id", "intent_id", *_PARAMS)
 
 def read_action(item: Item) -> ProposedAction:
     if isinstance(item.value, str):
-        item.mend("an action without parameters was written as a bare name")
+        item.add_repair("an action without parameters was written as a bare name")
         item = item.replaced({"action": item.value})
     item.require_object("an action is an object with the keys action and params")
     name_key = "action" if "action" in item.value else "type"
@@ -72,21 +72,21 @@ def read_action(item: Item) -> ProposedAction:
 def _read_params(item: Item, name_key: str) -> dict[str, Any]:
     """Read the parameters: an object, the text of one, or keys beside the action's name."""
     known = {*_ACTION_KEYS} - ({"type"} if name_key == "action" else set())
-    beside = {key: value for key, value in item.value.items() if key not in known}
-    given = [key for key in _PARAMS if item.value.get(key) is not None]
-    if not given:
-        if beside:
-            item.mend("parameters beside the action were taken as its params")
-        return beside
-    for key in (*given[1:], *beside):
+    siblings = {key: value for key, value in item.value.items() if key not in known}
+    present = [key for key in _PARAMS if item.value.get(key) is not None]
+    if not present:
+        if siblings:
+            item.add_repair("parameters beside the action were taken as its params")
+        return siblings
+    for key in (*present[1:], *siblings):
         item.drop_key(key, "unknown key; parameters stand under params")
-    key, value = given[0], item.value[given[0]]
+    key, value = present[0], item.value[present[0]]
     if key != "params":
-        item.mend(f"{key} was taken as params")
+        item.add_repair(f"{key} was taken as params")
     if isinstance(value, str):
         inner = next(iter(find_objects(value, keys=())), None)
         if isinstance(inner, JsonObject):
-            item.mend("params written as a text were read as JSON")
+            item.add_repair("params written as a text were read as JSON")
             value = inner.value
     if not isinstance(value, dict):
         item.drop_key(key, "params are an object")
@@ -99,13 +99,13 @@ class PartReader[P: ReplyPart]:
     """Reads one kind of item by the forms of its fields. Raises Unfit for an item that cannot be used."""
 
     part: type[P]
-    #: The reason against an item that is no object.
+    #: The reason for dropping an item that is no object.
     shape: str
-    #: The reasons against an item that, after the reading of a field, still lacks one of those read so far.
+    #: By field, the reason for dropping an item that lacks this field, or one of the fields read before it.
     lacking: Mapping[str, str]
     #: Right names of keys by synonyms that models write.
     renamed: Mapping[str, str] = field(default_factory=dict)
-    #: The key of an item that is a text, and the repair that it counts as.
+    #: For an item that is a bare text: the key that gets the text, and the repair to record.
     bare: tuple[str, str] = ("", "")
     #: Fields that are read before the others, and readers of fields without a form.
     first: Sequence[str] = ()
@@ -117,7 +117,7 @@ class PartReader[P: ReplyPart]:
         key, repair = self.bare
         if key and isinstance(item.value, str):
             if repair:
-                item.mend(repair)
+                item.add_repair(repair)
             item = item.replaced({key: item.value})
         item.require_object(self.shape)
         item = item.renamed(self.renamed)
@@ -236,52 +236,54 @@ def parse_reply(text: str) -> ParsedReply:
         raise ReplyInvalid(
             f"the reply has {len(text):,} characters; at most {MAX_REPLY_CHARACTERS:,} are read"
         )
-    sieve = Sieve()
-    body = _find_reply(text, sieve)
+    reader = ReplyReader()
+    body = _find_reply(text, reader)
     for key in REQUIRED_KEYS:
         if key not in body:
-            sieve.mend(f"the key {key!r} is missing; taken as empty")
+            reader.add_repair(f"the key {key!r} is missing; taken as empty")
     for key in [key for key in body if key not in REPLY_KEYS]:
-        sieve.drop(key, body[key], f"unknown key; a reply has {', '.join(REPLY_KEYS)}")
+        reader.drop(key, body[key], f"unknown key; a reply has {', '.join(REPLY_KEYS)}")
     reply = Reply(
-        thinking=_read_thinking(body.get("thinking"), sieve),
+        thinking=_read_thinking(body.get("thinking"), reader),
         **{
-            key: sieve.items(key, body.get(key), MOST[key], read)
+            key: reader.items(key, body.get(key), MOST[key], read)
             for key, read in _READERS.items()
             if body.get(key) is not None
         },
     )
-    return ParsedReply(reply=reply, dropped=sieve.dropped, repairs=tuple(sieve.repairs))
+    return ParsedReply(reply=reply, dropped=reader.dropped, repairs=tuple(reader.repairs))
 
 
-def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
+def _find_reply(text: str, reader: ReplyReader) -> dict[str, Any]:
     """Return the JSON object with the most known keys, the first of equals."""
     text = text.removeprefix("\ufeff")
     _, thought, rest = text.rpartition(_END_OF_THOUGHT)
     if thought:
-        sieve.mend(f"the thoughts before {_END_OF_THOUGHT} were left out")
+        reader.add_repair(f"the thoughts before {_END_OF_THOUGHT} were left out")
         text = rest
     objects = list(find_objects(text, keys=REPLY_KEYS))
-    whole = [found for found in objects if isinstance(found, JsonObject)]
-    candidates = [(found, _unwrap(found.value)) for found in whole]
-    usable = [(found, body) for found, body in candidates if any(key in body for key in REQUIRED_KEYS)]
+    complete_objects = [json_object for json_object in objects if isinstance(json_object, JsonObject)]
+    candidates = [(json_object, _unwrap(json_object.value)) for json_object in complete_objects]
+    usable = [
+        (json_object, body) for json_object, body in candidates if any(key in body for key in REQUIRED_KEYS)
+    ]
     if not usable:
         raise ReplyInvalid(_explain(objects))
     chosen, body = max(usable, key=lambda candidate: sum(key in candidate[1] for key in REPLY_KEYS))
     if text[: chosen.start].strip() or text[chosen.end :].strip():
-        sieve.mend("text around the JSON object was left out")
+        reader.add_repair("text around the JSON object was left out")
     if body is not chosen.value:
-        sieve.mend("the reply was wrapped in another object")
+        reader.add_repair("the reply was wrapped in another object")
     for repair in chosen.repairs:
-        sieve.mend(repair)
+        reader.add_repair(repair)
     for key, value in chosen.repeated:
-        sieve.drop(key, value, "the key appears twice in one object; the last one counts")
-    for found, other in usable:
-        if found is not chosen:
-            sieve.drop("", other, "a further reply in the same text; one reply is read")
+        reader.drop(key, value, "the key appears twice in one object; the last one counts")
+    for json_object, other in usable:
+        if json_object is not chosen:
+            reader.drop("", other, "a further reply in the same text; one reply is read")
     for item in objects:
         if isinstance(item, Broken):
-            sieve.drop("", text[item.start :], "a further reply in the same text that breaks off")
+            reader.drop("", text[item.start :], "a further reply in the same text that breaks off")
     return body
 
 
@@ -307,8 +309,8 @@ def _explain(objects: list[JsonObject | Broken]) -> str:
     return f"there is no JSON object in the reply; {wanted}"
 
 
-def _read_thinking(value: Any, sieve: Sieve) -> str:
+def _read_thinking(value: Any, reader: ReplyReader) -> str:
     if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
-        sieve.mend("a list of thoughts was joined")
+        reader.add_repair("a list of thoughts was joined")
         value = "\n".join(value)
-    return sieve.text("thinking", value, THINKING_LENGTH) or ""
+    return reader.text("thinking", value, THINKING_LENGTH) or ""

@@ -19,7 +19,7 @@ from arbor.heartbeat.sections import goals, moment, selfhood
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
 
-# Of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
+# Limits of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
 DEFAULT_WINDOW = 16_384
 DEFAULT_REPLY_TOKENS = 4_096
 # Shorter marks could be guessed.
@@ -61,7 +61,7 @@ At most 10 actions, notes and goal updates each, 5 concerns; 3 new goals in a he
 goal_updates and new_goals are free: prefer them to reprioritize and brainstorm_goals. \
 Set intent_id when an action carries out an intent, goal_id when it serves a goal."""
 
-# The format of the keys that only some heartbeats ask for.
+# The format of the keys that only some prompts ask for.
 FURTHER_FORMAT: Mapping[str, str] = {
     "decompositions": (
         '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
@@ -131,7 +131,7 @@ def build_prompt(
     ]
     mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
     last = (
-        RenderedSection("further_keys", _further(asked_keys(situation))),
+        RenderedSection("further_keys", _further_keys(asked_keys(situation))),
         RenderedSection("closing", CLOSING),
     )
     fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
@@ -198,7 +198,7 @@ def retry_note(fault: str) -> str:
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 
-def _further(keys: Iterable[str]) -> str:
+def _further_keys(keys: Iterable[str]) -> str:
     lines = [f'- "{key}": {FURTHER_FORMAT[key]}' for key in keys if key in FURTHER_FORMAT]
     return "\n".join(["## Further keys of your answer", *lines]) if lines else ""
 

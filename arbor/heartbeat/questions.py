@@ -22,9 +22,9 @@ def request_json(request: ModelRequest, *, allowed: Sequence[str], keys: Sequenc
 def request_of(stored: Mapping[str, Any]) -> ModelRequest:
     """Return a stored request with its schema."""
     request = dict(stored)
-    made_of = request.pop(_SCHEMA_OF, None)
-    if made_of is not None:
-        request["schema"] = _schema(tuple(made_of["allowed"]), tuple(made_of["keys"]))
+    schema_inputs = request.pop(_SCHEMA_OF, None)
+    if schema_inputs is not None:
+        request["schema"] = _schema(tuple(schema_inputs["allowed"]), tuple(schema_inputs["keys"]))
     return ModelRequest.from_json(request)
 
 
@@ -70,11 +70,11 @@ def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
         return []
     messages = request.get("messages") or [{}]
     parts = {"system": str(request.get("system", "")), "user": str(messages[0].get("content", ""))}
-    found = []
+    restored = []
     for section in sections:
         if isinstance(section, Mapping):
             entry = dict(section)
             if "part" in entry:
                 entry["text"] = parts.get(entry.pop("part"), "")[entry.pop("from") : entry.pop("to")]
-            found.append(entry)
-    return found
+            restored.append(entry)
+    return restored

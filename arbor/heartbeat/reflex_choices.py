@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from arbor.heartbeat.quotations import quoted
-from arbor.heartbeat.reflex_materials import closest, excerpt, first_hand, gist, saying
+from arbor.heartbeat.reflex_materials import excerpt, first_hand_memories, gist, most_similar_pair, saying
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
@@ -40,11 +40,11 @@ class Draft:
         self.curiosity: list[str] = []
         self.resolved: list[str] = []
 
-    def may(self, action: str) -> bool:
+    def offers(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
         return action in self._offers
 
-    def act(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
+    def add_action(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
         """Add an action if it is offered and affordable, with the ids that it serves; return whether it was added."""
         offer = self._offers.get(action)
         if offer is None or offer.cost > self.energy:
@@ -60,7 +60,7 @@ class Draft:
         """Return the names of the actions so far."""
         return {action.action for action in self.actions}
 
-    def think(self, sentence: str) -> None:
+    def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
 
     def decompose(self, goal_id: str, steps: list[tuple[str, str]]) -> None:
@@ -95,19 +95,19 @@ _MATERIALS = 3
 STAND_INS = ("reflect", "remember", "recall")
 
 
-def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
+def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Execute an intent by its action or a substitute; False if none is possible."""
     for name in dict.fromkeys((intent.action, *STAND_INS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
-        if params is None or not draft.may(name):
+        if params is None or not draft.offers(name):
             continue
-        # An action that is too expensive now is worth waiting for.
-        return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+        # No substitute for an action that is only too expensive now: the intent waits for energy.
+        return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
     return False
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = [saying(view) for view in first_hand(situation)[:2]]
+    known = [saying(view) for view in first_hand_memories(situation)[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
     needs = excerpt(goal.description) or "a clear end"
     return {
@@ -123,7 +123,7 @@ def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> d
 
 
 def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any] | None:
-    views = first_hand(situation)[:_MATERIALS]
+    views = first_hand_memories(situation)[:_MATERIALS]
     if not views:
         return None
     return {
@@ -139,7 +139,9 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
     "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
     "reflect": _reflect_for,
     "remember": _remember_for,
-    "connect": lambda _, __, situation: connection(*pair[:2]) if (pair := closest(situation)) else None,
+    "connect": lambda _, __, situation: (
+        connection(*pair[:2]) if (pair := most_similar_pair(situation)) else None
+    ),
     "synthesize": _synthesize_for,
     "rest": lambda *_: {},
 }
@@ -156,7 +158,7 @@ def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
 
 
-#: A rule cannot judge a proposal, so its confidence decides.
+#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
 SURE_ENOUGH = 0.8
 
 

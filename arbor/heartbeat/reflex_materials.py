@@ -28,7 +28,7 @@ _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;:] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
-_PAIRS_IN_TURN = 5
+_ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8
 
@@ -39,9 +39,9 @@ def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
 
 
 def gist(view: MemoryView) -> str:
-    """Return a memory on one line, or its innermost quotation: reflections on reflections would nest quotations."""
-    found = None if view.role else _INNERMOST.search(view.content)
-    inner = (found.group(1) or found.group(2) or "").strip() if found else ""
+    """Return a memory on one line, or its innermost quotation, because reflections on reflections nest quotations."""
+    quotation = None if view.role else _INNERMOST.search(view.content)
+    inner = (quotation.group(1) or quotation.group(2) or "").strip() if quotation else ""
     return excerpt(inner or view.content)
 
 
@@ -50,11 +50,11 @@ def saying(view: MemoryView) -> str:
     return f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
 
 
-def first_hand(situation: Situation) -> list[MemoryView]:
-    """Return the distinct memories of what others said, else those that are not episodic, else all; no own answers."""
+def first_hand_memories(situation: Situation) -> list[MemoryView]:
+    """Return the distinct memories of others' utterances, else those not episodic, else all; never own answers."""
     views = [view for view in _distinct(situation) if view.role != Speaker.AGENT]
-    spoken = [view for view in views if view.role]
-    return spoken or [view for view in views if view.type is not MemoryType.EPISODIC] or views
+    utterances = [view for view in views if view.role]
+    return utterances or [view for view in views if view.type is not MemoryType.EPISODIC] or views
 
 
 def unthought(situation: Situation) -> list[MemoryView]:
@@ -62,7 +62,7 @@ def unthought(situation: Situation) -> list[MemoryView]:
     thoughts = [_plain(thought.text) for thought in situation.working_memory.thoughts]
     own = {view.id: _plain(view.content) for view in _distinct(situation) if not view.role}
     found: dict[str, MemoryView] = {}
-    for view in first_hand(situation):
+    for view in first_hand_memories(situation):
         text = _plain(gist(view))
         others = (content for other, content in own.items() if other != view.id)
         if text and not view.content.startswith(_OWN) and not _occurs(text, thoughts, others):
@@ -70,12 +70,12 @@ def unthought(situation: Situation) -> list[MemoryView]:
     return list(found.values())
 
 
-def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
+def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
     """Return two memories that share many words, and these words; None without a pair.
 
-    The best pairs rotate between consolidations, for the first is connected already.
+    The best pairs rotate between consolidations, because the first pair is connected already.
     """
-    best = pairs_of(first_hand(situation))[:_PAIRS_IN_TURN]
+    best = pairs_of(first_hand_memories(situation))[:_ROTATED_PAIRS]
     return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)] if best else None
 
 

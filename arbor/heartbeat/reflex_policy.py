@@ -1,4 +1,4 @@
-"""The reflex policy: a deterministic stand-in for a model, with the same situation and reply format.
+"""The reflex policy: a deterministic substitute for a model, with the same situation and reply format.
 
 The policy plans goals, executes their steps and completes them, stores what users say, reflects on memories that are new to
 it (`arbor.heartbeat.reflex_reflection`), and rests when it can pay for nothing else. It creates no goals but for requests.
@@ -15,8 +15,8 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
     Draft,
-    carry_out,
     decide_proposals,
+    execute_intent,
     query_of,
 )
 from arbor.heartbeat.reflex_materials import NEEDED, excerpt, gist, lead_of
@@ -39,10 +39,10 @@ _STEPS: Mapping[str, str] = {
     "reflect": "Work out what {goal} still needs",
     "remember": "Write down where {goal} stands",
 }
-#: Steps that a plan of more than `_MOST_STEPS` does without, the first of them first.
+#: Steps that a plan of more than `_MAX_STEPS` does without, the first of them first.
 _DISPENSABLE = ("remember", "reflect")
-_MOST_STEPS = 3
-_MOST_PERCEPTS = 3
+_MAX_STEPS = 3
+_MAX_PERCEPTS = 3
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,49 +51,49 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
     decide_proposals(situation.proposals, draft)
-    if not draft.actions and draft.may("rest"):
-        draft.act("rest", {}, "There is nothing I can afford that is worth doing.")
+    if not draft.actions and draft.offers("rest"):
+        draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
     return draft.reply()
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
-    """Store what was said, recall about it, and make a goal of a request."""
-    percepts = situation.percepts[-_MOST_PERCEPTS:]
+    """Store the messages, recall memories about the last one, and make a goal of each request."""
+    percepts = situation.percepts[-_MAX_PERCEPTS:]
     if not percepts:
-        draft.think("Somebody is waiting for me, but nothing they said has reached me yet.")
+        draft.add_thought("Somebody is waiting for me, but nothing they said has reached me yet.")
     known = {title_key(goal.title) for goal in situation.goals}
     for percept in percepts:
-        said = excerpt(percept.content, 300)
-        draft.think(f"I was told: {quoted(said)}")
-        kept = [
+        quote = excerpt(percept.content, 300)
+        draft.add_thought(f"I was told: {quoted(quote)}")
+        violated = [
             crossing.boundary
             for crossing in situation.crossed
             if crossing.about == percept.id and crossing.response is not BoundaryResponse.FLAG
         ]
-        if kept:
-            draft.think(f"I do not do that: it crosses my boundary {', '.join(kept)}.")
+        if violated:
+            draft.add_thought(f"I do not do that: it crosses my boundary {', '.join(violated)}.")
             continue
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
-        if not draft.act("remember", params, "What is said to me is worth keeping."):
+        if not draft.add_action("remember", params, "What is said to me is worth keeping."):
             draft.notes.append(MemoryNote(text=text))
-        title = excerpt(f"See to it: {said}", 120)
+        title = excerpt(f"See to it: {quote}", 120)
         if _REQUEST.search(percept.content) and title_key(title) not in known:
             known.add(title_key(title))
             draft.new_goals.append(
                 ProposedGoal(
                     title=title,
-                    description=f"Whoever asked has what they need: {quoted(said)}",
+                    description=f"Whoever asked has what they need: {quoted(quote)}",
                     layer=GoalLayer.TASK,
                     source=GoalSource.USER_REQUEST,
                 )
             )
     if percepts:
-        draft.act("recall", query_of(percepts[-1].content), "What do I know about this?")
+        draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
         if lead := lead_of([percepts[-1].content], avoid=situation):
             draft.curiosity.append(question_about(lead))
     if situation.relevant:
-        draft.think(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
+        draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
@@ -104,9 +104,9 @@ def _plan(situation: Situation, draft: Draft) -> None:
         return
     goal = goals[0]
     chosen = _steps_for(goal, draft)
-    draft.think(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
+    draft.add_thought(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
     if goal.description:
-        draft.think(f"It is done when: {excerpt(goal.description)}")
+        draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
         draft.concerns.append(
             f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
@@ -118,12 +118,14 @@ def _plan(situation: Situation, draft: Draft) -> None:
     draft.updates.append(
         GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
     )
-    draft.act(
+    draft.add_action(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
     )
     if goal.description:
         insight = f"{NEEDED} {quoted(excerpt(goal.title))}, I need: {excerpt(goal.description)}"
-        draft.act("reflect", {"insight": insight, "focus": None}, "What does it take?", goal_id=goal.id)
+        draft.add_action(
+            "reflect", {"insight": insight, "focus": None}, "What does it take?", goal_id=goal.id
+        )
 
 
 def _work(situation: Situation) -> list[GoalView]:
@@ -133,12 +135,12 @@ def _work(situation: Situation) -> list[GoalView]:
 
 def _steps_for(goal: GoalView, draft: Draft) -> list[str]:
     """Return the actions of a goal's plan; a second plan begins with another action than the first."""
-    steps = [name for name in _STEPS if draft.may(name)]
+    steps = [name for name in _STEPS if draft.offers(name)]
     for name in _DISPENSABLE:
-        if len(steps) > _MOST_STEPS and name in steps:
+        if len(steps) > _MAX_STEPS and name in steps:
             steps.remove(name)
     turn = len(goal.notes) % len(steps) if steps else 0
-    return (steps[turn:] + steps[:turn])[:_MOST_STEPS]
+    return (steps[turn:] + steps[:turn])[:_MAX_STEPS]
 
 
 def _pursue(situation: Situation, draft: Draft) -> None:
@@ -149,17 +151,17 @@ def _pursue(situation: Situation, draft: Draft) -> None:
         _plan(situation, draft)
         return
     steps = [intent for intent in pending if intent.goal_id == goal.id]
-    draft.think(
+    draft.add_thought(
         f"I am on {quoted(goal.title)} ({goal.fraction:.0%} done). Next: {excerpt(steps[0].description, 200)}"
     )
     done = 0
     for intent in steps:
         # Two steps by the same action would have the same result.
-        if intent.action in draft.chosen or not carry_out(intent, goal, situation, draft):
+        if intent.action in draft.chosen or not execute_intent(intent, goal, situation, draft):
             break
         done += 1
     if not done:
-        draft.think("I have too little energy for it now, so I wait.")
+        draft.add_thought("I have too little energy for it now, so I wait.")
         return
     draft.updates.append(_progress(goal, [intent.description for intent in steps], done))
 
@@ -180,8 +182,10 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     """Activate a waiting goal, or else rest or reflect."""
     if _activate_goal(situation, draft):
         return
-    if rests(situation) and draft.act("rest", {}, "I have worked on and on."):
-        draft.think(f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep.")
+    if rests(situation) and draft.add_action("rest", {}, "I have worked on and on."):
+        draft.add_thought(
+            f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
+        )
         return
     reflect(situation, draft)
 
@@ -197,9 +201,9 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
         goal = waiting[0]
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
         params = {"goal_id": goal.id, "state": up.value}
-        if not draft.act("reprioritize", params, reason, goal_id=goal.id):
+        if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
             draft.updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
-        draft.think(f"I have time for {quoted(goal.title)}.")
+        draft.add_thought(f"I have time for {quoted(goal.title)}.")
         return True
     return False
 

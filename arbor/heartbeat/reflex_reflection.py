@@ -43,12 +43,12 @@ def reflect(situation: Situation, draft: Draft) -> None:
     views = unthought(situation)[:_MATERIALS]
     if question:
         draft.resolved.append(question)
-        draft.think(f"I wondered: {excerpt(question)}")
+        draft.add_thought(f"I wondered: {excerpt(question)}")
     if not views:
-        draft.think(_nothing_new(situation, question))
+        draft.add_thought(_nothing_new(situation, question))
         _follow(situation, draft, [theme.name for theme in situation.themes])
         return
-    draft.think(f"I think of this: {'; '.join(map(saying, views))}")
+    draft.add_thought(f"I think of this: {'; '.join(map(saying, views))}")
     _conclude(_subject(question, views), views, draft)
     themes = [word for theme in situation.themes for word in theme.keywords]
     _follow(situation, draft, [*(view.content for view in views), *themes])
@@ -60,18 +60,18 @@ def consolidate(situation: Situation, draft: Draft) -> None:
     pairs = [pair for pair in pairs_of(views) if pair[2]]
     if not pairs:
         if views:
-            draft.think(f"Before I rest I think of this: {'; '.join(map(saying, views[:_MATERIALS]))}")
+            draft.add_thought(f"Before I rest I think of this: {'; '.join(map(saying, views[:_MATERIALS]))}")
             _conclude("", views[:_MATERIALS], draft)
         else:
-            draft.think(f"I went through my memory at {_time(situation)}; nothing is left to tie.")
+            draft.add_thought(f"I went through my memory at {_time(situation)}; nothing is left to tie.")
         return
     first, second, shared = pairs[0]
     about = ", ".join(shared[:3])
-    draft.think(f"{saying(first)}, and {saying(second)}: both speak of {about}.")
-    draft.act("connect", connection(first, second), f"Both speak of {about}.")
+    draft.add_thought(f"{saying(first)}, and {saying(second)}: both speak of {about}.")
+    draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
     insight = f"{BACK}, {about} comes up again: {saying(first)}, and {saying(second)}."
     params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
-    draft.act("reflect", params, "A pattern is worth keeping.")
+    draft.add_action("reflect", params, "A pattern is worth keeping.")
     views = [view for pair in pairs[1:] for view in pair[:2]]
     rest = list({view.id: view for view in views if view.id not in (first.id, second.id)}.values())
     if rest:
@@ -83,9 +83,9 @@ def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:
     if len(views) == 1 or not _summarize(subject, views, draft):
         insight = f"{STAYS}: {saying(views[0])}."
         params = {"insight": insight, "focus": None, "rests_on": [views[0].id]}
-        draft.act("reflect", params, "To see what matters in it.")
+        draft.add_action("reflect", params, "To see what matters in it.")
     if len(views) > 1:
-        draft.act("connect", connection(views[0], views[1]), "They came to mind together.")
+        draft.add_action("connect", connection(views[0], views[1]), "They came to mind together.")
 
 
 def _subject(question: str, views: list[MemoryView]) -> str:
@@ -103,7 +103,7 @@ def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
         "materials": [view.id for view in views],
         "kind": None,
     }
-    return draft.act("synthesize", params, "What belongs together is worth one note.")
+    return draft.add_action("synthesize", params, "What belongs together is worth one note.")
 
 
 def _follow(situation: Situation, draft: Draft, texts: list[str]) -> None:
@@ -111,7 +111,7 @@ def _follow(situation: Situation, draft: Draft, texts: list[str]) -> None:
     lead = lead_of(texts, avoid=situation)
     if lead:
         draft.curiosity.append(question_about(lead))
-        draft.act("recall", query_of(lead), "What else do I know of it?")
+        draft.add_action("recall", query_of(lead), "What else do I know of it?")
 
 
 def _nothing_new(situation: Situation, question: str) -> str:

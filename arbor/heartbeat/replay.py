@@ -10,7 +10,7 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
+from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.budgets import budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.focus import not_now
@@ -21,10 +21,10 @@ from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundaries import BoundaryRule
 
-#: The compared fields of a decision; results are no decisions.
+#: The compared fields of a decision; results are not compared.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")
 #: Lines of context in a diff.
-_AROUND = 1
+_CONTEXT_LINES = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class RecordedHeartbeat:
     reply_tokens: int
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
-    #: Reasons why it was too soon, by action.
+    #: Returns the reasons, by action, for which it was too soon.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
@@ -62,7 +62,7 @@ class Difference:
     def diff(self) -> str:
         """Return the difference line by line: `-` recorded, `+` replayed."""
         lines = difflib.unified_diff(
-            self.recorded.splitlines(), self.replayed.splitlines(), lineterm="", n=_AROUND
+            self.recorded.splitlines(), self.replayed.splitlines(), lineterm="", n=_CONTEXT_LINES
         )
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
@@ -73,7 +73,7 @@ class Replay:
 
     differences: Sequence[Difference]
     decisions: Sequence[Decision]
-    #: What was not compared, and why.
+    #: The parts that were not compared, and the reasons.
     notes: Sequence[str]
 
     @property
@@ -86,19 +86,21 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
     differences = [*_compare_prompt(heartbeat, notes)]
-    turns, dropped, repairs, unreadable = _read(heartbeat.replies, heartbeat.boundaries)
+    turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
     decisions = [*_decide_turns(heartbeat, turns, notes)]
     differences += _compare_decisions(heartbeat.actions, decisions)
-    lost = [item for item in dropped if item not in heartbeat.dropped]
-    later = [item for item in heartbeat.dropped if item not in dropped]
-    if lost:
-        differences.append(_differing("dropped", _listed(heartbeat.dropped), _listed(dropped)))
-    elif later:
-        notes.append(f"{len(later)} items were set aside after the reply was read; that is not replayed")
+    newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
+    dropped_later = [item for item in heartbeat.dropped if item not in dropped]
+    if newly_dropped:
+        differences.append(_difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
+    elif dropped_later:
+        notes.append(
+            f"{len(dropped_later)} items were set aside after the reply was read; that is not replayed"
+        )
     if list(heartbeat.repairs) != repairs:
-        differences.append(_differing("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
+        differences.append(_difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
@@ -123,13 +125,13 @@ def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation before its prompt was cut, with parameters in today's order: JSON keeps none."""
+    """Return the situation before its prompt was cut, its parameters in today's order: stored JSON has no order."""
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)
         order = list(spec.params.model_fields) if spec is not None else []
-        place = {name: number for number, name in enumerate(order)}
-        params = dict(sorted(offer.params.items(), key=lambda item: place.get(item[0], len(place))))
+        index = {name: number for number, name in enumerate(order)}
+        params = dict(sorted(offer.params.items(), key=lambda item: index.get(item[0], len(index))))
         offers.append(offer.model_copy(update={"params": params}))
     reached = sorted([*situation.percepts, *situation.waiting], key=lambda percept: percept.at)
     return situation.model_copy(update={"actions": offers, "percepts": reached, "waiting": []})
@@ -143,13 +145,13 @@ def _compare_prompt(heartbeat: RecordedHeartbeat, notes: list[str]) -> list[Diff
     recorded = dict(heartbeat.sections)
     built = {section.name: section.text for section in prompt.sections}
     return [
-        _differing(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
+        _difference(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
         for name in dict.fromkeys([*recorded, *built])
         if recorded.get(name, "") != built.get(name, "")
     ]
 
 
-def _read(
+def _read_replies(
     replies: Sequence[str], boundaries: Sequence[BoundaryRule]
 ) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
     """Return the readable replies, dropped items, repairs, and the number of unreadable replies."""
@@ -165,7 +167,7 @@ def _read(
             unreadable += 1
             continue
         reply, left_over = within_heartbeat(earlier, parsed.reply)
-        reply, crossings = reply_within_boundaries(reply, boundaries)
+        reply, crossings = apply_boundaries_to_reply(reply, boundaries)
         dropped += [
             item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(crossings))
         ]
@@ -182,12 +184,12 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
     for reply in turns:
         start = len(decisions)
         entries = heartbeat.actions[start : start + len(reply.actions)]
-        made = _decide(heartbeat, reply, left, entries=entries)
+        decided = _decide(heartbeat, reply, left, entries=entries)
         if any(
-            decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in made
-        ) and _by_meaning(entries):
-            notes.append("a boundary crossed by meaning is entries as recorded: nothing is embedded here")
-        decisions += made
+            decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in decided
+        ) and _any_boundary_verdict(entries):
+            notes.append("a boundary matched by meaning is repeated as recorded: nothing is embedded here")
+        decisions += decided
         left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
     return decisions
 
@@ -205,11 +207,11 @@ def _decide(
             **not_now(heartbeat.situation),
             **heartbeat.cooling(heartbeat.situation.environment),
         },
-        boundaries=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
-        _as_recorded(decision, entries[place] if place < len(entries) else {})
-        for place, decision in enumerate(decide(reply.actions, limits))
+        _as_recorded(decision, entries[index] if index < len(entries) else {})
+        for index, decision in enumerate(decide(reply.actions, limits))
     )
 
 
@@ -226,7 +228,7 @@ def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     )
 
 
-def _by_meaning(entries: Sequence[Mapping[str, Any]]) -> bool:
+def _any_boundary_verdict(entries: Sequence[Mapping[str, Any]]) -> bool:
     return any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries)
 
 
@@ -234,22 +236,22 @@ def _compare_decisions(
     recorded: Sequence[Mapping[str, Any]], decisions: Sequence[Decision]
 ) -> list[Difference]:
     differences = []
-    for place in range(max(len(recorded), len(decisions))):
-        if place >= len(recorded):
-            differences.append(_differing(f"action {place + 1}", "", decisions[place].action))
-        elif place >= len(decisions):
-            differences.append(_differing(f"action {place + 1}", str(recorded[place].get("action")), ""))
+    for index in range(max(len(recorded), len(decisions))):
+        if index >= len(recorded):
+            differences.append(_difference(f"action {index + 1}", "", decisions[index].action))
+        elif index >= len(decisions):
+            differences.append(_difference(f"action {index + 1}", str(recorded[index].get("action")), ""))
         else:
-            made = decisions[place].model_dump(mode="json")
+            decided = decisions[index].model_dump(mode="json")
             differences += [
-                _differing(f"action {place + 1}: {name}", _text(recorded[place][name]), _text(made[name]))
+                _difference(f"action {index + 1}: {name}", _text(recorded[index][name]), _text(decided[name]))
                 for name in _COMPARED
-                if name in recorded[place] and recorded[place][name] != made[name]
+                if name in recorded[index] and recorded[index][name] != decided[name]
             ]
     return differences
 
 
-def _differing(where: str, recorded: str, replayed: str) -> Difference:
+def _difference(where: str, recorded: str, replayed: str) -> Difference:
     return Difference(where=where, recorded=recorded, replayed=replayed)
 
 
@@ -257,5 +259,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _listed(items: Sequence[Mapping[str, Any]]) -> str:
+def _format_items(items: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{item.get('path')}: {item.get('reason')}" for item in items)

@@ -29,7 +29,7 @@ MAX_TICKS = 1_000_000
 
 # A reply has at least one of these keys (the origin of seed 000).
 REQUIRED_KEYS = ("thinking", "actions", "memory_notes", "goal_updates")
-# Asked for in every heartbeat, and only where the situation has something to decide.
+# The keys that every prompt asks for, and those that a prompt asks for only where the situation has something to decide.
 COMMON_KEYS = (*REQUIRED_KEYS, "new_goals", "concerns", "curiosity")
 FURTHER_KEYS = ("decompositions", "proposal_decisions", "identity_insights", "peer_notes", "resolved")
 REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
@@ -63,7 +63,7 @@ type Schema = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FieldForm:
-    """Reading of a field from an item, None for a missing or unfit value, and its JSON schema."""
+    """The reader of a field, which returns None for a missing or invalid value, and the field's JSON schema."""
 
     read: Callable[[Item, str], Any]
     schema: Schema
@@ -201,11 +201,11 @@ class Decomposition(ReplyPart):
 class ProposalChoice(StrEnum):
     """The decisions about a proposal (seed 000, 5)."""
 
-    #: It becomes part of the self.
+    #: The proposal becomes part of the self.
     ACCEPT = "accept"
-    #: It does not.
+    #: The proposal is refused.
     REJECT = "reject"
-    #: It stays in the queue.
+    #: The proposal stays in the queue.
     DEFER = "defer"
 
 
@@ -239,7 +239,7 @@ class InsightKind(StrEnum):
     EMOTIONAL_BASELINE = AspectKind.EMOTIONAL_BASELINE.value
     THREAT_SENSITIVITY = AspectKind.THREAT_SENSITIVITY.value
     CHANGE_RESISTANCE = AspectKind.CHANGE_RESISTANCE.value
-    #: Its content is `key: value`.
+    #: A preference, whose content is `key: value`.
     PREFERENCE = "preference"
 
 

@@ -32,7 +32,7 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.situation import Mode, Situation
 
 SCHEMA_NAME = "heartbeat_reply"
-# One for each set of permitted actions.
+# There is one schema for each set of permitted actions.
 CACHED_SCHEMAS = 256
 
 

@@ -18,13 +18,13 @@ from arbor.heartbeat.items import Dropped
 class ActionOutcome(StrEnum):
     """The outcomes of an action."""
 
-    #: It worked.
+    #: The action worked.
     SUCCESS = "success"
-    #: It was tried and did not work.
+    #: The action was tried and did not work.
     FAILURE = "failure"
-    #: Part of it was done.
+    #: A part of the action was done.
     PARTIAL = "partial"
-    #: It was refused; nothing was tried and nothing paid.
+    #: The action was refused; nothing was tried, and nothing paid.
     BLOCKED = "blocked"
     #: Not known, or not yet.
     UNKNOWN = "unknown"
@@ -88,19 +88,19 @@ def refused(decision: Decision) -> ActionResult:
 class GoalChangeKind(StrEnum):
     """The kinds of changes to a goal."""
 
-    #: It has progress or a new note.
+    #: The goal has progress or a new note.
     PROGRESSED = "progressed"
-    #: It is new.
+    #: The goal is new.
     CREATED = "created"
-    #: It was moved within the backlog.
+    #: The goal was moved within the backlog.
     MOVED = "moved"
-    #: It was broken into intents.
+    #: The goal was broken into intents.
     PLANNED = "planned"
-    #: It waits for something.
+    #: The goal waits for something.
     BLOCKED = "blocked"
-    #: It is done.
+    #: The goal is done.
     COMPLETED = "completed"
-    #: It was given up.
+    #: The goal was abandoned.
     ABANDONED = "abandoned"
     #: A change was refused; `change` says why.
     REFUSED = "refused"
@@ -139,10 +139,10 @@ def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
     ]
 
 
-def laid_aside(changes: Iterable[GoalChange]) -> set[str]:
+def finished_or_moved_goals(changes: Iterable[GoalChange]) -> set[str]:
     """Return the ids of goals that were completed, abandoned or moved."""
-    away = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
-    return {change.goal_id for change in changes if change.kind in away}
+    kinds = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
+    return {change.goal_id for change in changes if change.kind in kinds}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

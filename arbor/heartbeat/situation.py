@@ -53,7 +53,7 @@ PEER_MESSAGE = "peer_message"
 
 
 class MemoryView(SituationPart):
-    """A memory; `role` is empty for its own; `score` is set if it was recalled."""
+    """A memory; `role` is empty for the agent's own; `score` is set if the memory was recalled."""
 
     id: str
     type: MemoryType
@@ -92,11 +92,11 @@ class PerceptView(SituationPart):
     #: The sending agent, by name and id; empty for other senders.
     peer: str = ""
     peer_id: str = ""
-    #: Whether it brought the heartbeat forward.
+    #: Whether the percept brought the heartbeat forward.
     urgent: bool = False
-    #: Data of a program, or the goal and intent that it is about.
+    #: Data of a program, or the goal and intent that the percept is about.
     detail: dict[str, Any] = {}
-    #: The beginning of the agent's message that it answers.
+    #: The beginning of the agent's message that the percept answers.
     answers: str = ""
 
 
@@ -126,7 +126,7 @@ class NoticeKind(StrEnum):
 
 
 class Notice(SituationPart):
-    """A problem, worded for the agent."""
+    """A problem, with a text for the agent."""
 
     kind: NoticeKind
     text: str
@@ -172,7 +172,7 @@ class Environment(SituationPart):
 class Terms(SituationPart):
     """The decision inputs that no prompt shows, stored for replays."""
 
-    #: Names of actions; `missing` has reasons by unavailable action.
+    #: Names of the permitted actions; `missing` has the reasons by unavailable action.
     allowed: list[str]
     missing: dict[str, str] = {}
     #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
@@ -191,7 +191,7 @@ class Situation(SituationPart):
     name: str
     public_id: str
     tenant: str
-    #: The reflex policy decides; pages and logs say so.
+    #: Whether the reflex policy decides; pages and logs say so.
     model_is_reflex: bool = False
     #: Counts from 1.
     beat_number: int
@@ -208,20 +208,20 @@ class Situation(SituationPart):
     plans: list[PlanView] = []
     #: Findings of the review.
     issues: list[IssueView] = []
-    #: The firmest first.
+    #: The most stable aspects first.
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
     mood: MoodView | None = None
     drives: list[DriveView] = []
     #: Heartbeats in a row without news.
     stale_beats: int = 0
-    #: Failures first.
+    #: The actions with the most failures first.
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
     preferences: list[PreferenceView] = []
-    #: Those who have just written first.
+    #: Peers who have just written come first.
     peers: list[PeerView] = []
-    #: The most confident first.
+    #: The contradictions of the most confident beliefs first.
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
     #: Boundary matches of the percepts, the most important first.
@@ -243,7 +243,7 @@ class Situation(SituationPart):
     degradation: Degradation = Degradation.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
     last_beat: LastHeartbeat | None = None
-    #: Set when stored.
+    #: Set when the situation is stored.
     terms: Terms | None = None
 
     @property
@@ -263,8 +263,11 @@ class Situation(SituationPart):
 
     def plan_of(self, goal_id: str) -> PlanView | None:
         """Return a goal's active plan, or else a draft."""
-        mine = [plan for plan in self.plans if plan.goal_id == goal_id]
-        return next((plan for plan in mine if plan.status is PlanStatus.ACTIVE), mine[0] if mine else None)
+        plans_of_goal = [plan for plan in self.plans if plan.goal_id == goal_id]
+        return next(
+            (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),
+            plans_of_goal[0] if plans_of_goal else None,
+        )
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""

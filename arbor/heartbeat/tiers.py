@@ -118,7 +118,7 @@ def models_of(
     installed: Mapping[ThinkTier, Sequence[str]],
     default: str,
 ) -> tuple[str, ...]:
-    """Return the models in order of preference: of the agent's policy, else its own, else the installation's, else the default."""
+    """Return the models of the agent's policy, else its own model, else the installation's, else the default, in order."""
     chosen = policy.get(tier) or (own and (own,)) or installed.get(tier) or (default,)
     return tuple(dict.fromkeys(chosen))
 
@@ -142,7 +142,7 @@ def _indent(line: str) -> int:
 
 
 _FENCE = re.compile(r"\s*(```|~~~)")
-# Rare in prose: statements of common languages, brackets and semicolons at the end of a line.
+# Patterns that are rare in prose: statements of common languages, brackets and semicolons at the end of a line.
 _CODE = re.compile(
     r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
     r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"

@@ -30,7 +30,7 @@ def turns_allowed(*, own: int | None, installed: int) -> int:
 
 
 def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int) -> bool:
-    """Return whether the heartbeat goes on: a model decides, there is a text to read, energy and a budget for it."""
+    """Return whether a further round trip follows: a model decides, results have texts, energy and budget are left."""
     return (
         turn < most
         and not situation.model_is_reflex
@@ -64,8 +64,8 @@ def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[
         return reply, ()
     reason = f"at most {MAX_NEW_GOALS} are taken in a heartbeat, whatever its turns"
     dropped = tuple(
-        Dropped(path=f"new_goals[{room + place}]", value=goal.title, reason=reason)
-        for place, goal in enumerate(extra)
+        Dropped(path=f"new_goals[{room + index}]", value=goal.title, reason=reason)
+        for index, goal in enumerate(extra)
     )
     return reply.model_copy(update={"new_goals": reply.new_goals[:room]}), dropped
 
@@ -74,11 +74,11 @@ def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
     """Return both replies joined."""
     if earlier is None:
         return reply
-    whole: dict[str, Any] = {
+    merged: dict[str, Any] = {
         name: [*getattr(earlier, name), *getattr(reply, name)]
         for name in Reply.model_fields
         if name != "thinking"
     }
-    whole["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
-    # Both were validated, and `within_heartbeat` checks their common limit.
-    return Reply.model_construct(**whole)
+    merged["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
+    # Both replies were validated, and `within_heartbeat` checks their common limit.
+    return Reply.model_construct(**merged)

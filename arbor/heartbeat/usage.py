@@ -73,8 +73,8 @@ class Scarcest:
 
 
 def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
-    """Return the nearest limit among (whose, limits, used); None without limits. Of a limit of 0, nothing is left."""
-    found: Scarcest | None = None
+    """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
+    nearest: Scarcest | None = None
     for whose, limits, used in pairs:
         for what, limit, spent in (
             ("beats", limits.beats, used.beats),
@@ -84,9 +84,9 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
             if limit is None:
                 continue
             left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
-            if found is None or left < found.left:
-                found = Scarcest(what=what, whose=whose, left=left)
-    return found
+            if nearest is None or left < nearest.left:
+                nearest = Scarcest(what=what, whose=whose, left=left)
+    return nearest
 
 
 def level_of(left: float | None) -> Degradation:
@@ -99,10 +99,10 @@ def level_of(left: float | None) -> Degradation:
 def withheld(
     level: Degradation, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
 ) -> str:
-    """Return why a heartbeat is skipped at this level, and until when; empty if it runs.
+    """Return the reason for which a heartbeat is skipped at this level, with the time it ends; empty if the heartbeat runs.
 
-    `asked_for`: by a person, a conversation, an event or a cycle; `serves_goal`: an objective or task is active, or an
-    intent pending.
+    `asked_for`: a person, a conversation, an event or a cycle requested the heartbeat; `serves_goal`: an objective or
+    task is active, or an intent pending.
     """
     again = f"it goes on at {renewed_at(now):%Y-%m-%d %H:%M} UTC"
     match level:

@@ -112,10 +112,10 @@ class ExperienceView(SituationPart):
 
 
 class PeerView(SituationPart):
-    """A peer; `trust` is the current one."""
+    """A peer; `trust` is the current trust in it."""
 
     name: str
-    #: Whether one of the percepts is theirs.
+    #: Whether the peer sent one of the percepts.
     present: bool = False
     trust: Fraction
     competence: Fraction = 0.5
@@ -148,15 +148,15 @@ class GoalView(SituationPart):
     deadline: datetime | None = None
     #: `arbor.goals.review.GoalFlag` values.
     flags: list[str] = []
-    #: Its parent goal.
+    #: The id of the parent goal.
     parent_id: str | None = None
     #: The blocker, while it lasts.
     blocked_by: str = ""
-    #: Heartbeats spent on it.
+    #: Heartbeats spent on the goal.
     effort: int = 0
     #: -1 to 1.
     emotional_valence: float = 0.0
-    #: The goal rule that created it, if any.
+    #: The rule that created the goal, if any.
     rule: str = ""
 
 

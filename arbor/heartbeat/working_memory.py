@@ -37,7 +37,7 @@ DISENGAGED_BY_REST = 0.1
 #: Seed 000, 7: people's questions until consolidation.
 TALK_UNTIL_CONSOLIDATION = 10
 
-#: Tokens of its text in a prompt, by default.
+#: The default limit of a working memory's text in a prompt, in tokens.
 PROMPT_TOKENS = 800
 #: A rule of thumb for English and most models.
 CHARACTERS_PER_TOKEN = 4
@@ -62,7 +62,7 @@ class WorkingMemory(BaseModel):
     version: int = VERSION
     agent_id: str | None = None
     name: str | None = None
-    #: The time of its creation or reconstruction.
+    #: The time at which the working memory was created or rebuilt.
     started_at: datetime | None = None
     #: The current speaker and the id of the conversation, if any.
     current_human: str | None = None
@@ -82,7 +82,7 @@ class WorkingMemory(BaseModel):
         if not isinstance(stored, Mapping):
             return stored
         if stored.get("version") != VERSION:
-            return _migrated(stored)
+            return _migrate(stored)
         if len(stored.get("thoughts", ())) > MAX_THOUGHTS:
             # A heartbeat during a conversation may store the thoughts of both.
             return {**stored, "thoughts": stored["thoughts"][-MAX_THOUGHTS:]}
@@ -103,13 +103,13 @@ class WorkingMemory(BaseModel):
         tail = [f"concern: {_entry(line)}" for line in self.concerns]
         tail += [f"curious about: {_entry(line)}" for line in self.curiosity]
         room = max_tokens * CHARACTERS_PER_TOKEN
-        head = _fitting(head, room)
+        head = _first_fitting(head, room)
         room -= _size(head)
-        tail = list(reversed(_fitting(reversed(tail), room)))
+        tail = list(reversed(_first_fitting(reversed(tail), room)))
         room -= _size(tail)
         thoughts = [f"thought at {when(thought.at)}: {_entry(thought.text)}" for thought in self.thoughts]
-        kept = list(reversed(_fitting(reversed(thoughts), room)))
-        return "\n".join([*head, *kept, *tail])
+        fitting = list(reversed(_first_fitting(reversed(thoughts), room)))
+        return "\n".join([*head, *fitting, *tail])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,8 +149,8 @@ def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory
     settled = {_key(text) for text in past.resolved}
     changes: dict[str, Any] = {
         "thoughts": _thought(memory, past.thinking, past.at),
-        "concerns": _on_top(memory.concerns, past.concerns, MAX_CONCERNS, settled),
-        "curiosity": _on_top(memory.curiosity, past.curiosity, MAX_CURIOSITY, settled),
+        "concerns": _with_newest(memory.concerns, past.concerns, MAX_CONCERNS, settled),
+        "curiosity": _with_newest(memory.curiosity, past.curiosity, MAX_CURIOSITY, settled),
         "engagement": min(max(memory.engagement + step, 0.0), 1.0),
         "talked": 0 if past.consolidated else memory.talked,
     }
@@ -227,14 +227,14 @@ def _thought(memory: WorkingMemory, thinking: str, now: datetime) -> list[Though
     return thoughts[-MAX_THOUGHTS:]
 
 
-def _on_top(lines: Iterable[str], new: Iterable[str], most: int, settled: set[str]) -> list[str]:
-    kept = {_key(line): line for line in lines}
+def _with_newest(lines: Iterable[str], new: Iterable[str], most: int, settled: set[str]) -> list[str]:
+    fitting = {_key(line): line for line in lines}
     for line in new:
         line = clip(" ".join(line.split()), LINE_LENGTH)
         if line:
-            kept.pop(_key(line), None)
-            kept[_key(line)] = line
-    return [line for key, line in kept.items() if key not in settled][-most:]
+            fitting.pop(_key(line), None)
+            fitting[_key(line)] = line
+    return [line for key, line in fitting.items() if key not in settled][-most:]
 
 
 def _key(line: str) -> str:
@@ -242,46 +242,46 @@ def _key(line: str) -> str:
 
 
 def within_limit(memory: WorkingMemory) -> WorkingMemory:
-    """Drop the oldest thoughts until the rest fits; only characters that JSON escapes as six need that."""
+    """Drop the oldest thoughts until the rest fits, which only characters that JSON escapes can make necessary."""
     while memory.thoughts and len(memory.model_dump_json().encode()) > MAX_BYTES:
         memory = memory.model_copy(update={"thoughts": memory.thoughts[1:]})
     return memory
 
 
 def _entry(text: str) -> str:
-    # Its further lines indented, so that they cannot pass for entries.
+    # Further lines are indented, so that they cannot look like entries.
     return "\n    ".join(text.strip().splitlines())
 
 
-def _fitting(lines: Iterable[str], room: int) -> list[str]:
+def _first_fitting(lines: Iterable[str], room: int) -> list[str]:
     """Return the first lines that fit into `room` characters together."""
-    kept: list[str] = []
+    fitting: list[str] = []
     for line in lines:
         room -= len(line) + 1
         if room < 0:
             break
-        kept.append(line)
-    return kept
+        fitting.append(line)
+    return fitting
 
 
 def _size(lines: Iterable[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def _migrated(stored: Mapping[str, Any]) -> dict[str, Any]:
+def _migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return another version's data as version 3, cut to its limits.
 
     Version 1 had no number and plain lists; version 2 named them `recent_thoughts` and `engagement_level`.
     """
-    began = stored.get("started_at")
+    started_at = stored.get("started_at")
     engagement = stored.get("engagement", stored.get("engagement_level"))
     talked = stored.get("talked")
     return {
         **{name: stored.get(name) for name in ("agent_id", "name", "current_human", "current_conversation")},
         "version": VERSION,
-        "started_at": began,
+        "started_at": started_at,
         "thoughts": [
-            _old_thought(thought, began)
+            _old_thought(thought, started_at)
             for thought in _list(stored, "thoughts", "recent_thoughts")[-MAX_THOUGHTS:]
         ],
         "active_goals": _texts(_list(stored, "active_goals"))[:MAX_GOALS],
@@ -296,11 +296,14 @@ def _list(stored: Mapping[str, Any], *names: str) -> list[Any]:
     return next((list(stored[name]) for name in names if isinstance(stored.get(name), list | tuple)), [])
 
 
-def _old_thought(thought: Any, began: Any) -> Any:
+def _old_thought(thought: Any, started_at: Any) -> Any:
     if isinstance(thought, Mapping):
         text = thought.get("text", thought.get("content", ""))
-        return {"text": str(text), "at": thought.get("at") or thought.get("timestamp") or began or _LONG_AGO}
-    return thought if isinstance(thought, Thought) else {"text": str(thought), "at": began or _LONG_AGO}
+        return {
+            "text": str(text),
+            "at": thought.get("at") or thought.get("timestamp") or started_at or _LONG_AGO,
+        }
+    return thought if isinstance(thought, Thought) else {"text": str(thought), "at": started_at or _LONG_AGO}
 
 
 def _texts(lines: Iterable[Any]) -> list[str]:

@@ -14,23 +14,23 @@ import numpy.typing as npt
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
 
-#: What of a memory's activation reaches its closest neighbor; those less close get less.
+#: The share of a memory's activation that reaches its closest neighbor; other neighbors get less.
 SPREAD = 0.5
-#: As present as a memory can be, and what is as good as forgotten.
+#: The highest activation, and the activation below which a memory counts as inactive.
 CAP = 1.0
 FLOOR = 0.01
-#: Memories that one recall brings to mind, and those that are kept there.
+#: The most memories that one recall activates, and the most that an agent has active.
 MOST_REACHED = 64
 MOST_KEPT = 500
-#: The most present ones, which say what the agent's mind is on.
+#: The most active memories, from which the active clusters are computed.
 MOST_TELLING = 100
-#: What an agent is shown of its clusters.
+#: The most active clusters that an agent is shown.
 THEMES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveMemory:
-    """A memory that is present in mind, and how much: FLOOR to 1."""
+    """An active memory and its activation, FLOOR to 1."""
 
     id: UUID
     level: float
@@ -38,7 +38,7 @@ class ActiveMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveCluster:
-    """A cluster that is present in mind: what its active members add up to, and how many they are."""
+    """An active cluster: the sum of its active members' activation, and their number."""
 
     id: UUID
     name: str
@@ -50,28 +50,28 @@ class ActiveCluster:
 
 
 def level_after(level: float, elapsed: timedelta, half_life: timedelta) -> float:
-    """Return what is left of a level: half after each half life; all of it when the clock has jumped back."""
+    """Return the activation after `elapsed`: half after each half life; unchanged when the clock has jumped back."""
     return level * math.pow(0.5, max(0.0, elapsed.total_seconds()) / half_life.total_seconds())
 
 
 def levels_after(
     levels: npt.NDArray[np.float64], elapsed: npt.NDArray[np.int64], half_life: timedelta
 ) -> npt.NDArray[np.float64]:
-    """Return `level_after` of many, with microseconds elapsed; of none that is below FLOOR anything is left."""
+    """Return `level_after` of many levels, `elapsed` in microseconds; a level below FLOOR becomes 0."""
     halvings = np.maximum(0, elapsed) / (half_life / timedelta(microseconds=1))
     left = np.clip(levels, 0.0, CAP) * np.exp2(-halvings)
     return np.where(left >= FLOOR, left, 0.0)
 
 
 def fades_within(half_life: timedelta) -> timedelta:
-    """Return the time after which nothing of any level is left above FLOOR."""
+    """Return the time after which any activation is below FLOOR."""
     return half_life * math.log2(CAP / FLOOR)
 
 
 def sources(scores: Mapping[UUID, float]) -> dict[UUID, float]:
-    """Return how present each recalled memory becomes, 0 to 1: its share of the best score.
+    """Return the activation of each recalled memory, 0 to 1: its share of the best score.
 
-    Scores mean something only beside each other. If none is above 0 (nothing was asked for), all count the same.
+    Scores are comparable only within one recall. If no score is above 0 (a recall without a query), all are equal.
     Raises Invalid for a score that is not finite.
     """
     for memory_id, score in scores.items():
@@ -86,10 +86,10 @@ def sources(scores: Mapping[UUID, float]) -> dict[UUID, float]:
 def spread(
     levels: Mapping[UUID, float], neighborhoods: Mapping[UUID, Mapping[UUID, float]]
 ) -> dict[UUID, float]:
-    """Return what recalled memories of these levels bring to mind, themselves included, one step far.
+    """Spread the activation of recalled memories to their neighbors; return the levels of all of them.
 
-    A neighbor gets SPREAD of the level, by its share of the highest weight there is; what comes from several adds up to
-    at most CAP; a memory below FLOOR is not activated.
+    A neighbor gets SPREAD of the level, times its weight's share of the highest possible weight. Contributions of several
+    memories add up to at most CAP; a memory below FLOOR is left out.
     """
     reached: dict[UUID, float] = dict(levels)
     for memory_id, level in levels.items():

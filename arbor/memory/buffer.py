@@ -11,20 +11,20 @@ from arbor.memory.importance import appraise
 from arbor.memory.lexical import query_terms
 from arbor.memory.values import ROLE_LENGTH, SOURCE_LENGTH, MemoryType
 
-#: What is held becomes a memory when it weighs so much, or when the agent came back to it so often (the constants of
-#: seed 004's origin).
+#: The importance, and the number of accesses, from which a buffer item becomes a memory (the constants of seed 004's
+#: origin).
 MATTERS_FROM = 0.75
 MATTERS_AFTER = 3
 #: The default lifetime of a buffer item, and the longest.
 LASTS = timedelta(days=1)
 LONGEST = timedelta(days=30)
-#: Buffer items of one agent; the least important make room.
+#: The most buffer items of one agent; beyond them, the least important are dropped.
 CAPACITY = 200
-#: A thing comes to mind when its meaning is so near, or it has such a share of the query's words.
+#: The least cosine with a query, and the least share of the query's words, at which a buffer item is found.
 NEAR = 0.4
 SHARED = 0.25
 #: The most that one term adds to a stored text's weights (BM25's k1 + 1).
-_MOST = 2.2
+_MAX_TERM_WEIGHT = 2.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class NewBufferItem:
     lasts: timedelta = LASTS
     #: From 0 to 1; None: appraised like a memory.
     importance: float | None = None
-    #: Who said it, as in `NewMemory`.
+    #: The speaker, as in `NewMemory`.
     role: str = ""
     source: str = ""
 
@@ -56,7 +56,7 @@ class NewBufferItem:
 
     @property
     def weight(self) -> float:
-        """Its importance, appraised if nobody said it."""
+        """The item's importance, appraised where none is given."""
         if self.importance is not None:
             return self.importance
         return appraise(self.content, role=self.role, type=MemoryType.EPISODIC).importance
@@ -68,9 +68,9 @@ def matters(*, importance: float, accesses: int) -> bool:
 
 
 def shared_words(text: str) -> dict[int, float]:
-    """Return the query's side such that its product with a stored vector is the share of its words that are there, 0 to 1.
+    """Return a query's weights, whose product with a stored vector is the share of the query's words in the item, 0 to 1.
 
-    All words count the same: a buffer is too small for statistics.
+    All words have the same weight, because a buffer is too small for statistics.
     """
-    places = {term.index for term in query_terms(text)} - {0}
-    return {place: 1 / (_MOST * len(places)) for place in places}
+    positions = {term.index for term in query_terms(text)} - {0}
+    return {position: 1 / (_MAX_TERM_WEIGHT * len(positions)) for position in positions}

@@ -15,24 +15,24 @@ type Numbers = npt.NDArray[np.float64]
 type Places = npt.NDArray[np.int64]
 type Flags = npt.NDArray[np.bool_]
 
-#: Moments are counted in microseconds from here.
+#: The origin of times in microseconds.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class Candidate(NamedTuple):
-    """One memory that may be recalled, or is a neighbor of one."""
+    """One memory that may be recalled, or a neighbor of such a memory."""
 
     id: UUID
-    #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.
+    #: The inner product of `Reading.lexical` with the stored vector, 0 to 1.
     words: float
-    #: Cosine with the query's embedding; None while the memory is not embedded.
+    #: The cosine with the query's embedding; None while the memory is not embedded.
     similarity: float | None
-    #: Empty: it belongs to no session and has no neighbours.
+    #: Empty for a memory without a session, which has no neighbors in time.
     session: str
     position: int
     role: str
-    #: Its text holds a question mark.
+    #: Whether the text contains a question mark.
     asks: bool
     occurred_at: datetime
     last_access_at: datetime | None
@@ -41,11 +41,11 @@ class Candidate(NamedTuple):
     trust: float
     #: Recalls by the agent and reinforcements.
     uses: int = 0
-    #: None: it belongs to no episode.
+    #: None for a memory without an episode.
     episode: UUID | None = None
-    #: How present it is in mind now, 0 to 1.
+    #: The activation, 0 to 1.
     level: float = 0.0
-    #: How it felt, from -1, bad, to 1, good.
+    #: The emotional valence, from -1, bad, to 1, good.
     valence: float = 0.0
 
 
@@ -55,9 +55,9 @@ def _numbers(values: Sequence[float]) -> Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Memories that may be recalled, each once: one column for each property, all of the same length."""
+    """Distinct memories that may be recalled: one column for each property, all of the same length."""
 
-    #: The two halves of each id, as (n, 2) unsigned 64-bit integers: they order as the ids do.
+    #: The two halves of each id, as (n, 2) unsigned 64-bit integers, which sort like the ids.
     ids: npt.NDArray[np.uint64]
     words: Numbers
     #: NaN while the memory is not embedded.
@@ -67,7 +67,7 @@ class Candidates:
     position: Places
     role: Sequence[str]
     asks: Flags
-    #: Microseconds since EPOCH, and when it was last recalled, or else the same.
+    #: The times of the event and of the last recall (or of the event, without one), in microseconds since EPOCH.
     occurred: Places
     used: Places
     importance: Numbers
@@ -112,12 +112,12 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """The associations between candidates along their neighborhoods: one entry per tie, columns of the same length."""
+    """The associations between candidates along their neighborhoods: one entry for each, columns of the same length."""
 
-    #: Source and target of the association: places among the candidates.
+    #: Source and target of the association, as positions among the candidates.
     lender: Places
     borrower: Places
-    #: Of the lender's fit, 0 to 1.
+    #: The share of the source's fit that the target gets, 0 to 1.
     share: Numbers
 
     @classmethod
@@ -141,24 +141,24 @@ def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
 
 
 def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
-    """Return the ids whose halves these are."""
+    """Return the ids of the given halves."""
     data = ids.astype(">u8").tobytes()
     return [UUID(bytes=data[start : start + 16]) for start in range(0, len(data), 16)]
 
 
 def session_numbers(sessions: Sequence[str]) -> Places:
-    """Return a number for each session, the same for the same name; -1 for none."""
+    """Return a number for each session, equal for equal names; -1 for no session."""
     numbers: dict[str, int] = {"": -1}
     return np.array([numbers.setdefault(session, len(numbers) - 1) for session in sessions], dtype=np.int64)
 
 
 def id_numbers(ids: npt.NDArray[np.uint64]) -> Places:
-    """Return a number for each id, given in halves, the same for the same one; -1 for the id that is all 0."""
-    given = ids.any(axis=1)
-    if not given.any():
+    """Return a number for each id, given in halves, equal for equal ids; -1 for the id of zeros."""
+    present = ids.any(axis=1)
+    if not present.any():
         return np.full(len(ids), -1, dtype=np.int64)
     _, numbers = np.unique(ids, axis=0, return_inverse=True)
-    return np.where(given, numbers.reshape(-1), -1)
+    return np.where(present, numbers.reshape(-1), -1)
 
 
 def microseconds(moment: datetime) -> int:
@@ -167,5 +167,5 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(count: int) -> datetime:
-    """Return the moment that is this number of microseconds after EPOCH."""
+    """Return the moment `count` microseconds after EPOCH."""
     return EPOCH + int(count) * _MICROSECOND

@@ -15,24 +15,24 @@ import numpy as np
 from arbor.memory.clusters import Vectors
 from arbor.memory.relations import Relation
 
-#: Share of the smaller cluster's members that two must share to overlap.
+#: Two clusters overlap from this share of the smaller one's members on.
 OVERLAPS_AT = 0.2
-#: Links of one kind from one cluster: the strongest.
+#: The most links of one kind from one cluster; the strongest are used.
 MOST_LINKS = 10
 
 
 class ClusterLink(StrEnum):
     """The kinds of relations between clusters."""
 
-    #: They share members. Both ways.
+    #: The clusters share members. Symmetric.
     OVERLAPS = "overlaps"
-    #: Their centres are near. Both ways.
+    #: The clusters' centers are near. Symmetric.
     SIMILAR = "similar"
-    #: The second came after the first, and is near it: it took over; or memories say so.
+    #: The second cluster is near the first and came after it, or relations of their memories say so.
     EVOLVES_INTO = "evolves_into"
-    #: Memories of one contradict memories of the other. Both ways.
+    #: Memories of one cluster contradict memories of the other. Symmetric.
     CONTRADICTS = "contradicts"
-    #: Memories of the first brought memories of the second about.
+    #: Memories of the first cluster caused memories of the second.
     CAUSES = "causes"
     #: Memories of the first are evidence for memories of the second.
     SUPPORTS = "supports"
@@ -40,7 +40,7 @@ class ClusterLink(StrEnum):
     DERIVES_FROM = "derives_from"
 
 
-#: What a relation between members makes of their clusters. Other relations say nothing about a cluster.
+#: The link between two clusters by the relation between their members; other relations make no link.
 BY_RELATION: Mapping[Relation, ClusterLink] = {
     Relation.CONTRADICTS: ClusterLink.CONTRADICTS,
     Relation.CAUSES: ClusterLink.CAUSES,
@@ -52,19 +52,19 @@ BY_RELATION: Mapping[Relation, ClusterLink] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedCluster:
-    """A cluster with what its links are computed from."""
+    """A cluster as the input of the computation of links."""
 
     id: UUID
     centroid: Vectors
     members: frozenset[UUID]
-    #: When the middle half of its members happened: first and third quartile.
+    #: The first and the third quartile of the members' times.
     began: datetime
     ended: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryTie:
-    """A relation between two memories, and how sure it is, 0 to 1."""
+    """A relation between two memories with its confidence, 0 to 1."""
 
     source: UUID
     target: UUID
@@ -92,8 +92,8 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
 def relate(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near: float) -> list[FoundLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
-    Centres at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar one
-    evolves into it. Relations between members add up as independent evidence: 1 − Π(1 − weight).
+    Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar
+    cluster evolves into this one. Relations between members add up as independent evidence: 1 − Π(1 − weight).
     """
     ordered = sorted(clusters, key=lambda cluster: cluster.id)
     strengths: dict[tuple[UUID, UUID, ClusterLink], float] = {}
@@ -116,53 +116,57 @@ type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
 def _overlaps(clusters: Sequence[PlacedCluster]) -> _Strengths:
     sizes = {cluster.id: len(cluster.members) for cluster in clusters}
     shared: Counter[tuple[UUID, UUID]] = Counter()
-    for own in _clusters_of(clusters).values():
-        shared.update(combinations(own, 2))
-    found: _Strengths = {}
+    for clusters_by_member in _clusters_of(clusters).values():
+        shared.update(combinations(clusters_by_member, 2))
+    strengths: _Strengths = {}
     for (first, other), count in shared.items():
         share = count / min(sizes[first], sizes[other])
         if share >= OVERLAPS_AT:
-            found[first, other, ClusterLink.OVERLAPS] = found[other, first, ClusterLink.OVERLAPS] = share
-    return found
+            strengths[first, other, ClusterLink.OVERLAPS] = strengths[other, first, ClusterLink.OVERLAPS] = (
+                share
+            )
+    return strengths
 
 
 def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
-    found: _Strengths = {}
+    strengths: _Strengths = {}
     if len(clusters) < 2:
-        return found
+        return strengths
     centres = np.stack([cluster.centroid for cluster in clusters])
     cosines = np.clip(centres @ centres.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
         first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])
-        found[first.id, second.id, ClusterLink.SIMILAR] = cosine
+        strengths[first.id, second.id, ClusterLink.SIMILAR] = cosine
         if first.ended < second.began:
-            found[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
-    return found
+            strengths[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
+    return strengths
 
 
-def _evidence(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie]) -> _Strengths:
-    own = _clusters_of(clusters)
+def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryTie]) -> _Strengths:
+    clusters_by_member = _clusters_of(clusters)
     doubts: _Strengths = {}
-    for tie in ties:
-        link = BY_RELATION.get(tie.relation)
+    for relation in relations:
+        link = BY_RELATION.get(relation.relation)
         if link is None:
             continue
-        for source in own.get(tie.source, ()):
-            for target in own.get(tie.target, ()):
+        for source in clusters_by_member.get(relation.source, ()):
+            for target in clusters_by_member.get(relation.target, ()):
                 pairs = {(source, target)} | (
                     {(target, source)} if link is ClusterLink.CONTRADICTS else set()
                 )
                 for first, other in pairs:
                     if first != other:
-                        doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - tie.weight)
+                        doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (
+                            1 - relation.weight
+                        )
     return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
 
 
 def _clusters_of(clusters: Sequence[PlacedCluster]) -> dict[UUID, list[UUID]]:
     """Return the clusters of each member, in the order of their ids."""
-    own: dict[UUID, list[UUID]] = defaultdict(list)
+    clusters_by_member: dict[UUID, list[UUID]] = defaultdict(list)
     for cluster in clusters:
         for memory_id in cluster.members:
-            own[memory_id].append(cluster.id)
-    return own
+            clusters_by_member[memory_id].append(cluster.id)
+    return clusters_by_member

@@ -1,8 +1,8 @@
-"""Clusters: form them, assign memories to them, and merge those that are the same.
+"""Form clusters, assign memories to them, and find partial recalls.
 
-Embedders differ in what a cosine means (docs/explanation/recall.md): nearness is measured in deviations above the mean cosine of
-the agent's own memories, so that one rule fits them all. Everything is in the order of the ids, so that the same
-memories make the same clusters however they are handed in.
+Cosines of different embedders are not comparable (docs/explanation/recall.md). Nearness is therefore measured in deviations
+above the mean cosine of the agent's own memories. All computations run in the order of the ids, so that the same memories
+form the same clusters whatever their order.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ type Vectors = npt.NDArray[np.float32]
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MOST_EACH = 3
-#: Members without which there is no cluster.
+#: The least number of members of a cluster.
 LEAST_MEMBERS = 3
-#: Clusters of one agent: more than anyone could distinguish; 50 memories each in a full mind.
+#: The most clusters of one agent; in a full mind they have 50 memories each.
 MOST_CLUSTERS = 200
-#: Deviations above the mean cosine at which a memory belongs to a centre: the origin's 0.7, made relative. On dialogs of
-#: 400 to 700 turns it makes 22 to 54 clusters, with 58 to 72 % of the turns in one (docs/explanation/clusters.md).
+#: Deviations above the mean cosine from which a memory belongs to a center: the relative form of the origin's 0.7. Dialogs
+#: of 400 to 700 turns get 22 to 54 clusters, with 58 to 72 % of the turns in one of them (docs/explanation/clusters.md).
 BELONGS_AT = 3.5
-#: How many deviations less will do between two memories, for the first sketch of a cluster: they are less near to each
-#: other than to their centre.
+#: Deviations by which this limit is lower between two memories, for the first sketch of a cluster: memories are less near
+#: to each other than to their center.
 SKETCHED_BELOW = 1.0
-#: How many deviations less will do to stay in a cluster: one does not fall out of it because its centre moved a little.
+#: Deviations by which the limit is lower for present members, so that a small move of the center drops none of them.
 LEAVES_BELOW = 0.5
 #: Deviations above a query's mean cosine with the agent's memories from which a cluster resonates, and from which a memory is
-#: clear. (The origin's 0.7 and 0.5, made relative; measured in docs/explanation/clusters.md.)
+#: clear: the relative forms of the origin's 0.7 and 0.5 (docs/explanation/clusters.md).
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
-#: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.
+#: The share of the weight of a query's words from which a memory is clear by its words, 0 to 1.
 CLEAR_WORDS = 0.5
-#: Clusters that are on the tip of the tongue at once.
+#: The most partial recalls of one query.
 MOST_PARTIAL = 3
-#: Below this cosine nothing is near, however unlike everything else is.
+#: Below this cosine nothing is near, even where all other memories are less near.
 LEAST_COSINE = 0.3
-#: What rounding to half precision may take from a cosine.
+#: The most that rounding to half precision takes from a cosine.
 ROUNDING = 1e-3
-#: Seeds in a row that may fail before no more clusters are looked for.
-_FRUITLESS = 200
-#: Memories compared with all others at once: 40 MB in a full mind.
+#: Consecutive seeds without a cluster after which the search for clusters ends.
+_MAX_FRUITLESS_SEEDS = 200
+#: Memories that are compared with all others at once: 40 MB in a full mind.
 _BLOCK = 1000
-#: Turns of averaging and gathering in which a sketch becomes a cluster.
-_SKETCHES = 3
+#: Rounds in which the center is averaged and its members are collected again.
+_SKETCH_ROUNDS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Cosines:
     def at(self, deviations: float) -> float:
         """Return the cosine that lies `deviations` above the mean.
 
-        At least LEAST_COSINE; at most half of the way from the mean to 1, so that it can be reached.
+        The result is at least LEAST_COSINE and at most halfway from the mean to 1, so that memories can reach it.
         """
         reachable = (1 + self.mean) / 2
         return max(LEAST_COSINE, min(self.mean + deviations * self.deviation, reachable)) - ROUNDING
@@ -77,13 +77,13 @@ class Cosines:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterValue:
-    """A cluster as a value: its id (None for a new one), its centre, and the cosines of its members, 0 to 1, by id."""
+    """A cluster as a value: its id (None for a new one), its center, and the cosines of its members, 0 to 1, by id."""
 
     id: UUID | None
-    #: Of length 1; None where it is not known, or of another dimension.
+    #: A vector of length 1; None for a center that is unknown or of another dimension.
     centroid: Vectors | None
     members: Mapping[UUID, float]
-    #: Somebody named it: it stays while it has a member.
+    #: Whether a person or agent named the cluster, which then stays while it has a member.
     named: bool = False
 
 
@@ -95,7 +95,7 @@ def check_vectors(vectors: npt.ArrayLike, *, dimension: int | None = None) -> Ve
     rows = np.asarray(vectors, dtype=np.float32)
     if rows.ndim != 2 or (dimension is not None and rows.shape[1] != dimension):
         wanted = "n" if dimension is None else f"{dimension}"
-        raise Invalid(f"vectors must come as rows of {wanted} numbers, got an array of shape {rows.shape}")
+        raise Invalid(f"vectors must be rows of {wanted} numbers, got an array of shape {rows.shape}")
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     if not np.isfinite(lengths).all() or (lengths == 0).any():
         raise Invalid("vectors must be finite and not zero, got one that is not")
@@ -103,13 +103,13 @@ def check_vectors(vectors: npt.ArrayLike, *, dimension: int | None = None) -> Ve
 
 
 def cosines_among(vectors: Vectors) -> Cosines:
-    """Return mean and deviation of the cosines of all pairs of rows of length 1; exact, without making the pairs."""
+    """Return mean and deviation of the cosines of all pairs of rows of length 1, exactly, without forming the pairs."""
     count = len(vectors)
     if count < 2:
         return Cosines(mean=0.0, deviation=0.0)
     rows = vectors.astype(np.float64)
     pairs = count * (count - 1)
-    # Σᵢⱼ xᵢ·xⱼ = |Σ xᵢ|², and Σᵢⱼ (xᵢ·xⱼ)² = |XᵀX|²; the rows with themselves are taken out.
+    # Σᵢⱼ xᵢ·xⱼ = |Σ xᵢ|², and Σᵢⱼ (xᵢ·xⱼ)² = |XᵀX|²; the pairs of a row with itself are subtracted.
     own = np.square(rows).sum(axis=1)
     mean = float(np.square(rows.sum(axis=0)).sum() - own.sum()) / pairs
     squares = float(np.square(rows.T @ rows).sum() - np.square(own).sum()) / pairs
@@ -117,7 +117,7 @@ def cosines_among(vectors: Vectors) -> Cosines:
 
 
 def centroid_of(vectors: Vectors) -> Vectors | None:
-    """Return the mean of rows, of length 1; None where they cancel each other out, or there are none."""
+    """Return the mean of rows, scaled to length 1; None without rows, or where they cancel each other out."""
     if not len(vectors):
         return None
     mean = vectors.astype(np.float64).mean(axis=0)
@@ -134,10 +134,10 @@ def assign(
     leaves: float = 0.0,
     most: int = MOST_EACH,
 ) -> Vectors:
-    """Return how strongly each row belongs to each centroid, shape (n, k): its cosine, or 0 where it does not.
+    """Return the strength with which each row belongs to each centroid, shape (n, k): the cosine, or 0 for no member.
 
-    A row stays where it is `held` while it is at `leaves` or nearer; the rest of its `most` places go to the nearest at
-    `least` or nearer, of equally near ones to the first.
+    `held` marks the present members, which stay at a cosine of `leaves` or more. A row belongs to at most `most` centroids:
+    first those it stays with, then the nearest at a cosine of `least` or more, the first of equally near ones.
     """
     cosines: Vectors = np.clip(vectors @ centroids.T, 0.0, 1.0)
     stays = held & (cosines >= leaves) if held is not None else np.zeros(cosines.shape, dtype=bool)
@@ -151,20 +151,20 @@ def assign(
 def form(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
-    """Return the centres of new clusters among memories that fit none, at most `most`, the densest first.
+    """Return the centers of new clusters among memories without a cluster, at most `most`, the densest first.
 
-    A leader algorithm: the memory with the most others at `sketched` or nearer begins a cluster with them; what lies
-    within `least` of their centre belongs to it, and is taken out. Fewer than LEAST_MEMBERS are no cluster, nor are those
-    whose centre is at `apart` or nearer to that of another, new or among those `beside`: that one is theirs.
+    A leader algorithm: the memory with the most others at a cosine of `sketched` or more begins a cluster with them. The
+    memories at `least` or more from the center are its members, and are removed from the search. Fewer than LEAST_MEMBERS
+    form no cluster, nor do memories whose center is at `apart` or more from another one, new or in `beside`.
     """
     free = np.ones(len(vectors), dtype=bool)
-    crowd = _crowds(vectors, sketched)
-    seeds = np.argsort(-crowd, kind="stable")
+    near_counts = _count_near(vectors, sketched)
+    seeds = np.argsort(-near_counts, kind="stable")
     centres = beside
-    found: list[Vectors] = []
+    new_centres: list[Vectors] = []
     fruitless = 0
-    for seed in seeds[crowd[seeds] >= LEAST_MEMBERS]:
-        if len(found) >= most or fruitless >= _FRUITLESS:
+    for seed in seeds[near_counts[seeds] >= LEAST_MEMBERS]:
+        if len(new_centres) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
             break
         if not free[seed]:
             continue
@@ -176,18 +176,18 @@ def form(
         free[rows[members]] = False
         if not (centres @ centre >= apart).any():
             centres = np.vstack([centres, centre])
-            found.append(centre)
+            new_centres.append(centre)
         fruitless = 0
-    return found
+    return new_centres
 
 
 def _sketch(
     vectors: Vectors, seed: Vectors, *, sketched: float, least: float
 ) -> tuple[Vectors | None, npt.NDArray[np.bool_]]:
-    """Return the centre of what lies around a seed, and which rows belong to it; None if they are too few."""
+    """Return the center of the rows around a seed (None if they are too few), and the mask of its members."""
     members = vectors @ seed >= sketched
     centre = None
-    for _ in range(_SKETCHES):
+    for _ in range(_SKETCH_ROUNDS):
         centre = centroid_of(vectors[members]) if members.sum() >= LEAST_MEMBERS else None
         if centre is None:
             break
@@ -195,8 +195,8 @@ def _sketch(
     return (centre if members.sum() >= LEAST_MEMBERS else None), members
 
 
-def _crowds(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
-    """Return for each row how many rows, itself included, are that near to it."""
+def _count_near(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
+    """Return, for each row, the number of rows at a cosine of `least` or more, itself included."""
     blocks = [
         (vectors[start : start + _BLOCK] @ vectors.T >= least).sum(axis=1)
         for start in range(0, len(vectors), _BLOCK)
@@ -208,7 +208,7 @@ def _crowds(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
 class Felt:
     """The contribution of a member to the emotional signature and importance of its cluster."""
 
-    #: How strongly it belongs, 0 to 1.
+    #: The cosine of the member with the center, 0 to 1.
     strength: float
     #: -1 to 1.
     valence: float
@@ -223,12 +223,12 @@ class EmotionalSignature:
     #: Mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
     valence: float
     intensity: float
-    #: Mean importance, each member's counted by how strongly it belongs; 0 to 1.
+    #: The mean of the members' importance, weighted by their strength; 0 to 1.
     importance: float
 
 
 def feeling_of(members: Sequence[Felt]) -> EmotionalSignature:
-    """Return how a cluster with these members feels, and what it weighs: nothing without any."""
+    """Compute the emotional signature and importance of a cluster; all are 0 without members."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:
         return EmotionalSignature(valence=0.0, intensity=0.0, importance=0.0)
@@ -241,7 +241,7 @@ def feeling_of(members: Sequence[Felt]) -> EmotionalSignature:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterResonance:
-    """The cosines of a query with a cluster's centre and with the nearest of its memories, -1 to 1."""
+    """The cosines of a query with a cluster's center and with the nearest of its memories, -1 to 1."""
 
     id: UUID
     centre: float
@@ -254,16 +254,15 @@ def is_clear(terms: ScoreTerms) -> bool:
 
 
 def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
-    """Return the clusters that a query brings to mind without any of their memories being clear, the nearest first.
+    """Return the clusters that a query matches while none of their memories is clear, at most MOST_PARTIAL, nearest first.
 
-    `cosines` are the query's with all of the agent's memories. A cluster resonates at RESONATES_AT deviations or more while
-    its best memory is below CLEAR_AT, and less near than the cluster as a whole (seed 004, `find_partial_activations`).
-    At most MOST_PARTIAL.
+    `cosines` describes the query's cosines with all of the agent's memories. A cluster resonates at RESONATES_AT deviations
+    or more while its best memory is below CLEAR_AT and less near than the center (seed 004, `find_partial_activations`).
     """
-    found = [
+    partial = [
         resonance
         for resonance in resonances
         if resonance.centre >= cosines.at(RESONATES_AT)
         and resonance.best_memory < min(cosines.clear, resonance.centre)
     ]
-    return sorted(found, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]
+    return sorted(partial, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]

@@ -6,15 +6,15 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-#: Lengths of the row, and of code that is kept; longer code is a document. Our choice.
+#: Lengths of the columns; longer code is a document, and is not stored as a snippet.
 LANGUAGE_LENGTH = 40
 TITLE_LENGTH = 300
 CODE_LENGTH = 20_000
-#: Blocks of one text that are kept.
+#: The most blocks of one text that are stored.
 MOST_BLOCKS = 20
 
-# A fence of three or more marks, closed by as many of the same; one that is never closed begins nothing (CommonMark
-# would take the rest of the text, which is more often prose than code).
+# A fence of three or more marks, closed by the same fence. A fence that is never closed begins no block; CommonMark would
+# treat the rest of the text as code, but it is more often prose.
 _BLOCK = re.compile(
     r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<code>.*?)^[ ]{0,3}(?P=fence)[`~]*[ \t]*$",
     re.MULTILINE | re.DOTALL,
@@ -31,47 +31,47 @@ class CodeBlock:
 
     @property
     def hash(self) -> bytes:
-        """Return what two equal pieces share: SHA-256, 32 bytes."""
+        """Return the SHA-256 of the code, 32 bytes: equal snippets have equal hashes."""
         return hashlib.sha256(self.code.encode()).digest()
 
 
 def left_out_code(text: str) -> list[str]:
-    """Return what `code_blocks` leaves out of a text, and why: one line for what is too long, one for what is too much."""
+    """Describe the blocks that `code_blocks` leaves out: one line for too long ones, one for too many."""
     if "```" not in text and "~~~" not in text:
         return []
     sizes = [len(match["code"].strip("\n").rstrip()) for match in _BLOCK.finditer(text)]
-    long = [size for size in sizes if size > CODE_LENGTH]
-    much = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MOST_BLOCKS)
+    too_long = [size for size in sizes if size > CODE_LENGTH]
+    too_many = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MOST_BLOCKS)
     notes = []
-    if long:
+    if too_long:
         notes.append(
-            f"code: {len(long)} block(s) of up to {max(long):,} characters not kept; at most {CODE_LENGTH:,} are"
+            f"code: {len(too_long)} block(s) of up to {max(too_long):,} characters not kept; at most {CODE_LENGTH:,} are"
         )
-    if much:
-        notes.append(f"code: {much} block(s) not kept; of one text at most {MOST_BLOCKS} are")
+    if too_many:
+        notes.append(f"code: {too_many} block(s) not kept; of one text at most {MOST_BLOCKS} are")
     return notes
 
 
 def code_blocks(text: str) -> list[CodeBlock]:
-    """Return the fenced blocks of a text, in order; what is empty or longer than a snippet is left out."""
+    """Return the fenced blocks of a text, in order, without empty ones and ones longer than a snippet."""
     if "```" not in text and "~~~" not in text:
         return []
-    found: list[CodeBlock] = []
+    blocks: list[CodeBlock] = []
     before = 0
     for match in _BLOCK.finditer(text):
         code = match["code"].strip("\n").rstrip()
         prose = text[before : match.start()]
         before = match.end()
-        if code and len(code) <= CODE_LENGTH and len(found) < MOST_BLOCKS:
+        if code and len(code) <= CODE_LENGTH and len(blocks) < MOST_BLOCKS:
             words = match["info"].split()
-            found.append(
+            blocks.append(
                 CodeBlock(
                     language=words[0].casefold()[:LANGUAGE_LENGTH] if words else "",
                     title=_title(prose),
                     code=code,
                 )
             )
-    return found
+    return blocks
 
 
 def _title(prose: str) -> str:

@@ -1,4 +1,4 @@
-"""Concepts: keys under which two names mean the same idea, and the hierarchy of broader concepts."""
+"""Concepts: the names of ideas, their keys, and the limits of the hierarchy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arbor.errors import Invalid
 
 #: The longest name and the longest key of a concept, in characters.
 NAME_LENGTH = 100
-#: The most levels above a concept: as deep as any ontology that people can read.
+#: The most levels above a concept.
 MAX_DEPTH = 16
 #: Characters around a name in running text that are no part of it.
 _QUOTES = " \"'“”‘’«»"
@@ -18,26 +18,26 @@ _ENDS = ".,;:!?"
 
 
 def concept_name(name: str) -> str:
-    """Return the name as it is shown: white space folded, without the punctuation around it.
+    """Return a name in its shown form: white space folded, without the punctuation around it.
 
-    Raises Invalid for one that is empty, longer than 100 characters, or cannot be stored.
+    Raises Invalid for a name that is empty, longer than 100 characters, or cannot be stored.
     """
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise Invalid("a concept's name must not hold a NUL character or half a surrogate pair")
-    shown = _bare(unicodedata.normalize("NFC", name))
+        raise Invalid("a concept's name must not contain a NUL character or half a surrogate pair")
+    shown = _strip_punctuation(unicodedata.normalize("NFC", name))
     if not shown or len(shown) > NAME_LENGTH:
         raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
     return shown
 
 
 def concept_key(name: str) -> str:
-    """Return what is equal for names of one concept: the shown name in compatible form, case folded.
+    """Return the key that all names of one concept share: the shown name in compatible form, case folded.
 
-    Plurals and other forms are concepts of their own ("news" is not "new"); whoever knows better merges them.
+    Plurals and other inflections are concepts of their own ("news" is not "new"); a person or agent can merge them.
     Raises Invalid as `concept_name` does, and for a name that grows beyond 100 characters when its case is folded.
     """
     folded = unicodedata.normalize("NFKC", concept_name(name)).casefold()
-    key = _bare(unicodedata.normalize("NFKC", folded))
+    key = _strip_punctuation(unicodedata.normalize("NFKC", folded))
     if not key or len(key) > NAME_LENGTH:
         raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, folded it has {len(key)}")
     return key
@@ -51,44 +51,44 @@ def check_strength(strength: float) -> float:
 
 
 def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]]:
-    """Return all broader concepts of each, the broadest first. A parent that is not among the keys is left out.
+    """Return all broader concepts of each concept, the broadest first. A parent that is no key is left out.
 
     Raises Invalid for a cycle, and for more than MAX_DEPTH concepts above one.
     """
-    found: dict[K, tuple[K, ...]] = {}
+    ancestors: dict[K, tuple[K, ...]] = {}
     for concept in parents:
         chain: list[K] = []
-        at: K | None = concept
-        while at is not None and at in parents and at not in found:
-            if at in chain:
-                raise Invalid(f"a concept cannot stand above itself: {_path(chain, at)}")
-            chain.append(at)
-            at = parents[at]
-        above = (*found[at], at) if at is not None and at in found else ()
+        current: K | None = concept
+        while current is not None and current in parents and current not in ancestors:
+            if current in chain:
+                raise Invalid(f"a concept cannot be broader than itself: {_path(chain, current)}")
+            chain.append(current)
+            current = parents[current]
+        above = (*ancestors[current], current) if current is not None and current in ancestors else ()
         for key in reversed(chain):
-            found[key] = above
+            ancestors[key] = above
             above = (*above, key)
-        if len(found[concept]) > MAX_DEPTH:
+        if len(ancestors[concept]) > MAX_DEPTH:
             raise Invalid(
-                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(found[concept])}"
+                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(ancestors[concept])}"
             )
-    return found
+    return ancestors
 
 
 def with_parent[K: Hashable](
     parents: Mapping[K, K | None], concept: K, parent: K | None
 ) -> dict[K, K | None]:
-    """Return the hierarchy with a concept put below another, or below none. Raises Invalid as `flatten` does."""
+    """Return the hierarchy with a concept moved below `parent`, or below none. Raises Invalid as `flatten` does."""
     changed = {**parents, concept: parent}
     flatten(changed)
     return changed
 
 
 def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> dict[K, K | None]:
-    """Return the hierarchy with one concept merged into another, which inherits its narrower ones.
+    """Return the hierarchy with the concept `gone` merged into `kept`, which inherits its narrower concepts.
 
-    Where the kept one stood below the other, it takes its place. Raises Invalid for a concept and itself, and as
-    `flatten` does.
+    Where `kept` was below `gone`, it gets the parent of `gone`. Raises Invalid for a concept and itself, and as `flatten`
+    does.
     """
     if kept == gone:
         raise Invalid(f"a concept cannot be merged with itself: {kept}")
@@ -102,9 +102,9 @@ def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> d
     return changed
 
 
-def _bare(text: str) -> str:
+def _strip_punctuation(text: str) -> str:
     return " ".join(text.split()).rstrip(_QUOTES + _ENDS).lstrip(_QUOTES)
 
 
-def _path[K](chain: list[K], at: K) -> str:
-    return " → ".join(str(key) for key in [*chain[chain.index(at) :], at])
+def _path[K](chain: list[K], current: K) -> str:
+    return " → ".join(str(key) for key in [*chain[chain.index(current) :], current])

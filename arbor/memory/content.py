@@ -1,4 +1,4 @@
-"""Check the text of a memory, and hash it so that equal texts are found."""
+"""Check the text of a memory, and hash it for the search of equal texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 
 from arbor.errors import ContentInvalid, Invalid
 
-#: The most that one memory's text may take, in bytes of UTF-8.
+#: The longest text of a memory, in bytes of UTF-8.
 MAX_CONTENT_BYTES = 64 * 1024
 #: NUL, and halves of surrogate pairs.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -20,7 +20,7 @@ def check_content(content: str) -> None:
         got = "white space only" if content else "an empty text"
         raise ContentInvalid(f"a memory needs a text, got {got}")
     if (nul := content.find("\0")) >= 0:
-        raise ContentInvalid(f"a memory's text must not hold a NUL character, got one at position {nul}")
+        raise ContentInvalid(f"a memory's text must not contain a NUL character, got one at position {nul}")
     try:
         size = len(content.encode())
     except UnicodeEncodeError as exc:
@@ -43,14 +43,14 @@ def check_line(name: str, value: str, longest: int) -> None:
 def check_text(name: str, value: str) -> None:
     """Raise Invalid unless a text can be stored exactly as it is."""
     if _UNSTORABLE.search(value):
-        raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
+        raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
 
 
 def content_hash(content: str) -> bytes:
     """Return 32 bytes that are equal for texts that differ only in white space or Unicode composition.
 
-    SHA-256 over the text in normal form C, each run of white space folded to one space, none at the ends.
-    Case counts: "us" and "US" are different things to remember.
+    The hash is SHA-256 over the text in normal form C, each run of white space folded to one space, none at the ends. Case
+    counts, because "us" and "US" mean different things.
     """
     normalised = " ".join(unicodedata.normalize("NFC", content).split())
     return hashlib.sha256(normalised.encode()).digest()

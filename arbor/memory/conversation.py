@@ -1,4 +1,4 @@
-"""Open a conversation's file, whatever its format, and read it turn by turn."""
+"""Open a conversation's file, detect its format, and read it turn by turn."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from arbor.memory.transcripts import (
 )
 from arbor.memory.turns import BadLine, Turn
 
-#: The longest line: six times a memory's text, for what JSON's escapes add.
+#: The longest line: six times a memory's text, because JSON's escapes lengthen it.
 MAX_LINE_BYTES = 400_000
-#: A JSON document is read whole; more than this is no conversation.
+#: The largest JSON document, which is read at once; a larger one is no conversation.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 #: The length of the beginning from which the format is recognized.
 _HEAD_BYTES = 4_096
@@ -47,12 +47,12 @@ class ConversationFormat(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """A conversation that is being read; `items` can be walked once."""
+    """A conversation that is being read; `items` can be iterated once."""
 
     format: ConversationFormat
-    #: What its sessions are named after.
+    #: The prefix of the names of its sessions.
     name: str
-    #: The highest `line` or `number` that will come, for a progress bar.
+    #: The highest `line` or `number` of the items, for a progress bar.
     total: int
     items: Iterator[Turn | BadLine]
 
@@ -66,44 +66,44 @@ _READERS: dict[ConversationFormat, Callable[..., Iterator[Turn | BadLine]]] = {
 def open_conversation(
     path: Path, *, start: datetime, sample: str | None = None, form: ConversationFormat | None = None
 ) -> Conversation:
-    """Find out a file's format, unless `form` says it, and begin to read it.
+    """Detect a file's format, unless `form` names it, and begin to read it.
 
     `start` is the time of a first turn without one; `sample` chooses among several LoCoMo dialogs. Reading the
-    same file again gives the same sessions and positions. Raises ConversationInvalid, also while `items` are
-    walked, when the file cannot be read at all; a line that cannot be read is a BadLine.
+    same file again gives the same sessions and positions. Raises ConversationInvalid, also during the iteration of
+    `items`, when the file cannot be read at all; a line that cannot be read is a BadLine.
     """
     name = path.stem.encode(errors="replace").decode()[:_NAME_LENGTH] or "conversation"
     try:
         format_ = form or _detect(path)
         if format_ is ConversationFormat.LOCOMO:
-            dialog = find_dialog(_document(path), name=path.name, sample=sample)
+            dialog = find_dialog(_load_document(path), name=path.name, sample=sample)
             items = read_dialog(dialog, name=dialog.sample[:_NAME_LENGTH] or name, start=start)
             return Conversation(format=format_, name=dialog.sample or name, total=dialog.total, items=items)
         total = sum(1 for _ in _raw_lines(path))
     except (OSError, ValueError) as exc:
-        raise _unreadable(path, exc) from exc
+        raise _read_error(path, exc) from exc
     items = _READERS[format_](_lines(path), name=name, start=start)
     return Conversation(format=format_, name=name, total=total, items=items)
 
 
-def _unreadable(path: Path, exc: OSError | ValueError) -> ConversationInvalid:
+def _read_error(path: Path, exc: OSError | ValueError) -> ConversationInvalid:
     reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
     return ConversationInvalid(f"{path} cannot be read: {reason}")
 
 
 def _detect(path: Path) -> ConversationFormat:
     with path.open("rb") as file:
-        beginning = file.read(_HEAD_BYTES)
-    if not beginning.strip() or b"\0" in beginning:
-        got = "a binary file or another encoding" if beginning.strip() else "nothing"
+        head_bytes = file.read(_HEAD_BYTES)
+    if not head_bytes.strip() or b"\0" in head_bytes:
+        got = "a binary file or another encoding" if head_bytes.strip() else "nothing"
         raise ConversationInvalid(f"{path} must be text in UTF-8, got {got}")
-    head = [line for _, line in islice(_decoded(_raw_lines(path)), _HEAD_LINES) if isinstance(line, str)]
+    head = [line for _, line in islice(_decode_lines(_raw_lines(path)), _HEAD_LINES) if isinstance(line, str)]
     records = [record for line in head if (record := parse_record(line)) is not None]
     if any("role" in record or "content" in record for record in records):
         return ConversationFormat.MESSAGES
     if head and is_dated(head[0]):
         return ConversationFormat.PLAIN
-    if beginning.removeprefix(BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+    if head_bytes.removeprefix(BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return ConversationFormat.LOCOMO
     if any(is_plain(line) for line in head):
         return ConversationFormat.PLAIN
@@ -112,7 +112,7 @@ def _detect(path: Path) -> ConversationFormat:
     )
 
 
-def _document(path: Path) -> object:
+def _load_document(path: Path) -> object:
     size = path.stat().st_size
     if size > MAX_DOCUMENT_BYTES:
         raise ConversationInvalid(
@@ -125,14 +125,14 @@ def _document(path: Path) -> object:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """Yield the numbers and texts of lines that are not blank; what goes wrong on the way is a ConversationInvalid."""
+    """Yield the numbers and texts of lines that are not blank. Raises ConversationInvalid for a read error."""
     try:
-        yield from _decoded(_raw_lines(path))
+        yield from _decode_lines(_raw_lines(path))
     except OSError as exc:
-        raise _unreadable(path, exc) from exc
+        raise _read_error(path, exc) from exc
 
 
-def _decoded(raw: Iterable[bytes]) -> Iterator[Line]:
+def _decode_lines(raw: Iterable[bytes]) -> Iterator[Line]:
     for number, line in enumerate(raw, start=1):
         if len(line) > MAX_LINE_BYTES:
             reason = f"a line must have at most {MAX_LINE_BYTES:,} bytes"
@@ -148,12 +148,12 @@ def _decoded(raw: Iterable[bytes]) -> Iterator[Line]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines; of one that is too long a little more than is allowed, so that it is seen to be."""
+    """Yield the lines; a line above the limit is cut one byte behind it, so that it is still too long."""
     with path.open("rb") as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
-            whole = line
-            while len(whole) > MAX_LINE_BYTES and not whole.endswith(b"\n"):
-                whole = file.readline(MAX_LINE_BYTES + 1)
-                if not whole:
+            remainder = line
+            while len(remainder) > MAX_LINE_BYTES and not remainder.endswith(b"\n"):
+                remainder = file.readline(MAX_LINE_BYTES + 1)
+                if not remainder:
                     break
             yield line

@@ -1,7 +1,7 @@
 """The details of each memory type, as values and as the JSON of the memory's row (seed 004, "Layer 1").
 
-Making one is strict: what is wrong raises Invalid. Reading one is lenient: what is missing has its default, and what an
-older or newer Arbor put there stays in `extra` and is written back.
+Constructors are strict: a wrong value raises Invalid. `read_detail` is lenient: a missing field has its default, and a field
+of an older or newer version of Arbor is retained in `extra` and written back.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from arbor.memory.content import check_line
 from arbor.memory.trust import MOST_SOURCES, Source, check_unit, merge_sources, semantic_trust
 from arbor.memory.values import MemoryType
 
-#: Longest text of one field or one entry, and most entries of a list.
+#: The longest text of one field or entry, the longest label, and the most entries of a list.
 TEXT_LENGTH = 4_000
 LABEL_LENGTH = 100
 MOST_ENTRIES = 200
-#: Of a fact that nobody has doubted.
+#: The confidence of a fact that nobody has doubted.
 DEFAULT_CONFIDENCE = 1.0
 
 
@@ -33,7 +33,7 @@ class Emotion:
     valence: float = 0.0
     #: `joy`, `worry`…; empty for no name.
     label: str = ""
-    #: How strong, 0 to 1.
+    #: The strength, 0 to 1.
     intensity: float = 0.0
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Detail:
     """The fields that the details of all types share."""
 
     type: ClassVar[MemoryType]
-    #: What this Arbor does not know, as it was read.
+    #: Fields that this version of Arbor does not know, as they were read.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -80,12 +80,12 @@ class EpisodicDetail(Detail):
     """The details of an event. Raises Invalid."""
 
     type = MemoryType.EPISODIC
-    #: In what situation, what was done, and what came of it.
+    #: The situation, the action, and its result.
     context: str = ""
     action: str = ""
     result: str = ""
     emotion: Emotion | None = None
-    #: When it happened, where that is not when it was observed; with a time zone.
+    #: The time of the event, with a time zone, where it differs from the time of observation.
     event_time: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -109,14 +109,14 @@ class SemanticDetail(Detail):
     """The reasons and sources of a fact. Raises Invalid."""
 
     type = MemoryType.SEMANTIC
-    #: How sure whoever stored it was, 0 to 1; its trust is at most that.
+    #: The confidence of whoever stored the fact, 0 to 1; its trust is never higher.
     confidence: float = DEFAULT_CONFIDENCE
     category: str = ""
-    #: What supports it, each reference once.
+    #: The sources that support the fact, each reference once.
     sources: tuple[Source, ...] = ()
-    #: Memories that it contradicts.
+    #: Memories that the fact contradicts.
     contradictions: tuple[UUID, ...] = ()
-    #: How it fitted what the agent believed when it was stored, from -1, against it, to 1.
+    #: The fact's agreement with the agent's beliefs when it was stored, from -1 (contradicts them) to 1.
     alignment: float = 0.0
 
     def __post_init__(self) -> None:
@@ -171,15 +171,15 @@ class ProceduralDetail(Detail):
 
 @dataclass(frozen=True, kw_only=True)
 class StrategicDetail(Detail):
-    """A pattern, and why it is believed to help. Raises Invalid."""
+    """A pattern, and the evidence that it helps. Raises Invalid."""
 
     type = MemoryType.STRATEGIC
     pattern: str = ""
     #: From 0 to 1.
     confidence: float = DEFAULT_CONFIDENCE
-    #: What it was seen in.
+    #: Cases in which the pattern was observed.
     evidence: tuple[str, ...] = ()
-    #: Where it applies.
+    #: Situations that the pattern applies to.
     applicability: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -203,20 +203,20 @@ DETAILS: Mapping[MemoryType, type[Detail]] = {
 }
 
 
-def read_detail(kind: MemoryType, written: Any) -> Detail:
-    """Read the `detail` of a memory's row, whatever wrote it. Raises nothing: what cannot be read stays in `extra`."""
-    if not isinstance(written, Mapping):
-        return DETAILS[kind](extra={} if written is None else {"value": written})
+def read_detail(kind: MemoryType, stored: Any) -> Detail:
+    """Read the `detail` of a memory's row of any version; fields that cannot be read are retained in `extra`."""
+    if not isinstance(stored, Mapping):
+        return DETAILS[kind](extra={} if stored is None else {"value": stored})
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
-    for name, value in written.items():
-        read = _READERS[kind].get(name)
+    for name, value in stored.items():
+        reader = _READERS[kind].get(name)
         try:
-            if read is None:
+            if reader is None:
                 extra[name] = value
             elif value is not None:
-                # Checked by itself, so that one bad field does not cost the others.
-                known[name] = getattr(DETAILS[kind](**{name: read(value)}), name)
+                # Each field is checked by itself, so that a wrong one does not discard the others.
+                known[name] = getattr(DETAILS[kind](**{name: reader(value)}), name)
         except (Invalid, TypeError, ValueError):
             extra[name] = value
     return DETAILS[kind](**known, extra=extra)
@@ -236,7 +236,7 @@ def _sources(value: Any) -> tuple[Source, ...]:
     return tuple(Source.from_json(item) for item in (value if isinstance(value, list) else [value]))
 
 
-def _as_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -244,23 +244,23 @@ type _Readers = Mapping[str, Callable[[Any], Any]]
 
 _READERS: Mapping[MemoryType, _Readers] = {
     MemoryType.EPISODIC: {
-        "context": _as_is,
-        "action": _as_is,
-        "result": _as_is,
+        "context": _unchanged,
+        "action": _unchanged,
+        "result": _unchanged,
         "emotion": Emotion.from_json,
         "event_time": datetime.fromisoformat,
     },
     MemoryType.SEMANTIC: {
-        "confidence": _as_is,
-        "category": _as_is,
+        "confidence": _unchanged,
+        "category": _unchanged,
         "sources": _sources,
         "contradictions": lambda value: tuple(UUID(text) for text in _texts(value)),
-        "alignment": _as_is,
+        "alignment": _unchanged,
     },
     MemoryType.PROCEDURAL: {"steps": _texts, "prerequisites": _texts},
     MemoryType.STRATEGIC: {
-        "pattern": _as_is,
-        "confidence": _as_is,
+        "pattern": _unchanged,
+        "confidence": _unchanged,
         "evidence": _texts,
         "applicability": _texts,
     },

@@ -1,4 +1,4 @@
-"""Decide whether two texts say the same, so that one memory serves for both, and merge the details of the two."""
+"""Decide whether two texts make the same claims, and merge the details of two such memories."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from arbor.memory.details import (
 from arbor.memory.lexical import fold
 from arbor.memory.trust import MOST_SOURCES, merge_sources
 
-#: Different wordings that a memory keeps beside its own.
+#: The most other wordings that a memory stores.
 WORDINGS_KEPT = 8
 
 _FILLERS = "a an the please thanks actually basically oh ah um uh er hm hmm hey hi hello ok okay"
-#: Words that do not change what a text says: articles, politeness, and sounds that fill a pause.
+#: Words that do not change a claim: articles, politeness, and sounds that fill a pause.
 FILLERS = frozenset(_FILLERS.split())
-#: "A few" are more than few.
-_AFTER_A = frozenset({"few", "little"})
+#: Words before which "a" matters: "a few" are more than few.
+_QUANTIFIERS_AFTER_A = frozenset({"few", "little"})
 
-# A sign may change everything ("-5", "C#", "3 €", a thumb up or down, a question mark); what only parts a text does not.
+# Words, numbers, and the signs that may change a claim ("-5", "C#", "3 €", a thumb up or down, a question mark);
+# punctuation that only separates words is left out.
 _PARTS = re.compile(
     r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,000.50
     r"|\d+(?:\.\d+)+"  # 3.5, 1.2.3
@@ -35,7 +36,7 @@ _PARTS = re.compile(
     r"|(?<![^\W_])[-\u2212](?=\.?\d)"  # minus
     r"|[^\w\s.,;:!'\"()\[\]{}`*\u2026\u2010-\u2015\u2018-\u201f\u00ab\u00bb-]"
 )
-_SHORT_FORMS = {
+_CONTRACTIONS = {
     "can't": ("can", "not"),
     "won't": ("will", "not"),
     "shan't": ("shall", "not"),
@@ -46,9 +47,9 @@ _SHORT_FORMS = {
 def says_the_same(first: str, second: str) -> bool:
     """Return whether two texts of nearly the same meaning make the same claims.
 
-    Vectors are blind for what often matters most: "from Berlin to Rome" has that of "from Rome to Berlin", Monday's is
-    near Friday's, and that of "is 4711" near "is not 4711". So the words and signs must be the same ones in the same
-    order, uninflected, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
+    Vectors cannot decide this: "from Berlin to Rome" is near "from Rome to Berlin", Monday near Friday, and "is 4711" near
+    "is not 4711". So the words and signs must be equal and in the same order, inflections included, because "left" is not
+    "leaves". Case, punctuation, FILLERS and contractions of "not" do not count.
     """
     return _claims(first) == _claims(second)
 
@@ -58,43 +59,43 @@ def _claims(text: str) -> tuple[str, ...]:
     folded = fold(text)
     words: list[str] = []
     for part in _PARTS.findall(folded):
-        words.extend(_spelt_out(part))
-    followed = zip(words, [*words[1:], ""], strict=False)
-    claims = [word for word, after in followed if word not in FILLERS or _matters(word, after)]
-    # A text of nothing but fillers, or without any word, is compared as it is.
+        words.extend(_expand(part))
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    claims = [word for word, after in pairs if word not in FILLERS or _is_meaningful(word, after)]
+    # A text of fillers only, or without any word, is compared as a whole.
     return tuple(claims or words or [" ".join(folded.split())])
 
 
-def _spelt_out(word: str) -> tuple[str, ...]:
-    if word in _SHORT_FORMS:
-        return _SHORT_FORMS[word]
+def _expand(word: str) -> tuple[str, ...]:
+    if word in _CONTRACTIONS:
+        return _CONTRACTIONS[word]
     if word.endswith("n't") and word != "n't":
         return word.removesuffix("n't"), "not"
     return (word.replace(",", ""),)
 
 
-def _matters(word: str, after: str) -> bool:
-    """Return whether an article is more than that: at the end it is a name ("vitamin A")."""
-    return word == "a" and (not after or after in _AFTER_A)
+def _is_meaningful(word: str, after: str) -> bool:
+    """Return whether an "a" is more than an article: before a quantifier, or as a name at the end ("vitamin A")."""
+    return word == "a" and (not after or after in _QUANTIFIERS_AFTER_A)
 
 
-class _Disagree(Exception):
-    """Both say something, and not the same."""
+class _DetailsDiffer(Exception):
+    """Two details have different values in one field."""
 
 
 def merged(old: Detail, new: Detail) -> Detail | None:
-    """Return both as one, of one type; None where they disagree, and cannot be one memory.
+    """Merge two details of one type; return None where they differ, so that the memories cannot be merged.
 
-    A field that one leaves empty comes from the other. Lists are joined without duplicates; of two confidences the higher
-    wins, and trust follows from it and the sources. Of unknown fields, the first detail's win.
+    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins, and
+    trust follows from it and the sources. Of unknown fields, those of `old` win.
     """
     if old == new:
         return old
     try:
-        both = _merge(old, new)
-    except _Disagree:
+        combined = _merge(old, new)
+    except _DetailsDiffer:
         return None
-    return replace(both, extra={**new.extra, **both.extra})
+    return replace(combined, extra={**new.extra, **combined.extra})
 
 
 def _merge(old: Detail, new: Detail) -> Detail:
@@ -102,29 +103,29 @@ def _merge(old: Detail, new: Detail) -> Detail:
         case EpisodicDetail(), EpisodicDetail():
             return replace(
                 old,
-                context=_either(old.context, new.context),
-                action=_either(old.action, new.action),
-                result=_either(old.result, new.result),
-                emotion=_either(old.emotion, new.emotion),
-                event_time=_either(old.event_time, new.event_time),
+                context=_only_value(old.context, new.context),
+                action=_only_value(old.action, new.action),
+                result=_only_value(old.result, new.result),
+                emotion=_only_value(old.emotion, new.emotion),
+                event_time=_only_value(old.event_time, new.event_time),
             )
         case SemanticDetail(), SemanticDetail():
             return _merge_facts(old, new)
         case ProceduralDetail(), ProceduralDetail():
             return replace(
                 old,
-                steps=_either(old.steps, new.steps),
-                prerequisites=_joined(old.prerequisites, new.prerequisites),
+                steps=_only_value(old.steps, new.steps),
+                prerequisites=_union(old.prerequisites, new.prerequisites),
             )
         case StrategicDetail(), StrategicDetail():
             return replace(
                 old,
-                pattern=_either(old.pattern, new.pattern),
+                pattern=_only_value(old.pattern, new.pattern),
                 confidence=max(old.confidence, new.confidence),
-                evidence=_joined(old.evidence, new.evidence),
-                applicability=_joined(old.applicability, new.applicability),
+                evidence=_union(old.evidence, new.evidence),
+                applicability=_union(old.applicability, new.applicability),
             )
-    raise _Disagree
+    raise _DetailsDiffer
 
 
 def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
@@ -132,24 +133,24 @@ def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
     return replace(
         old,
         confidence=max(old.confidence, new.confidence),
-        category=_either(old.category, new.category),
-        # One above the limit adds next to nothing to its trust.
+        category=_only_value(old.category, new.category),
+        # A source beyond the limit would add almost nothing to the trust.
         sources=sources[:MOST_SOURCES],
-        contradictions=_joined(old.contradictions, new.contradictions),
+        contradictions=_union(old.contradictions, new.contradictions),
         alignment=old.alignment or new.alignment,
     )
 
 
-def _either[T](old: T, new: T) -> T:
-    """Return the one that says something. Raises _Disagree for two that say different things."""
+def _only_value[T](old: T, new: T) -> T:
+    """Return the value that is not empty. Raises _DetailsDiffer for two different values."""
     if old and new and old != new:
-        raise _Disagree
+        raise _DetailsDiffer
     return old or new
 
 
-def _joined[T](old: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:
-    """Return all of both, each once. Raises _Disagree for more than the limit of one memory."""
-    both = tuple(dict.fromkeys([*old, *new]))
-    if len(both) > MOST_ENTRIES:
-        raise _Disagree
-    return both
+def _union[T](old: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:
+    """Return the distinct entries of both. Raises _DetailsDiffer for more than one memory can have."""
+    combined = tuple(dict.fromkeys([*old, *new]))
+    if len(combined) > MOST_ENTRIES:
+        raise _DetailsDiffer
+    return combined

@@ -1,4 +1,4 @@
-"""English stop words, and word forms that no suffix rule reaches."""
+"""English stop words and irregular word forms."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _STOP = """
     who'll whom whose why will with won't would wouldn't you you'd you'll you're you've your yours yourself
     yourselves
 """
-#: Words that occur everywhere, so that sharing one means nothing: the classic list of the Snowball project and
-#: a few words of everyday talk. ("it's" is "it" here: possessives are taken off first.)
+#: Words that occur in most texts, so that a shared one means nothing: the list of the Snowball project and a few words of
+#: everyday talk. ("it's" is missing because possessives are removed first.)
 STOP_WORDS = frozenset(_STOP.split())
 
 _FORMS = """
@@ -40,8 +40,8 @@ _FORMS = """
     good better best|bad worse worst|far farther further
 """
 
-#: Irregular verbs, plurals and comparisons: what a question asks with "buy" is remembered as "bought". (The
-#: stemmer after it takes off regular endings.)
+#: Base forms of irregular verbs, plurals and comparisons, so that a question with "buy" finds "bought". The stemmer, which
+#: runs afterwards, removes regular endings.
 BASE_FORMS: dict[str, str] = {
     form: base
     for line in _FORMS.replace("\n", "|").split("|")

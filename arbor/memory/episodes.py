@@ -1,4 +1,4 @@
-"""Episodes: segment a session's time into stretches without a gap, and rank episodes by named score components."""
+"""Segment a session into episodes at its gaps, and rank episodes by named score components."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ DEFAULT_GAP = timedelta(minutes=30)
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeSegment:
-    """An episode, as far as belonging to it goes."""
+    """The fields of an episode that decide which memories belong to it."""
 
     id: UUID
-    #: When its first and its last memory happened.
+    #: The times of the first and the last memory.
     started_at: datetime
     last_at: datetime
-    #: How many memories were ever put in it.
+    #: The number of memories that were ever assigned to the episode.
     size: int = 0
     open: bool = True
 
     def distance(self, first: datetime, last: datetime) -> timedelta:
-        """Return the silence between this section and a run of moments; 0 when they overlap."""
+        """Return the time between this section and a run of moments; 0 when they overlap."""
         return max(first - self.last_at, self.started_at - last, timedelta())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Segmented:
+class Segmentation:
     """The section of each moment, and the changed sections."""
 
-    #: For each moment, in the order they came: its section, and its place there, from 1.
+    #: For each moment, in the given order: its section, and its position in the section, from 1.
     places: tuple[tuple[UUID, int], ...]
-    #: Sections that are new or have changed. At most one of them is open, and it is the latest of all.
+    #: The sections that are new or have changed. At most one of them is open: the latest of all sections.
     changed: tuple[EpisodeSegment, ...]
-    #: Those of them that have new members.
+    #: The ids of the changed sections with new members.
     joined: frozenset[UUID]
 
 
@@ -51,13 +51,13 @@ def segment(
     sections: Sequence[EpisodeSegment],
     *,
     gap: timedelta = DEFAULT_GAP,
-) -> Segmented:
+) -> Segmentation:
     """Assign moments of one session, each a time and a position, to its sections or new ones.
 
-    Moments without a gap between them stay together, in whatever order they come. They join the section that is
-    nearest, the later of two, if the silence is no longer than `gap`; sections are never merged. `sections` are those
-    of the session that may be near, the latest of all, and the open one. The latest is open afterwards, if it was
-    touched, and no other.
+    Moments without a gap between them get one section, whatever their order. They join the nearest section (the later one
+    of two equally near) if the time between is at most `gap`; sections are never merged. `sections` must contain the
+    session's sections that may be near, the latest, and the open one. Afterwards only the latest section may be open: it is
+    if it was open before, or has new members.
     """
     if gap < timedelta():
         raise ValueError(f"the gap must be 0 or longer, got {gap}")
@@ -85,7 +85,7 @@ def segment(
     for section in known.values():
         is_open = section is latest and (section.open or section.id in joined)
         known[section.id] = replace(section, open=is_open)
-    return Segmented(
+    return Segmentation(
         places=tuple(places[number] for number in range(len(moments))),
         changed=tuple(section for section in known.values() if before.get(section.id) != section),
         joined=frozenset(joined),
@@ -93,7 +93,7 @@ def segment(
 
 
 def _runs(moments: Sequence[tuple[datetime, int]], gap: timedelta) -> Iterator[list[int]]:
-    """Yield the moments' numbers in the order of time, those without a gap between them together."""
+    """Yield the indices of the moments in the order of time, grouped by gaps."""
     order = sorted(range(len(moments)), key=lambda number: (*moments[number], number))
     run: list[int] = []
     for number in order:
@@ -116,7 +116,7 @@ def _nearest(
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeWeights:
-    """The weights of the components: words as for memories, meaning more, for a summary says more than a turn."""
+    """The weights of the components: words as for memories, meaning more, because a summary says more than a turn."""
 
     words: float = 1.0
     meaning: float = 0.6
@@ -126,15 +126,15 @@ class EpisodeWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeTerms:
-    """Why an episode was recalled: what each consideration added to its score."""
+    """The score components of a recalled episode: the addends of its score."""
 
-    #: Its summary's meaning, or without one its nearest memory's, is near the query's.
+    #: The summary, or without one the nearest memory, is near the query in meaning.
     meaning: float = 0.0
-    #: Its summary, or without one its best memory, has the query's words.
+    #: The summary, or without one the best memory, contains words of the query.
     words: float = 0.0
-    #: It lies in the time that the query speaks of.
+    #: The episode lies in the time that the query mentions.
     time: float = 0.0
-    #: It is not long ago.
+    #: The episode is recent.
     recency: float = 0.0
 
     @property
@@ -151,9 +151,9 @@ class EpisodeCandidate(NamedTuple):
     """An episode that may be recalled."""
 
     id: UUID
-    #: Inner product of the query's words with the stored vector, 0 to 1.
+    #: The inner product of the query's words with the stored vector, 0 to 1.
     words: float
-    #: Cosine with the query's embedding; None where there is no vector to compare.
+    #: The cosine with the query's embedding; None without a vector to compare.
     similarity: float | None
     started_at: datetime
     last_at: datetime
@@ -170,7 +170,7 @@ def rank_episodes(
     limit: int,
     weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
 ) -> list[tuple[UUID, EpisodeTerms]]:
-    """Return the `limit` best, the best first, each with its terms; equal scores in the order of their ids."""
+    """Return the `limit` best episodes with their terms, the best first; equal scores in the order of their ids."""
     scored = [(episode.id, _terms(episode, span, now, weights)) for episode in candidates]
     return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 
@@ -192,7 +192,7 @@ def _terms(
 
 
 def nearness(span: TimeSpan | None, started_at: datetime, last_at: datetime) -> float:
-    """Return how near a stretch of time comes to the span, 0 to 1; 1 where they overlap, 0 without a span."""
+    """Return the nearness of a stretch of time to the span, 0 to 1: 1 where they overlap, 0 without a span."""
     if span is None:
         return 0.0
     nearest = min(max(started_at, span.start), last_at)

@@ -1,7 +1,7 @@
 """Extract concepts from a text by rule: names, phrases between stop words, and repeated words.
 
-Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of
-words that stop words and punctuation leave standing. Deterministic, and at no cost.
+Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of words
+between stop words and punctuation. The rules are deterministic and call no model.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TALK = """
     monday tuesday wednesday thursday friday saturday sunday mon tue wed thu thur fri january february march
     april june july august september october november december jan feb apr jun jul aug sep sept oct nov dec
 """
-#: What names no idea: the stop words, and words of everyday talk, each with its regular -s.
+#: Words that name no idea, with or without a plural -s: the stop words, and words of everyday talk.
 TALK_WORDS = STOP_WORDS.union(_TALK.split())
 
 _UNCHANGED = """
@@ -63,7 +63,7 @@ _UNCHANGED = """
     scissors series shorts species statistics tactics trousers
 """
 _SAME_IN_PLURAL = frozenset(_UNCHANGED.split())
-#: Singulars whose ending the rules below would take off as well.
+#: Singulars in -e, whose plurals the rules below would shorten too much.
 _WITH_E = """
     ache avalanche axe backache birdie brownie cache calorie canoe collie cookie creche doe foe foodie genie
     headache heartache hippie hoe hoodie moustache movie mustache newbie niche oboe pixie prairie psyche quiche
@@ -73,37 +73,37 @@ _SINGULARS_WITH_E = frozenset(_WITH_E.split())
 _PLURAL_IN_ES = ("sses", "xes", "ches", "shes", "zzes", "oes")
 
 
-#: Concepts taken of one memory, and the characters of it that are read.
+#: The most concepts of one memory, and the characters of it that are read.
 MAX_CONCEPTS = 5
 READ_CHARACTERS = 4_000
 #: The longest name of a concept, in characters, and the longest phrase, in words.
 NAME_LENGTH = 60
 _PHRASE_WORDS = 3
-#: How surely each kind of find is a concept of the memory, 0 to 1.
+#: The strength of a concept by the way it was found, 0 to 1.
 NAME_STRENGTH = 1.0
 PHRASE_STRENGTH = 0.8
 REPEATED_STRENGTH = 0.7
 WORD_STRENGTH = 0.5
-#: What an ellipsis follows at once may be the beginning of a word. Both begin where a run without white space does, so
-#: that no such run, however long, is gone through again from each of its characters.
-_CUT = re.compile(r"(?<!\S)\S+…")
+#: A word directly before an ellipsis may be cut off. This pattern and the next one start only at the beginning of a run
+#: without white space, so that a long run is not searched again from each of its characters.
+_CUT_WORD = re.compile(r"(?<!\S)\S+…")
 _LINK = re.compile(r"(?<!\S)\S*(?:://|@)\S*|www\.\S+")
-_PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
+_TOKEN_PATTERN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
 _SENTENCE_ENDS = frozenset('.!?…:;\n“"')
-#: Scripts without spaces between words: what looks like a word there is a sentence.
+#: Scripts without spaces between words, where a run of letters is a sentence.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-#: Irregular forms whose base is a verb; those that are nouns or adjectives as well stay.
+#: Base words of BASE_FORMS that are nouns; all other irregular forms count as verbs.
 _NOUNS = "child foot goose half knife leaf life loaf man mouse person shelf thief tooth wife wolf woman"
 _VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOUNS.split())
-#: "The boat leaves": after another word these are verbs rather than what they are the plural of.
+#: Plurals that are usually verbs after another word, as in "the boat leaves".
 _OFTEN_VERBS = frozenset({"leaves"})
 _ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
-#: Endings that distinguish verbs and adverbs from possible ideas. "sailing" is one; "sailed" and "slowly" are not.
-_NO_NOUN = ("ly", "ed")
+#: Endings of verbs and adverbs: "sailing" can be an idea, "sailed" and "slowly" cannot.
+_NOT_NOUN_ENDINGS = ("ly", "ed")
 
 
 def singular(word: str) -> str:
-    """Return a noun's singular, in small letters, so that boat and boats are one idea."""
+    """Return a noun's singular in lower case, so that "boat" and "boats" are one idea."""
     folded = word.casefold()
     folded = BASE_FORMS.get(folded, folded)
     if len(folded) <= 3 or not folded.endswith("s") or folded.endswith(("ss", "us", "is")):
@@ -119,8 +119,8 @@ def singular(word: str) -> str:
     return folded[:-1]
 
 
-class Extracted(NamedTuple):
-    """An idea, and how surely the memory is a case of it: 0 to 1."""
+class ExtractedConcept(NamedTuple):
+    """An idea, and the strength with which the memory is a case of it, 0 to 1."""
 
     name: str
     strength: float
@@ -128,40 +128,40 @@ class Extracted(NamedTuple):
 
 class _Token(NamedTuple):
     text: str
-    #: It begins a sentence, so that its capital says nothing.
+    #: Whether the word begins a sentence, so that its capital means nothing.
     first: bool
 
 
-def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]:
-    """Return the ideas that a text is about, the surest first, each once; none for a text that names nothing."""
-    runs = list(_runs(_CUT.sub(" . ", _LINK.sub(" . ", _beginning(text)))))
+def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[ExtractedConcept, ...]:
+    """Return the distinct ideas that a text names, the strongest first."""
+    runs = list(_runs(_CUT_WORD.sub(" . ", _LINK.sub(" . ", _beginning(text)))))
     counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
-    found: dict[str, Extracted] = {}
+    by_key: dict[str, ExtractedConcept] = {}
     for run in runs:
         for concept in (*_names(run), *_phrases(run), *_words(run, counts)):
             key = concept.name.casefold()
-            if concept.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(
+            if concept.strength > by_key.get(key, ExtractedConcept("", 0.0)).strength and _can_be_concept(
                 concept.name
             ):
-                found[key] = concept
-    # Stable: of equally sure ones those that come first.
-    best = sorted(found.values(), key=lambda concept: -concept.strength)
+                by_key[key] = concept
+    # The sort is stable: equally strong ideas stay in the order of the text.
+    best = sorted(by_key.values(), key=lambda concept: -concept.strength)
     return tuple(_without_parts(best)[:most])
 
 
 def _beginning(text: str) -> str:
-    """Return as much of a text as is read, without the word at which reading ends if it goes on, unless it is the only one."""
-    read = text[:READ_CHARACTERS]
-    if len(text) == len(read) or read[-1].isspace() or text[len(read)].isspace():
-        return read
-    return read.rsplit(maxsplit=1)[0]
+    """Return the beginning of a text that is read, without a word that the limit cuts, unless it is the only word."""
+    beginning = text[:READ_CHARACTERS]
+    if len(text) == len(beginning) or beginning[-1].isspace() or text[len(beginning)].isspace():
+        return beginning
+    return beginning.rsplit(maxsplit=1)[0]
 
 
 def _can_be_concept(name: str) -> bool:
     try:
         concept_key(name)
     except Invalid:
-        # Some letters are whole phrases once their form is made common.
+        # Compatibility normalization expands some characters to whole phrases.
         return False
     return len(name) <= NAME_LENGTH
 
@@ -170,14 +170,14 @@ def _runs(text: str) -> Iterator[list[_Token]]:
     """Yield runs of words between stop words and punctuation."""
     run: list[_Token] = []
     first = True
-    for piece in _PIECE.findall(text):
-        word = piece.replace("’", "'").removesuffix("'s")
+    for part in _TOKEN_PATTERN.findall(text):
+        word = part.replace("’", "'").removesuffix("'s")
         if _is_informative(word) and not (run and word.casefold() in _OFTEN_VERBS):
             run.append(_Token(word, first))
         elif run:
             yield run
             run = []
-        first = piece in _SENTENCE_ENDS or (first and not piece[0].isalnum())
+        first = part in _SENTENCE_ENDS or (first and not part[0].isalnum())
     if run:
         yield run
 
@@ -193,38 +193,42 @@ def _is_informative(word: str) -> bool:
     )
 
 
-def _names(run: list[_Token]) -> Iterator[Extracted]:
-    """Yield runs of capitalized words. A single one at a sentence's beginning is no name yet."""
+def _names(run: list[_Token]) -> Iterator[ExtractedConcept]:
+    """Yield runs of capitalized words as names, except a single one at the beginning of a sentence."""
     name: list[_Token] = []
     for token in (*run, _Token("", False)):
         if token.text[:1].isupper():
             name.append(token)
             continue
         if name and not (len(name) == 1 and name[0].first):
-            yield Extracted(" ".join(token.text for token in name[:_PHRASE_WORDS]), NAME_STRENGTH)
+            yield ExtractedConcept(" ".join(token.text for token in name[:_PHRASE_WORDS]), NAME_STRENGTH)
         name = []
 
 
-def _phrases(run: list[_Token]) -> Iterator[Extracted]:
-    """Yield a run of two or three words that can be a noun with what describes it."""
+def _phrases(run: list[_Token]) -> Iterator[ExtractedConcept]:
+    """Yield a run of two or three words that can be a noun with its attributes."""
     words = [token.text for token in run if _can_be_noun(token.text)]
-    if len(words) == len(run) and 2 <= len(words) <= _PHRASE_WORDS and not any(map(_capital, words[1:])):
-        yield Extracted(
+    if (
+        len(words) == len(run)
+        and 2 <= len(words) <= _PHRASE_WORDS
+        and not any(map(_is_capitalized, words[1:]))
+    ):
+        yield ExtractedConcept(
             " ".join([*(word.casefold() for word in words[:-1]), singular(words[-1])]), PHRASE_STRENGTH
         )
 
 
-def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
+def _words(run: list[_Token], counts: Counter[str]) -> Iterator[ExtractedConcept]:
     for token in run:
-        if _can_be_noun(token.text) and (token.first or not _capital(token.text)):
-            again = counts[term_of(token.text.casefold())] > 1
-            yield Extracted(singular(token.text), REPEATED_STRENGTH if again else WORD_STRENGTH)
+        if _can_be_noun(token.text) and (token.first or not _is_capitalized(token.text)):
+            is_repeated = counts[term_of(token.text.casefold())] > 1
+            yield ExtractedConcept(singular(token.text), REPEATED_STRENGTH if is_repeated else WORD_STRENGTH)
 
 
-def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
-    """Leave out words that occur but once, in a surer name or phrase: "reef" beside "coral reef"."""
+def _without_parts(ranked: list[ExtractedConcept]) -> list[ExtractedConcept]:
+    """Leave out words that occur only in a stronger name or phrase: "reef" beside "coral reef"."""
     used: set[str] = set()
-    selected: list[Extracted] = []
+    selected: list[ExtractedConcept] = []
     for concept in ranked:
         words = concept.name.casefold().split()
         if concept.strength > WORD_STRENGTH or words[0] not in used:
@@ -235,8 +239,12 @@ def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
 
 def _can_be_noun(word: str) -> bool:
     folded = word.casefold()
-    return folded not in _VERBS and folded not in _ING and not (len(folded) > 4 and folded.endswith(_NO_NOUN))
+    return (
+        folded not in _VERBS
+        and folded not in _ING
+        and not (len(folded) > 4 and folded.endswith(_NOT_NOUN_ENDINGS))
+    )
 
 
-def _capital(word: str) -> bool:
+def _is_capitalized(word: str) -> bool:
     return word[0].isupper()

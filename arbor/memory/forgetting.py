@@ -1,6 +1,6 @@
 """The decay of importance and the rules of forgetting: pure functions of a memory's state and the time.
 
-Forgotten memories are archived, not lost.
+Forgotten memories are archived, not deleted.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from arbor.memory.values import MemoryType, Retention
 
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_WEEK = 7
-#: What a week without retrieval leaves of importance (seed 001, "Importance Decay").
+#: The share of importance that is left after a week without retrieval (seed 001, "Importance Decay").
 KEPT_PER_WEEK = 0.95
-#: Of the distance to 1, what importance gains by each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
+#: The share of the distance to 1 that importance gains with each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
 BOOST = 0.1
 
 
-#: Seed 001: what has decayed below the first is archived; what was never above the second, early.
+#: A memory is archived when its importance has decayed below the first limit, and early when it never was above the second
+#: (seed 001).
 ARCHIVE_BELOW = 0.1
 CLEANUP_BELOW = 0.2
-#: A memory that is new, or was just used, is not cleaned up: its heartbeat may still need it.
+#: The time for which a new or just used memory is not cleaned up, because its heartbeat may still need it.
 GRACE = timedelta(days=1)
-#: Seed 001, "Storage Quotas": episodic memories of one agent.
+#: The most episodic memories of one agent (seed 001, "Storage Quotas").
 QUOTA = 10_000
 
 
@@ -38,45 +39,45 @@ def days_between(earlier: datetime, later: datetime) -> float:
 def relevance(*, importance: float, decay_rate: float, days_since_access: float) -> float:
     """Return `importance · e^(−decay_rate · days since the last access)`, from 0 to `importance` (seed 004).
 
-    Importance is from 0 to 1, the rate is per day. A memory that was never accessed counts from when it was made.
+    Importance is from 0 to 1, the rate is per day. For a memory that was never accessed, its creation counts.
     """
     return importance * math.exp(-decay_rate * max(0.0, days_since_access))
 
 
 def effective_importance(*, importance: float, uses: int) -> float:
-    """Return importance, from 0 to 1, with what use has added to it: from `importance` to 1.
+    """Return the importance with the gain by use, from `importance` to 1.
 
     Each use, a recall by the agent or a reinforcement, counts less than the one before: `0.1 · ln(1 + uses)` of the
     distance to 1. It is computed, so no use is counted twice.
     """
-    gained = min(1.0, BOOST * math.log1p(max(0, uses)))
-    return importance + (1.0 - importance) * gained
+    gain = min(1.0, BOOST * math.log1p(max(0, uses)))
+    return importance + (1.0 - importance) * gain
 
 
 def decayed_importance(*, importance: float, days_since_use: float) -> float:
     """Return `importance · 0.95^(weeks since the last use)`, from 0 to `importance` (seed 001).
 
-    A memory that was never used counts from when it was made.
+    For a memory that was never used, its creation counts.
     """
     return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
 
 
 class Reason(StrEnum):
-    """Why a memory is forgotten."""
+    """The reasons for forgetting a memory."""
 
-    #: Its `expires_at` has passed.
+    #: The memory's `expires_at` has passed.
     EXPIRED = "expired"
-    #: Its importance, decayed since it was last used, is below the limit.
+    #: The memory's importance, decayed since its last use, is below the limit.
     FADED = "faded"
-    #: It was of little importance from the start, and nothing has come of it.
+    #: The memory was of little importance from the start, and was not used.
     TRIVIAL = "trivial"
-    #: Its agent has more than its quota, and it is among the least important.
+    #: The agent exceeds its quota, and the memory is among its least important ones.
     CROWDED = "crowded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The limits. Raises ConfigurationInvalid for one that makes no sense."""
+    """The limits of forgetting. Raises ConfigurationInvalid for an impossible value."""
 
     archive_below: float = ARCHIVE_BELOW
     cleanup_below: float = CLEANUP_BELOW
@@ -92,25 +93,23 @@ class Policy:
         if self.grace < timedelta(0):
             raise ConfigurationInvalid(f"the grace of a memory must not be negative, got {self.grace}")
         if self.quota < 1:
-            raise ConfigurationInvalid(
-                f"an agent's quota of memories must be 1 at least, got {self.quota}; there is no way to allow none"
-            )
+            raise ConfigurationInvalid(f"an agent's quota of memories must be at least 1, got {self.quota}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """The state of a memory that the verdict depends on."""
+    """The fields of a memory that the verdict depends on."""
 
     type: MemoryType
     importance: float
     retention: Retention
     created_at: datetime
-    #: When it was last recalled by its agent, or remembered again; None: never.
+    #: The time of the last recall by the agent, or of the last reinforcement; None: never.
     used_at: datetime | None = None
-    #: How often it was recalled by its agent or remembered again.
+    #: The number of recalls by the agent and of reinforcements.
     uses: int = 0
     expires_at: datetime | None = None
-    #: Something that is not over yet, such as an open goal, needs it.
+    #: Whether something unfinished, such as an open goal, needs the memory.
     needed: bool = False
 
     @property
@@ -120,12 +119,12 @@ class Held:
 
     @property
     def is_protected(self) -> bool:
-        """Return whether it neither fades nor counts as trivial nor makes room for others."""
+        """Return whether the memory is exempt from fading, early cleanup and the quota."""
         return self.retention is Retention.PERMANENT or self.needed
 
     @property
     def effective_importance(self) -> float:
-        """Its importance with what use has added."""
+        """The importance with the gain by use."""
         return effective_importance(importance=self.importance, uses=self.uses)
 
 
@@ -145,10 +144,10 @@ KEEP = ForgettingVerdict()
 
 
 def forget(held: Held, *, now: datetime, policy: Policy) -> ForgettingVerdict:
-    """Judge one active memory by itself; only the quota looks at all of them together.
+    """Decide about one active memory by itself; the quota, which compares all memories, is applied elsewhere.
 
-    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup is of episodic
-    memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
+    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
+    memories only, like the quota (seed 001); all types of memories fade.
     """
     if held.expires_at is not None and held.expires_at <= now:
         return ForgettingVerdict(reason=Reason.EXPIRED)

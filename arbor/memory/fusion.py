@@ -1,8 +1,8 @@
 """The ranker: score candidates by a sum of named score components.
 
-Pure: one scan of the agent's memories finds the candidates (nearest by meaning, best by words, and from the
-time that the query speaks of), one fetch brings those rows and the turns beside them, and this ranks them.
-docs/explanation/recall.md says how the weights were found and what each term is worth.
+Pure functions. A scan of the agent's memories selects the candidates (nearest by meaning, best by words, and from the time
+that the query mentions), a fetch loads them with the turns beside them, and this module ranks them.
+docs/explanation/recall.md explains the weights and the contribution of each term.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 SEEDS = 50
 #: The number of seeds that fit best from the time that the query names.
 SPAN_SEEDS = 25
-#: How far from each of those the turns beside it are fetched.
+#: The distance from a seed within which the turns beside it are fetched.
 REACH = 2
-#: Turns fetched for one seed; there are more than 2 · REACH beside it only where several memories share a place.
+#: The most turns fetched for one seed; it has more than 2 · REACH beside it only where several memories share a position.
 MOST_BESIDE = 20
-#: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
+#: The weight of meaning among the candidates from the time that the query mentions: words decide, meaning breaks ties.
 MEANING_BESIDE_WORDS = 0.05
 #: The number of best seeds whose neighborhoods contribute, and the number of memories added by that.
 LENDERS = 20
 REMINDED = 20
-#: The best of ten thousand memories is some six deviations nearer than the average one: 1 on meaning's scale.
+#: The deviations above the mean that count as 1 in meaning: the best of ten thousand memories has about six.
 DEVIATIONS = 6.0
-#: Vectors that differ by less than rounding does are all alike.
+#: Below this deviation, cosines differ by rounding only, and meaning counts for nothing.
 LEAST_DEVIATION = 1e-6
 #: More than the error of a sum of thirteen terms.
 _ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
-#: The places beside a turn, one below the other: 1, -1, 2, -2 for a REACH of 2.
-_BESIDE = np.array([[sign * step] for step in range(1, REACH + 1) for sign in (1, -1)])
-_LINES = np.arange(len(_BESIDE))[:, None]
-#: Between the numbers of two sessions' first places: no turn is beside one of another session.
+#: The offsets of the turns beside a turn, as a column: 1, -1, 2, -2 for a REACH of 2.
+_OFFSETS = np.array([[sign * step] for step in range(1, REACH + 1) for sign in (1, -1)])
+_OFFSET_ROWS = np.arange(len(_OFFSETS))[:, None]
+#: The distance between the first positions of two sessions, so that no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """The cosines of the query with all of the agent's memories: what "near" means depends on the embedder."""
+    """Mean and deviation of the query's cosines with all of the agent's memories, which depend on the embedder."""
 
     mean: float
     deviation: float
@@ -59,9 +59,9 @@ class Background:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A candidate's place in the ranking, with its receipt."""
+    """A ranked candidate with its score components."""
 
-    #: Among the candidates.
+    #: The index among the candidates.
     index: int
     id: UUID
     score: float
@@ -70,15 +70,15 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreInputs:
-    """The candidates of one recall, and all by which they are scored but the time."""
+    """The candidates of one recall, and all inputs of their scores except the time."""
 
     candidates: Candidates
     reading: ReadQuery
     background: Background
     weights: Weights = DEFAULT_WEIGHTS
-    #: The neighborhoods of those that fit best.
+    #: The neighborhoods of the best-fitting candidates.
     links: Links = NO_LINKS
-    #: How the one who recalls feels, -1 to 1, if that is known.
+    #: The valence of the agent's mood, -1 to 1, if known.
     mood: float | None = None
 
 
@@ -114,7 +114,7 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
 def all_terms(
     lasting: Mapping[str, Numbers], candidates: Candidates, *, now: datetime, weights: Weights
 ) -> dict[str, Numbers]:
-    """Return each term of the candidates' scores as a column, by its name, given the terms that use does not change."""
+    """Return all terms of the candidates' scores as columns by name; `lasting` are the terms that use does not change."""
     importance = _effective_importance(candidates)
     used = {
         "recency": weights.recency * importance * _retained(candidates, now),
@@ -128,10 +128,10 @@ def all_terms(
 def contenders(
     candidates: Candidates, lasting: Mapping[str, Numbers], *, weights: Weights, limit: int
 ) -> Places:
-    """Return the places of the candidates that may be among the `limit` best, however often and lately each was used.
+    """Return the positions of the candidates that can be among the `limit` best, whatever their use.
 
-    Use changes three terms, and each of them is bounded: importance is at least as stored, recency and presence in mind
-    are at least 0, and none of the three exceeds its weight.
+    Use changes three terms, all bounded: importance is at least as stored, recency and activation are at least 0, and none
+    of the three exceeds its weight.
     """
     if len(candidates) <= limit:
         return np.arange(len(candidates))
@@ -143,7 +143,7 @@ def contenders(
 
 
 def lasting_terms(inputs: ScoreInputs) -> dict[str, Numbers]:
-    """Return the terms that do not depend on how often and how lately a memory was used."""
+    """Return the terms that do not depend on the use of a memory."""
     candidates, weights = inputs.candidates, inputs.weights
     words = weights.words * candidates.words
     meaning = weights.meaning * deviations(candidates.similarity, inputs.background)
@@ -163,7 +163,7 @@ def lasting_terms(inputs: ScoreInputs) -> dict[str, Numbers]:
 
 
 def deviations(similarity: Numbers, background: Background) -> Numbers:
-    """Return how many deviations nearer than the average each one is, on a scale of 0 to 1; 0 for NaN."""
+    """Return the deviations of each cosine above the mean, scaled to 0 to 1; 0 for NaN."""
     if not background.deviation > LEAST_DEVIATION:
         return np.zeros(len(similarity))
     nearer = (similarity - background.mean) / background.deviation / DEVIATIONS
@@ -175,43 +175,45 @@ def deviations(similarity: Numbers, background: Background) -> Numbers:
 def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbers:
     """Return the shares of fit that turns within REACH in the same session give each other.
 
-    Of several memories in one place the best fit counts.
+    Of several memories at one position, the best fit counts.
     """
-    lent = np.zeros(len(candidates))
+    shares = np.zeros(len(candidates))
     within = np.flatnonzero(candidates.session >= 0)
     if not len(within):
-        return lent
-    own = candidates.session[within] * _SESSION_ROOM + candidates.position[within]
-    order = np.lexsort((candidates.ids[within, 1], -fit[within], own))
-    places = own[order]
+        return shares
+    positions = candidates.session[within] * _SESSION_ROOM + candidates.position[within]
+    order = np.lexsort((candidates.ids[within, 1], -fit[within], positions))
+    places = positions[order]
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = places[1:] != places[:-1]
-    places, lenders = places[first], within[order[first]]
-    # One line for each place beside a turn; a missing place contributes nothing.
-    wanted = own + _BESIDE
-    at = np.minimum(places.searchsorted(wanted), len(places) - 1)
-    share = weights.neighbours / abs(_BESIDE) + (_BESIDE == -1) * (weights.answer * candidates.asks[lenders])
-    given = np.where(places[at] == wanted, (share * fit[lenders])[_LINES, at], 0.0)
-    lent[within] = given.sum(axis=0)
-    return lent
+    places, best_rows = places[first], within[order[first]]
+    # One row for each offset; a position without a memory contributes nothing.
+    beside = positions + _OFFSETS
+    at = np.minimum(places.searchsorted(beside), len(places) - 1)
+    share = weights.neighbours / abs(_OFFSETS) + (_OFFSETS == -1) * (
+        weights.answer * candidates.asks[best_rows]
+    )
+    contributions = np.where(places[at] == beside, (share * fit[best_rows])[_OFFSET_ROWS, at], 0.0)
+    shares[within] = contributions.sum(axis=0)
+    return shares
 
 
 def _association(links: Links, fit: Numbers) -> Numbers:
     """Return for each memory the highest contribution of any one neighborhood: a share of its owner's fit."""
-    lent = np.zeros(len(fit))
-    np.maximum.at(lent, links.borrower, links.share * fit[links.lender])
-    return lent
+    shares = np.zeros(len(fit))
+    np.maximum.at(shares, links.borrower, links.share * fit[links.lender])
+    return shares
 
 
 def _best_of(group: Places, fit: Numbers) -> Numbers:
-    """Return the fit of the best candidate in the same session or episode; without one it is alone, with its own."""
+    """Return the best fit in each candidate's session or episode; its own fit where it has none."""
     best = np.zeros(group.max(initial=-1) + 2)
     np.maximum.at(best, group, fit)
     return np.where(group >= 0, best[group], fit)
 
 
 def _speaker(candidates: Candidates, named: frozenset[str]) -> Numbers:
-    """Return 1 where the query names the one who said it."""
+    """Return 1 where the query names the speaker."""
     if not named:
         return np.zeros(len(candidates))
     matches = {role: float(not named.isdisjoint(speaker_words(role))) for role in set(candidates.role)}
@@ -219,7 +221,7 @@ def _speaker(candidates: Candidates, named: frozenset[str]) -> Numbers:
 
 
 def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
-    """Return how near each moment is to the time that the query speaks of, 0 to 1: `TimeSpan.nearness`, of many."""
+    """Return the nearness of each moment to the time that the query mentions, 0 to 1: `TimeSpan.nearness` of many."""
     if span is None:
         return np.zeros(len(moments))
     start, end = microseconds(span.start), microseconds(span.end)
@@ -233,19 +235,19 @@ def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
 
 
 def _effective_importance(candidates: Candidates) -> Numbers:
-    """Return importance with what use has added to it (`forgetting.effective_importance`, of many)."""
-    gained = np.minimum(1.0, BOOST * np.log1p(np.maximum(0.0, candidates.uses)))
-    raised: Numbers = candidates.importance + (1.0 - candidates.importance) * gained
+    """Return the importance with the gain by use: `forgetting.effective_importance` of many."""
+    gain = np.minimum(1.0, BOOST * np.log1p(np.maximum(0.0, candidates.uses)))
+    raised: Numbers = candidates.importance + (1.0 - candidates.importance) * gain
     return raised
 
 
 def _retained(candidates: Candidates, now: datetime) -> Numbers:
-    """Return what share of its importance is left to each since it was last used (`forgetting.relevance`, of many)."""
+    """Return the share of importance that is left since the last use: `forgetting.relevance` of many."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
     retained: Numbers = np.exp(-candidates.decay_rate * days)
     return retained
 
 
 def _congruence(valence: Numbers, mood: float | None) -> Numbers:
-    """Return how far each one feels as its reader does, 0 to 1: nothing where either feels nothing, or the opposite."""
+    """Return the product of valence and mood, 0 to 1: 0 where either is neutral, or they are opposite."""
     return np.zeros(len(valence)) if mood is None else np.clip(valence * mood, 0.0, 1.0)

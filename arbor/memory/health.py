@@ -12,9 +12,9 @@ from arbor.errors import ConfigurationInvalid
 
 
 class HealthState(StrEnum):
-    """The states of a metric, and of the whole."""
+    """The states of a metric, and of all metrics together."""
 
-    #: As it should be.
+    #: Within its limits.
     OK = "ok"
     #: A person should know.
     WARN = "warn"
@@ -48,7 +48,7 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """From where a figure warns and is critical; infinity: never. Raises ConfigurationInvalid."""
+    """The values from which a metric warns and is critical; infinity: never. Raises ConfigurationInvalid."""
 
     warn: float
     critical: float
@@ -64,13 +64,13 @@ class Limit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class MetricRule:
     """The unit of a metric, the count that its limits apply to, and the remedy when it is too high."""
 
     title: str
     limit: Limit
     remedy: str
-    #: Judged by the age of the oldest, in seconds, or by the most of one agent; else by how many there are.
+    #: The limits apply to the age of the oldest, in seconds, or to the most of one agent; else to the count.
     by_age: bool = False
     by_agent: bool = False
 
@@ -78,86 +78,86 @@ class Watch:
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 _WORKERS = "see that a worker serves `{queue}` (`arbor status`), and give it more processes"
 
-#: The first two limits are seed 004's, which had a database for each agent: so they are for the most of one agent.
-WATCHES: Mapping[Metric, Watch] = MappingProxyType(
+#: The first two limits are those of seed 004, which has a database for each agent; so they apply to one agent.
+METRIC_RULES: Mapping[Metric, MetricRule] = MappingProxyType(
     {
-        Metric.STALE_NEIGHBORHOODS: Watch(
+        Metric.STALE_NEIGHBORHOODS: MetricRule(
             title="neighborhoods stale or missing",
             limit=Limit(warn=100, critical=10_000),
             by_agent=True,
             remedy=_WORKERS.format(queue="neighborhoods"),
         ),
-        Metric.UNSUMMARIZED_EPISODES: Watch(
+        Metric.UNSUMMARIZED_EPISODES: MetricRule(
             title="closed episodes without a summary",
             limit=Limit(warn=10, critical=100),
             by_agent=True,
             remedy="see that workers serve `episodes` and `llm`, and that ARBOR_MAINTENANCE_MODEL answers",
         ),
-        Metric.UNEMBEDDED: Watch(
+        Metric.UNEMBEDDED: MetricRule(
             title="texts without a vector",
             limit=Limit(warn=5 * _MINUTE, critical=_HOUR),
             by_age=True,
             remedy="see that the embedder answers (`arbor doctor`) and that a worker serves `embedding`",
         ),
-        Metric.UNREADABLE: Watch(
+        Metric.UNREADABLE: MetricRule(
             title="texts that their embedder refused",
             limit=Limit(warn=100, critical=math.inf),
             remedy="they are found by their words alone; a model with a longer context may read them (`arbor memory reembed`)",
         ),
-        Metric.UNCLUSTERED: Watch(
-            title="memories without a theme yet",
+        Metric.UNCLUSTERED: MetricRule(
+            title="memories without a cluster yet",
             limit=Limit(warn=1_000, critical=50_000),
             by_agent=True,
             remedy=_WORKERS.format(queue="consolidation"),
         ),
-        Metric.UNEXTRACTED: Watch(
-            title="memories whose concepts wait",
+        Metric.UNEXTRACTED: MetricRule(
+            title="memories that wait for the extraction of concepts",
             limit=Limit(warn=1_000, critical=50_000),
             by_agent=True,
             remedy="see that workers serve `consolidation` and `llm`; rules keep up where a model does not"
             " (ARBOR_MAINTENANCE_MODEL empty)",
         ),
-        Metric.UNWEIGHED: Watch(
-            title="memories that wait to be weighed",
+        Metric.UNWEIGHED: MetricRule(
+            title="memories that wait for an appraisal",
             limit=Limit(warn=1_000, critical=50_000),
             by_agent=True,
             remedy="see that workers serve `consolidation` and `llm`, and that ARBOR_MAINTENANCE_MODEL answers",
         ),
-        Metric.STALE_CLUSTERS: Watch(
-            title="themes out of date",
+        Metric.STALE_CLUSTERS: MetricRule(
+            title="clusters out of date",
             limit=Limit(warn=100, critical=10_000),
             by_agent=True,
             remedy=_WORKERS.format(queue="consolidation"),
         ),
-        Metric.FAILED_MAINTENANCE_CALLS: Watch(
-            title="questions to the maintenance model that failed for good",
+        Metric.FAILED_MAINTENANCE_CALLS: MetricRule(
+            title="maintenance calls that failed for good",
             limit=Limit(warn=10, critical=1_000),
             remedy="their calls say why (console, Model calls); correct ARBOR_MAINTENANCE_MODEL or its key",
         ),
-        Metric.OTHER_EMBEDDER: Watch(
-            title="agents whose vectors are another model's than the settings say",
+        Metric.OTHER_EMBEDDER: MetricRule(
+            title="agents whose vectors are of another model than the settings name",
             limit=Limit(warn=1, critical=math.inf),
-            remedy="they go on with it; `arbor memory reembed` moves them to the new one",
+            remedy="they still use the old model; `arbor memory reembed` moves them to the new one",
         ),
-        Metric.FAILING_EMBEDDERS: Watch(
+        Metric.FAILING_EMBEDDERS: MetricRule(
             title="embedders that failed when they were last asked",
             limit=Limit(warn=1, critical=math.inf),
-            remedy="`arbor doctor` says why; agents recall by words, and it is asked again within 10 minutes",
+            remedy="`arbor doctor` shows the reason; agents recall by words, and the next attempt is within 10 minutes",
         ),
-        Metric.EXPIRED: Watch(
-            title="memories whose time is over, not archived yet",
+        Metric.EXPIRED: MetricRule(
+            title="expired memories that are not archived yet",
             limit=Limit(warn=20 * _MINUTE, critical=6 * _HOUR),
             by_age=True,
             remedy=_WORKERS.format(queue="cleanup"),
         ),
-        Metric.BUFFER_EXPIRED: Watch(
-            title="held things whose time is over, not cleared yet",
+        Metric.BUFFER_EXPIRED: MetricRule(
+            title="expired buffer items that are not deleted yet",
             limit=Limit(warn=20 * _MINUTE, critical=6 * _HOUR),
             by_age=True,
             remedy=_WORKERS.format(queue="cleanup"),
         ),
-        Metric.UNTENDED: Watch(
-            title="agents whose daily look at what they might forget is late",
+        Metric.UNTENDED: MetricRule(
+            title="agents whose daily forgetting is late",
             limit=Limit(warn=_DAY, critical=7 * _DAY),
             by_age=True,
             remedy="see that workers serve `decay`, `cleanup` and `consolidation`; raise ARBOR_MAINTENANCE_SHARE",
@@ -165,9 +165,9 @@ WATCHES: Mapping[Metric, Watch] = MappingProxyType(
     }
 )
 
-#: Periods of a job without a success from which it warns and is critical, and what is allowed for a slow start.
+#: The periods without a success after which a job warns and is critical, and the extra time for a slow start.
 LATE_AFTER, DEAD_AFTER = 3, 10
-START = 5 * _MINUTE
+START_ALLOWANCE_S = 5 * _MINUTE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +175,9 @@ class Figure:
     """One metric with its current value."""
 
     metric: Metric
-    #: How many there are, up to where counting stops.
+    #: The count, up to the limit of counting.
     count: int
-    #: What it was judged by: the count, the most of one agent, or an age in seconds.
+    #: The value that the limits apply to: the count, the most of one agent, or an age in seconds.
     judged: float
     limit: Limit
     state: HealthState
@@ -185,16 +185,16 @@ class Figure:
     @property
     def title(self) -> str:
         """The title of the metric."""
-        return WATCHES[self.metric].title
+        return METRIC_RULES[self.metric].title
 
     @property
     def remedy(self) -> str:
         """The remedy to show; empty while the state is ok."""
-        return "" if self.state is HealthState.OK else WATCHES[self.metric].remedy
+        return "" if self.state is HealthState.OK else METRIC_RULES[self.metric].remedy
 
 
 def judge(value: float, limit: Limit) -> HealthState:
-    """Return the state of a value by its limits; one that is no number is critical."""
+    """Return the state of a value by its limits; NaN is critical."""
     if value >= limit.critical or math.isnan(value):
         return HealthState.CRITICAL
     return HealthState.WARN if value >= limit.warn else HealthState.OK
@@ -203,22 +203,24 @@ def judge(value: float, limit: Limit) -> HealthState:
 def figure(
     metric: Metric, *, count: int, most: int = 0, age_s: float = 0.0, limits: Mapping[Metric, Limit]
 ) -> Figure:
-    """Judge a metric: `most` is of one agent, `age_s` the oldest's age; each is looked at where the metric goes by it."""
-    watch = WATCHES[metric]
-    judged = max(0.0, age_s) if watch.by_age else float(most if watch.by_agent else count)
-    limit = limits.get(metric, watch.limit)
+    """Judge a metric by its count, by the `most` of one agent, or by the oldest's `age_s`, as its rule says."""
+    rule = METRIC_RULES[metric]
+    judged = max(0.0, age_s) if rule.by_age else float(most if rule.by_agent else count)
+    limit = limits.get(metric, rule.limit)
     return Figure(metric=metric, count=count, judged=judged, limit=limit, state=judge(judged, limit))
 
 
 def judge_job(
     *, period_s: float, since_success_s: float | None, since_first_s: float, failed: int = 0
 ) -> HealthState:
-    """Return the state of a job that should run every `period_s`: by its last success, or, without one, since it was expected.
+    """Return the state of a job that should run every `period_s`, by the time since its last success or first due time.
 
-    A run of which some steps `failed` is a person's matter too, however recent.
+    A run with `failed` steps warns too, however recent.
     """
     since = since_first_s if since_success_s is None else since_success_s
-    limit = Limit(warn=LATE_AFTER * period_s + START, critical=DEAD_AFTER * period_s + START)
+    limit = Limit(
+        warn=LATE_AFTER * period_s + START_ALLOWANCE_S, critical=DEAD_AFTER * period_s + START_ALLOWANCE_S
+    )
     return worst([judge(max(0.0, since), limit), HealthState.WARN if failed else HealthState.OK])
 
 
@@ -239,5 +241,5 @@ def parse_limits(text: str) -> dict[Metric, Limit]:
 
 
 def worst(states: list[HealthState]) -> HealthState:
-    """Return the worst of states; none is as it should be."""
+    """Return the worst of the states; ok without any."""
     return max(states, key=lambda state: state.rank, default=HealthState.OK)

@@ -1,7 +1,7 @@
 """Appraise a memory's importance and retention when it is stored, by its text and its speaker.
 
-The factors are those of seed 001, "Importance scoring" and "Automatic Expiration"; their weights are ours. The lists of
-words stand in `importance_words.yaml`.
+The factors are those of seed 001, "Importance scoring" and "Automatic Expiration"; the weights are Arbor's. The lists of
+words are in `importance_words.yaml`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from arbor.memory.lexical import fold, term_of
 from arbor.memory.phrases import CLAUSE_ENDS, SENTENCE_ENDS, WordLists, read_word_lists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType, Retention
 
-#: What each factor adds to the importance of a memory that nobody has weighed.
+#: The addends of the factors to the importance of a memory without a given one.
 DECISION_ADDS = 0.2
 APPROVAL_ADDS = 0.15
 MONEY_ADDS = 0.15
 ACTION_ADDS = 0.1
 ERROR_ADDS = 0.1
-#: The highest sum of the factors; only "remember this" is certain.
+#: The highest importance by factors; only "remember this" gives more.
 MOST = 0.95
-#: Small talk. Below 0.2, where early cleanup begins (seed 001).
+#: The importance of small talk: below 0.2, where early cleanup begins (seed 001).
 SMALL_TALK = 0.15
-#: "Remember this" (seed 001).
+#: The importance of "remember this" (seed 001).
 EXPLICIT = 1.0
 
-#: Roles of machines' output. What a page or a file says is data: it cannot ask to be remembered.
-_OUTPUTS = frozenset({"tool", "tool_result", "function"})
-#: Who speaks of their own work: the agent itself and its tools. A person who reports a failure is not one.
-_OWN = _OUTPUTS | {"", "assistant", "system"}
-#: Longer texts are no small talk, in words.
+#: Roles of machines' output. The text of a page or a file is data, so it cannot ask to be remembered.
+_OUTPUT_ROLES = frozenset({"tool", "tool_result", "function"})
+#: Roles that report their own work: the agent and its tools. A person who reports a failure is none of them.
+_OWN_ROLES = _OUTPUT_ROLES | {"", "assistant", "system"}
+#: The longest small talk, in words.
 _SMALL_TALK_WORDS = 12
 _SCALES = frozenset({"k", "m", "bn", "thousand", "million", "billion"})
 _AMOUNT = re.compile(r"[$€£¥₹]\s?\d|\d\s?[€£₹]")
@@ -40,10 +40,10 @@ _AMOUNT = re.compile(r"[$€£¥₹]\s?\d|\d\s?[€£₹]")
 #: The lists that come with Arbor.
 DEFAULT_WORDS: WordLists = read_word_lists(Path(__file__).with_name("importance_words.yaml"))
 
-#: The order of retention; the longer wins where two apply (`at_least`).
+#: The rank of each retention, from the shortest to the longest.
 _LENGTH = {
-    retention: place
-    for place, retention in enumerate(
+    retention: position
+    for position, retention in enumerate(
         (
             Retention.ROUTINE,
             Retention.ERROR,
@@ -74,31 +74,31 @@ def appraise(
     type: MemoryType,  # noqa: A002 (the field's name)
     lists: WordLists = DEFAULT_WORDS,
 ) -> Appraisal:
-    """Return what a text is worth, from 0 to 1, and as what it is kept. Case and white space do not count.
+    """Appraise a text: its importance, from 0 to 1, and its retention. Case and white space do not count.
 
-    `role` is who said it, as in `NewMemory`. "Remember this" is 1.0 and for good; small talk is 0.15; else each factor
-    adds to 0.5, up to 0.95. Only what happened wears out: facts, procedures and patterns last.
+    `role` is the speaker, as in `NewMemory`. "Remember this" is 1.0 and permanent, small talk 0.15; otherwise each factor
+    adds to 0.5, up to 0.95. Facts, procedures and patterns always get a lasting retention.
     """
     folded = fold(text)
     tokens = tokens_of(folded)
     speaker = role.casefold()
-    if speaker not in _OUTPUTS and (asked := _asks_to_remember(tokens, lists)):
+    if speaker not in _OUTPUT_ROLES and (asked := _asks_to_remember(tokens, lists)):
         return Appraisal(importance=EXPLICIT, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",))
     words = [token for token in tokens if token not in CLAUSE_ENDS]
     if _is_small_talk(words, lists):
         retention = Retention.ROUTINE if type is MemoryType.EPISODIC else Retention.LASTING
         return Appraisal(importance=SMALL_TALK, retention=retention, reasons=("small talk",))
-    found = _factors(folded, tokens, lists)
-    importance = min(MOST, DEFAULT_IMPORTANCE + sum(_ADDS[factor] for factor in found))
+    factors = _factors(folded, tokens, lists)
+    importance = min(MOST, DEFAULT_IMPORTANCE + sum(_ADDS[factor] for factor in factors))
     return Appraisal(
         importance=round(importance, 4),
-        retention=_retention(found, speaker, type),
-        reasons=tuple(f"{factor}: {word}" for factor, word in found.items()),
+        retention=_retention(factors, speaker, type),
+        reasons=tuple(f"{factor}: {word}" for factor, word in factors.items()),
     )
 
 
 def at_least(retention: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
-    """Return the longer of two retentions; those in `but` stay as they are."""
+    """Return the longer of two retentions; a retention in `but` is returned unchanged."""
     return retention if retention in but or _LENGTH[retention] >= _LENGTH[least] else least
 
 
@@ -112,10 +112,10 @@ _ADDS = {
 
 
 def _factors(folded: str, tokens: list[str], lists: WordLists) -> Mapping[str, str]:
-    """Return the factors that a text has, each with the first words that show it."""
+    """Return the factors of a text, each with the first words that show it."""
     stems = [term_of(token) for token in tokens]
     denials = lists.denials.words
-    found = {}
+    factors = {}
     for factor, phrases, denied_by in (
         ("decision", lists.decision, frozenset()),
         ("approval", lists.approval, frozenset()),
@@ -123,11 +123,11 @@ def _factors(folded: str, tokens: list[str], lists: WordLists) -> Mapping[str, s
         ("action", lists.action, frozenset()),
         ("error", lists.error, denials),
     ):
-        if place := phrases.first_in(stems, unless_after=denied_by):
-            found[factor] = " ".join(tokens[place])
+        if position := phrases.first_in(stems, unless_after=denied_by):
+            factors[factor] = " ".join(tokens[position])
     if amount := _amount(folded, tokens, lists):
-        found["money"] = amount
-    return found
+        factors["money"] = amount
+    return factors
 
 
 def _amount(folded: str, tokens: list[str], lists: WordLists) -> str:
@@ -136,63 +136,68 @@ def _amount(folded: str, tokens: list[str], lists: WordLists) -> str:
     units = lists.money_units.words
     if units.isdisjoint(tokens):
         return ""
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token in units:
-            before = tokens[max(0, place - 2) : place]
+            before = tokens[max(0, position - 2) : position]
             if before and before[-1] in _SCALES:
                 before.pop()
-            after = tokens[place + 1 : place + 2]
+            after = tokens[position + 1 : position + 2]
             if (before and before[-1][-1].isdigit()) or (after and after[0].isdigit()):
                 return token
     return ""
 
 
-def _retention(found: Mapping[str, str], speaker: str, kind: MemoryType) -> Retention:
-    """Return as what a memory is kept that is neither small talk nor to be kept for good."""
+def _retention(factors: Mapping[str, str], speaker: str, kind: MemoryType) -> Retention:
+    """Return the retention of a memory that is neither small talk nor permanent."""
     if kind is not MemoryType.EPISODIC:
         return Retention.LASTING
-    if "decision" in found or "approval" in found:
+    if "decision" in factors or "approval" in factors:
         return Retention.DECISION
-    if speaker in _OWN and "error" in found:
+    if speaker in _OWN_ROLES and "error" in factors:
         return Retention.ERROR
-    if speaker in _OWN and "action" in found:
+    if speaker in _OWN_ROLES and "action" in factors:
         return Retention.TASK
     return Retention.LASTING
 
 
 def _is_small_talk(words: list[str], lists: WordLists) -> bool:
-    """Return whether the words are small talk and fillers only, or a greeting and the name of who is greeted."""
+    """Return whether the words are only small talk and fillers, or a greeting with a name."""
     if not 0 < len(words) <= _SMALL_TALK_WORDS:
         return False
-    rest = lists.greetings.without(lists.small_talk.without(words))
-    left = [word for word in rest if word not in lists.fillers.words]
-    if len(rest) == len(words):
+    other_words = lists.greetings.without(lists.small_talk.without(words))
+    unknown_words = [word for word in other_words if word not in lists.fillers.words]
+    if len(other_words) == len(words):
         return False
-    greeted = lists.greetings.length_at(words, 0) > 0
-    return not left or (greeted and len(left) == 1 and left[0].isalpha() and left[0] == words[-1])
+    is_greeting = lists.greetings.length_at(words, 0) > 0
+    return not unknown_words or (
+        is_greeting
+        and len(unknown_words) == 1
+        and unknown_words[0].isalpha()
+        and unknown_words[0] == words[-1]
+    )
 
 
 def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
-    """Return the words by which the text asks to be remembered, empty if it does not.
+    """Return the words by which the text asks to be remembered; empty if it does not.
 
-    They begin a clause, perhaps after a request: "I can't remember this" does not ask, nor does "Remember this?".
+    Such words begin a clause, perhaps after a request: "I can't remember this" does not ask, nor does "Remember this?".
     """
     if not lists.remember.may_be_in(tokens):
         return ""
     for start, word in enumerate(tokens):
         if word != "please" and start and tokens[start - 1] not in CLAUSE_ENDS:
             continue
-        place = start
-        while length := lists.requests.length_at(tokens, place):
-            place += length
-        length = lists.remember.length_at(tokens, place)
-        if length and _is_request(tokens, place + length, lists, polite=place > start):
-            return " ".join(tokens[place : place + length])
+        position = start
+        while length := lists.requests.length_at(tokens, position):
+            position += length
+        length = lists.remember.length_at(tokens, position)
+        if length and _is_request(tokens, position + length, lists, polite=position > start):
+            return " ".join(tokens[position : position + length])
     return ""
 
 
 def _is_request(tokens: list[str], end: int, lists: WordLists, *, polite: bool) -> bool:
-    """Return whether the words that ask still ask, by what follows them."""
+    """Return whether words that ask to remember are a request, by the words after them."""
     following = tokens[end] if end < len(tokens) else "."
     if following in CLAUSE_ENDS:
         return following != "?" or polite

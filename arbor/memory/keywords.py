@@ -1,4 +1,4 @@
-"""Keywords: the words that distinguish one cluster from all else that an agent remembers."""
+"""Keywords: the words that distinguish one cluster from the agent's other memories."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from collections.abc import Mapping, Sequence
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_index, term_of, words_of
 
-#: Words that name a cluster, and those of them in its name.
+#: The most keywords of a cluster, and the number of them in its name.
 KEYWORDS = 8
 IN_NAME = 3
-#: Characters of one memory that are read, and members whose words are, the nearest to the centre: enough to see what
-#: they have in common.
+#: Characters of one memory that are read, and the members that are read, the nearest to the center first.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
-#: Texts that must have a word before it can represent all, where there are that many.
+#: The least number of texts with a word before it can be a keyword, where the cluster has that many texts.
 _LEAST_TEXTS = 2
-#: Shorter words of Latin letters say little.
-_SHORTEST = 3
+#: The shortest keyword in Latin letters.
+_MIN_WORD_LENGTH = 3
 #: The longest name of a cluster, in characters, and the name when there is no keyword.
 _NAME_LENGTH = 200
-_NAMELESS = "(no words)"
+_DEFAULT_NAME = "(no words)"
 
 
 def terms_in(texts: Sequence[str]) -> frozenset[int]:
-    """Return the places (`lexical.term_index`) whose document frequencies `keywords` wants to know."""
+    """Return the indices (`lexical.term_index`) whose document frequencies `keywords` needs."""
     return frozenset(term_index(term) for text in texts for term in _forms(text))
 
 
@@ -35,22 +34,21 @@ def keywords(
 ) -> tuple[str, ...]:
     """Return the words that distinguish these texts from the agent's other memories, the most distinctive first.
 
-    The class-based TF-IDF of BERTopic (Grootendorst, 2022) with the shares of texts in place of counts: the share of these
-    that have a word, times the logarithm of how much greater it is than the share of all `documents`, `df` by term. A
-    word's forms count as one, and are shown as the one that is used most. A word that is used no more here than
-    elsewhere is none.
+    The class-based TF-IDF of BERTopic (Grootendorst, 2022) with shares of texts instead of counts: the share of these texts
+    that have a word, times the logarithm of its ratio to the share of all `documents` (`df` by term). Inflections count as
+    one word, shown in the most frequent form. A word that is not more frequent here than elsewhere is no keyword.
     """
-    having: Counter[str] = Counter()
+    text_counts: Counter[str] = Counter()
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for text in texts:
         for term, words in _forms(text).items():
-            having[term] += 1
+            text_counts[term] += 1
             forms[term].update(words)
     least = min(_LEAST_TEXTS, len(texts))
     weights = {}
-    for term, count in having.items():
+    for term, count in text_counts.items():
         if count >= least:
-            # What the statistics count is never less than what is seen here: they may be a moment behind.
+            # The statistics may be a moment behind, so the counts of these texts are their lower bound.
             share, usual = (
                 count / len(texts),
                 max(df.get(term_index(term), 0), count) / max(documents, len(texts)),
@@ -63,15 +61,15 @@ def keywords(
 
 
 def name_of(words: Sequence[str]) -> str:
-    """Return the name that a cluster has from its keywords while nobody has named it."""
-    return ", ".join(words[:IN_NAME])[:_NAME_LENGTH] or _NAMELESS
+    """Build a cluster's default name from its keywords."""
+    return ", ".join(words[:IN_NAME])[:_NAME_LENGTH] or _DEFAULT_NAME
 
 
 def _forms(text: str) -> dict[str, Counter[str]]:
-    """Return the words of a text by their common term, without those that say nothing."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    """Return the words of a text by their common term, without stop words and short words."""
+    words_by_term: dict[str, Counter[str]] = defaultdict(Counter)
     for word in words_of(text[:READ_CHARACTERS]):
-        short = word.isascii() and len(word) < _SHORTEST
+        short = word.isascii() and len(word) < _MIN_WORD_LENGTH
         if word not in STOP_WORDS and not short and any(map(str.isalpha, word)):
-            found[term_of(word)][word] += 1
-    return found
+            words_by_term[term_of(word)][word] += 1
+    return words_by_term

@@ -1,7 +1,7 @@
 """Maintenance calls: the prompt and schema of each purpose, and the rules that decide instead of a model.
 
-The texts of memories are somebody else's words. They stand in a data block whose tag carries a mark that is new and
-unguessable for each prompt, so no text inside can close the block or speak as the prompt.
+The texts of memories are untrusted. They are in a data block whose tag contains a mark that is new and unguessable for each
+prompt, so that no text inside can close the block or imitate the prompt.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from arbor.memory.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 
-#: Characters of memories in one prompt, and of one memory where several are asked about.
+#: The most characters of all memories in one prompt, and of one memory.
 PROMPT_CHARACTERS = 24_000
 TEXT_LENGTH = 1_200
-#: A memory is not cut below this to make room for others; they are left out, evenly, and counted.
-_SHORTEST = 80
-#: Facts are wanted here, not ideas.
+#: The least characters of a shown memory; where the room is less, memories are left out evenly and counted.
+_MIN_EXCERPT = 80
+#: A low temperature, because these calls ask for facts and not for ideas.
 TEMPERATURE = 0.2
-#: Tokens of a reply: a summary, or ten memories with five concepts each, several times over.
+#: The most tokens of a reply: several times a summary, or ten memories with five concepts each.
 MAX_TOKENS = 2_048
 
 _DATA_RULE = (
@@ -93,19 +93,19 @@ _SCHEMAS: dict[CallPurpose, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Excerpt:
-    """A memory as maintenance shows it to a model."""
+    """A memory as a prompt of maintenance shows it."""
 
     text: str
     role: str = ""
     type: str = ""
-    #: When it happened, as it is to be read.
+    #: The time of the event, formatted for the prompt.
     at: str = ""
 
 
 def maintenance_request(
     purpose: CallPurpose, memories: Sequence[Excerpt], *, nonce: str, for_rules: bool
 ) -> ModelRequest:
-    """Return what a model is asked about these memories; `for_rules` adds them as data, for the reflex policy.
+    """Build the request of a maintenance call; `for_rules` adds the memories as data for the reflex policy.
 
     `nonce` is 16 or more random letters and digits, new for each prompt.
     """
@@ -129,7 +129,7 @@ def maintenance_request(
 
 
 def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
-    """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, some left out at regular steps."""
+    """Yield the lines of the memories, all cut to one length; where that is not enough, some are left out evenly."""
     room, shown = _layout(memories)
     for index in shown:
         memory = memories[index]
@@ -140,26 +140,26 @@ def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
 
 
 def _layout(memories: Sequence[Excerpt]) -> tuple[int, list[int]]:
-    """Return how many characters of each memory a prompt has room for, and the places of those that it shows."""
-    room = max(_SHORTEST, min(TEXT_LENGTH, PROMPT_CHARACTERS // max(1, len(memories))))
+    """Return the characters of each memory that a prompt has room for, and the positions of the shown memories."""
+    room = max(_MIN_EXCERPT, min(TEXT_LENGTH, PROMPT_CHARACTERS // max(1, len(memories))))
     most = min(len(memories), PROMPT_CHARACTERS // room)
-    return room, [place * len(memories) // most for place in range(most)]
+    return room, [position * len(memories) // most for position in range(most)]
 
 
 def left_out_of_prompt(memories: Sequence[Excerpt]) -> tuple[str, ...]:
-    """Return what a prompt about these memories does not show of them, for the call's record."""
+    """Describe the memories that a prompt cuts or leaves out, for the call's record."""
     room, shown = _layout(memories)
     notes = []
     if left := len(memories) - len(shown):
         notes.append(f"prompt: {left:,} of the {len(memories):,} memories are not shown")
-    if cut := [str(place + 1) for place in shown if len(memories[place].text) > room]:
-        some = ", ".join(cut[:20]) + (f" and {len(cut) - 20:,} more" if len(cut) > 20 else "")
-        notes.append(f"prompt: shown only to the first {room:,} characters: memory {some}")
+    if cut := [str(position + 1) for position in shown if len(memories[position].text) > room]:
+        shown_list = ", ".join(cut[:20]) + (f" and {len(cut) - 20:,} more" if len(cut) > 20 else "")
+        notes.append(f"prompt: shown only to the first {room:,} characters: memory {shown_list}")
     return tuple(notes)
 
 
 def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelRequest:
-    """Return the request with what was answered to it, and what was wrong with that."""
+    """Return the request with its unusable reply and the reason, for another attempt."""
     note = f"Your answer could not be used: {fault}. Answer again with the JSON object only."
     first = request.messages[0]
     answered = PromptMessage(role="assistant", content=reply[:TEXT_LENGTH] or "(nothing)")
@@ -174,19 +174,25 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
             lines = [Line(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
             return {"summary": extractive_summary(lines)}
         case CallPurpose.EXTRACT:
-            named = [[found._asdict() for found in concepts_in(str(memory["text"]))] for memory in memories]
-            return {"memories": [{"n": n, "concepts": concepts} for n, concepts in enumerate(named, 1)]}
+            concepts_by_memory = [
+                [concept._asdict() for concept in concepts_in(str(memory["text"]))] for memory in memories
+            ]
+            return {
+                "memories": [
+                    {"n": n, "concepts": concepts} for n, concepts in enumerate(concepts_by_memory, 1)
+                ]
+            }
         case CallPurpose.WEIGH:
-            scores = [_appraised(memory) for memory in memories]
+            scores = [_appraise(memory) for memory in memories]
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
             raise ModelRejected(f"rules cannot {purpose}; they summarize, extract and weigh memories")
 
 
-def _appraised(memory: Mapping[str, Any]) -> float:
+def _appraise(memory: Mapping[str, Any]) -> float:
     return appraise(str(memory["text"]), role=str(memory["role"]), type=MemoryType(memory["type"])).importance
 
 
 def weighed(rule: float, model: float) -> float:
-    """Return a memory's importance by rule and model together: their mean, but what must be kept stays at 1."""
+    """Combine the importance by rule with that of a model: their mean, but a rule's 1 stays 1."""
     return rule if rule >= 1.0 else (rule + model) / 2

@@ -10,50 +10,50 @@ import numpy.typing as npt
 
 type Vectors = npt.NDArray[np.float32]
 
-# All of these are the seed's.
-#: What a relation is worth by the number of edges to it.
+# All figures are those of seed 004.
+#: The weight of a relation by the number of edges on the path.
 HOP_WEIGHTS: Mapping[int, float] = {1: 1.0, 2: 0.5}
 MAX_HOPS = max(HOP_WEIGHTS)
-#: How many of the nearest by meaning are looked at, and how near they must be to count.
+#: The number of nearest memories by meaning that are considered, and their least cosine.
 NEAREST = 10
 SIMILAR = 0.75
-#: What likeness adds, and how far it lifts a relation.
+#: The share of the cosine that is added, and the highest sum of relation and cosine.
 SIMILARITY_SHARE = 0.5
 HIGHEST_BY_MEANING = 1.5
-#: The weight of nearness in the same episode, and its reach in turns.
+#: The weight of nearness in the same episode, and the distance in turns up to which it counts.
 BESIDE = 0.3
 BESIDE_REACH = 3
-#: The size of a neighborhood, and the most that one of its weights can be.
+#: The size of a neighborhood, and its highest possible weight.
 KEPT = 20
 HIGHEST = HIGHEST_BY_MEANING + BESIDE
 
-#: Cosines are compared to this many places: their last bits depend on how many are computed at once.
-_PLACES = 4
+#: Cosines are rounded to this many decimals, because their last bits depend on the size of a block.
+_DECIMALS = 4
 
 
 def weight(*, hops: int | None = None, similarity: float | None = None, beside: bool = False) -> float:
-    """Return what a neighbor is worth, 0 to HIGHEST; 0: it is none.
+    """Return the weight of a neighbor, 0 (no neighbor) to HIGHEST.
 
-    `hops` is the number of edges to it, if any lead there; `similarity` the cosine, if it is among the nearest and near
-    enough. It is the same from either side.
+    `hops` is the number of edges between the memories, if a path exists; `similarity` the cosine, if the memory is among
+    the nearest and near enough. The weight is symmetric.
     """
-    worth = HOP_WEIGHTS.get(hops, 0.0) if hops is not None else 0.0
+    relation_weight = HOP_WEIGHTS.get(hops, 0.0) if hops is not None else 0.0
     if similarity is not None:
-        worth = min(worth + similarity * SIMILARITY_SHARE, HIGHEST_BY_MEANING)
-    return round(worth + (BESIDE if beside else 0.0), _PLACES)
+        relation_weight = min(relation_weight + similarity * SIMILARITY_SHARE, HIGHEST_BY_MEANING)
+    return round(relation_weight + (BESIDE if beside else 0.0), _DECIMALS)
 
 
 def neighborhood(
     *, hops: Mapping[UUID, int], similar: Mapping[UUID, float], beside: Collection[UUID]
 ) -> dict[UUID, float]:
     """Return the KEPT heaviest neighbors with their weights, the heaviest first, equal ones in the order of their ids."""
-    weighed = {
+    weights = {
         memory_id: weight(
             hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
         )
         for memory_id in {*hops, *similar, *beside}
     }
-    best = sorted((item for item in weighed.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
+    best = sorted((item for item in weights.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
     return dict(best[:KEPT])
 
 
@@ -63,35 +63,35 @@ def accepts(weights: Collection[float], newcomer: float) -> bool:
 
 
 class Nearest:
-    """The nearest memories by meaning of several at once, found by going through all of the agent's in blocks."""
+    """The search for the nearest memories by meaning of several memories, over blocks of all of the agent's memories."""
 
-    def __init__(self, ids: Sequence[UUID], vectors: Vectors, *, kept: int = NEAREST) -> None:
-        """Ask for the `kept` nearest of each; `vectors` is (len(ids), dimension), rows of any length but 0."""
+    def __init__(self, ids: Sequence[UUID], vectors: Vectors, *, limit: int = NEAREST) -> None:
+        """Begin a search for the `limit` nearest; `vectors` is (len(ids), dimension), rows of any length but 0."""
         self._ids = list(ids)
         self._vectors = _unit(vectors)
-        self._kept = kept
+        self._limit = limit
         self._best: list[list[tuple[float, UUID]]] = [[] for _ in self._ids]
 
     def look_at(self, ids: Sequence[UUID], vectors: Vectors) -> None:
         """Compare a block of memories; `vectors` is (len(ids), dimension)."""
         if not self._ids or not ids:
             return
-        cosines = np.round(self._vectors @ _unit(vectors).T, _PLACES)
+        cosines = np.round(self._vectors @ _unit(vectors).T, _DECIMALS)
         rows = {memory_id: row for row, memory_id in enumerate(self._ids)}
-        for place, memory_id in enumerate(ids):
+        for column, memory_id in enumerate(ids):
             if memory_id in rows:
-                cosines[rows[memory_id], place] = -np.inf
-        kept = min(self._kept, len(ids))
-        floors = np.partition(cosines, len(ids) - kept, axis=1)[:, len(ids) - kept]
+                cosines[rows[memory_id], column] = -np.inf
+        limit = min(self._limit, len(ids))
+        floors = np.partition(cosines, len(ids) - limit, axis=1)[:, len(ids) - limit]
         for row, floor in enumerate(floors):
-            if len(self._best[row]) == self._kept and self._best[row][-1][0] > floor:
+            if len(self._best[row]) == self._limit and self._best[row][-1][0] > floor:
                 floor = self._best[row][-1][0]
-            places = np.flatnonzero((cosines[row] >= floor) & np.isfinite(cosines[row])).tolist()
-            found = [(float(cosines[row, place]), ids[place]) for place in places]
-            self._best[row] = _first(self._best[row] + found, self._kept)
+            columns = np.flatnonzero((cosines[row] >= floor) & np.isfinite(cosines[row])).tolist()
+            candidates = [(float(cosines[row, column]), ids[column]) for column in columns]
+            self._best[row] = _first(self._best[row] + candidates, self._limit)
 
     def found(self) -> dict[UUID, dict[UUID, float]]:
-        """Return the nearest of each with their cosines, the nearest first, equal ones in the order of their ids."""
+        """Return the nearest memories of each memory with cosines, nearest first, equal ones in the order of their ids."""
         return {
             memory_id: {other: cosine for cosine, other in best}
             for memory_id, best in zip(self._ids, self._best, strict=True)
@@ -99,12 +99,12 @@ class Nearest:
 
 
 def similar_enough(nearest: Mapping[UUID, float], threshold: float) -> dict[UUID, float]:
-    """Return those whose cosine is above the threshold."""
+    """Return the memories whose cosine is above the threshold."""
     return {memory_id: cosine for memory_id, cosine in nearest.items() if cosine > threshold}
 
 
-def _first(found: Iterable[tuple[float, UUID]], kept: int) -> list[tuple[float, UUID]]:
-    return sorted(found, key=lambda item: (-item[0], item[1]))[:kept]
+def _first(found: Iterable[tuple[float, UUID]], limit: int) -> list[tuple[float, UUID]]:
+    return sorted(found, key=lambda item: (-item[0], item[1]))[:limit]
 
 
 def _unit(vectors: Vectors) -> Vectors:

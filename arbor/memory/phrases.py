@@ -1,4 +1,4 @@
-"""Find words and phrases of lists in a text in one pass; the built-in lists, and those an operator adds."""
+"""Lists of words and phrases, built in or of an operator, and their search in a text in one pass."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import yaml
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.lexical import fold, term_of
 
-#: Where a clause ends; a sentence ends at the first three.
+#: The marks that end a sentence, and those that end a clause.
 SENTENCE_ENDS = frozenset(".!?")
 CLAUSE_ENDS = SENTENCE_ENDS | frozenset(":;,—–")
 _TOKENS = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.!?:;,—–]")
 
-#: The one in C, where there is one: ten times as fast.
+#: The loader in C, where it is installed, is ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Longest word or phrase of a list, in characters, and the most entries of one list.
-_LONGEST = 100
-_MOST = 5_000
+#: The longest entry of a list, in characters, and the most entries of one list.
+_MAX_ENTRY_LENGTH = 100
+_MAX_ENTRIES = 5_000
 #: Lists whose words match all of their inflections.
 _STEMS = frozenset({"decision", "approval", "money", "action", "error"})
 
@@ -38,10 +38,10 @@ def _words(text: str) -> list[str]:
 
 
 class Phrases:
-    """Words and phrases, by their first words: looking for all of them costs one look-up for each word of a text."""
+    """Words and phrases, indexed by their first words: a search costs one look-up for each word of a text."""
 
     def __init__(self, phrases: Iterable[str] = (), *, stems: bool = False) -> None:
-        #: As they were written, folded.
+        #: The phrases as written, folded.
         self.phrases = tuple(dict.fromkeys(" ".join(_words(phrase)) for phrase in phrases))
         self._tails: dict[str, list[tuple[str, ...]]] = {}
         for phrase in self.phrases:
@@ -49,44 +49,44 @@ class Phrases:
             self._tails.setdefault(words[0], []).append(tuple(words[1:]))
         for tails in self._tails.values():
             tails.sort(key=len, reverse=True)
-        #: Those of one word.
+        #: The phrases of one word.
         self.words = frozenset(word for word, tails in self._tails.items() if () in tails)
 
     def may_be_in(self, words: Iterable[str]) -> bool:
-        """Return whether a phrase begins with one of these words: what is looked at first, and rarely so."""
+        """Return whether a phrase begins with one of these words, a quick check before a search."""
         return not self._tails.keys().isdisjoint(words)
 
-    def length_at(self, words: Sequence[str], place: int) -> int:
-        """Return how many words the longest phrase that begins at this place has, 0 if none begins there."""
-        if place >= len(words):
+    def length_at(self, words: Sequence[str], position: int) -> int:
+        """Return the length in words of the longest phrase at a position; 0 for none."""
+        if position >= len(words):
             return 0
-        for tail in self._tails.get(words[place], ()):
-            if tuple(words[place + 1 : place + 1 + len(tail)]) == tail:
+        for tail in self._tails.get(words[position], ()):
+            if tuple(words[position + 1 : position + 1 + len(tail)]) == tail:
                 return 1 + len(tail)
         return 0
 
     def first_in(self, words: Sequence[str], *, unless_after: frozenset[str] = frozenset()) -> slice | None:
-        """Return the place of the first phrase among the words, None if there is none.
+        """Return the position of the first phrase among the words, or None.
 
-        One does not count when one of the two words before it is in `unless_after`.
+        A phrase does not count when one of the two words before it is in `unless_after`.
         """
         if not self.may_be_in(words):
             return None
-        for place, word in enumerate(words):
-            if word not in self._tails or not (length := self.length_at(words, place)):
+        for position, word in enumerate(words):
+            if word not in self._tails or not (length := self.length_at(words, position)):
                 continue
-            if unless_after.isdisjoint(words[max(0, place - 2) : place]):
-                return slice(place, place + length)
+            if unless_after.isdisjoint(words[max(0, position - 2) : position]):
+                return slice(position, position + length)
         return None
 
     def without(self, words: Sequence[str]) -> list[str]:
         """Return the words that belong to none of the phrases."""
-        left, place = [], 0
-        while place < len(words):
-            length = self.length_at(words, place)
+        left, position = [], 0
+        while position < len(words):
+            length = self.length_at(words, position)
             if not length:
-                left.append(words[place])
-            place += length or 1
+                left.append(words[position])
+            position += length or 1
         return left
 
 
@@ -110,7 +110,7 @@ class WordLists:
 
     @classmethod
     def of(cls, lists: Mapping[str, Sequence[str]]) -> Self:
-        """Return the lists of these names; those that are not named are empty."""
+        """Return the given lists; a list that is not given is empty."""
         return cls(
             **{
                 column.name: Phrases(lists.get(column.name, ()), stems=column.name in _STEMS)
@@ -119,7 +119,7 @@ class WordLists:
         )
 
     def extended(self, other: WordLists) -> WordLists:
-        """Return these lists and what another one adds to them."""
+        """Return these lists with the entries of others added."""
         return WordLists.of(
             {
                 field.name: (*getattr(self, field.name).phrases, *getattr(other, field.name).phrases)
@@ -155,16 +155,18 @@ def read_word_lists(path: Path) -> WordLists:
 def _check_list(path: Path, key: str, words: Any) -> None:
     if not isinstance(words, list):
         raise ConfigurationInvalid(f"{path}: {key} must be a list of words and phrases, got {_kind(words)}")
-    if len(words) > _MOST:
-        raise ConfigurationInvalid(f"{path}: {key} must have at most {_MOST:,} entries, got {len(words):,}")
+    if len(words) > _MAX_ENTRIES:
+        raise ConfigurationInvalid(
+            f"{path}: {key} must have at most {_MAX_ENTRIES:,} entries, got {len(words):,}"
+        )
     for number, word in enumerate(words, start=1):
         if not isinstance(word, str):
             raise ConfigurationInvalid(
                 f"{path}: {key}, entry {number} must be a text, got {_kind(word)} (write it in quotes)"
             )
-        if len(word) > _LONGEST or not _words(word):
+        if len(word) > _MAX_ENTRY_LENGTH or not _words(word):
             raise ConfigurationInvalid(
-                f"{path}: {key}, entry {number} must have a word, and at most {_LONGEST} characters, got {word[:_LONGEST]!r}"
+                f"{path}: {key}, entry {number} must have a word, and at most {_MAX_ENTRY_LENGTH} characters, got {word[:_MAX_ENTRY_LENGTH]!r}"
             )
 
 

@@ -12,13 +12,13 @@ from arbor.memory.timespan import TimeSpan, mentioned_span
 
 @dataclass(frozen=True, kw_only=True)
 class ReadQuery:
-    """A query, understood: everything the scan and the ranker want to know of it."""
+    """A parsed query: the inputs of the scan and the ranker."""
 
-    #: The query's side of BM25; its product with a stored vector is from 0 to 1.
+    #: The query's vector for BM25; its product with a stored vector is from 0 to 1.
     lexical: Mapping[int, float]
-    #: The words of the query that name someone whose words are remembered.
+    #: The words of the query that name speakers of the agent's memories.
     speakers: frozenset[str]
-    #: The time that the query speaks of.
+    #: The time that the query mentions.
     span: TimeSpan | None
 
 
@@ -34,14 +34,14 @@ def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetim
 
 
 def meaning_text(text: str, df: Mapping[int, int]) -> str:
-    """Return of a query what is to be embedded: the text without the names of speakers, if anything else is in it.
+    """Return the part of a query to embed: the text without the names of speakers, if other words are left.
 
-    A name says who is meant, not what: the speaker's term of the score knows that, and a vector of a few words
-    is pulled far away by a name (docs/explanation/recall.md: recall@10 of vectors alone is .31 with names, .59 without).
+    The score has a component for speakers, and a name distorts the vector of a few words (docs/explanation/recall.md:
+    recall@10 of vectors alone is .31 with names, .59 without).
     """
     names = named_speakers(query_terms(text), df)
-    pieces = text.split()
+    words = text.split()
     if names:
-        pieces = [piece for piece in pieces if names.isdisjoint(words_of(piece))]
-    rest = " ".join(pieces)
-    return rest if any(words_of(rest)) else text
+        words = [word for word in words if names.isdisjoint(words_of(word))]
+    remaining = " ".join(words)
+    return remaining if any(words_of(remaining)) else text

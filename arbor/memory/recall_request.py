@@ -1,4 +1,4 @@
-"""The request of a recall: the agent, the query, its filter and the other inputs of its answer."""
+"""The request of a recall: the agent, the query, the filter and the other inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.errors import Invalid
 from arbor.memory.timespan import check_moment
 from arbor.memory.values import MemoryType
 
-#: The most memories one recall returns, and the longest query it reads, in characters.
+#: The most memories that one recall returns, and the longest query, in characters.
 MAX_LIMIT = 200
 QUERY_LENGTH = 4_000
 
@@ -23,7 +23,7 @@ class RecallFilter:
     """The conditions that a recalled memory meets; an empty field does not restrict. Raises Invalid for an impossible value."""
 
     types: frozenset[MemoryType] = frozenset()
-    #: When it happened: from `since` on, before `until`.
+    #: The time of the event: from `since` on, before `until`.
     since: datetime | None = None
     until: datetime | None = None
     session: str = ""
@@ -31,7 +31,7 @@ class RecallFilter:
     #: From 0 to 1.
     min_importance: float = 0.0
     min_trust: float = 0.0
-    #: A concept it is a case of, or of a narrower one: its id or its name.
+    #: A concept, by id or name, that the memory is a case of, directly or through a narrower one.
     concept: UUID | str | None = None
     episode: UUID | None = None
 
@@ -59,7 +59,7 @@ class RecallFilter:
             )
 
 
-#: Every memory.
+#: The filter that accepts every memory.
 EVERYTHING = RecallFilter()
 
 
@@ -71,14 +71,14 @@ class RecallRequest:
     text: str
     #: From 1 to MAX_LIMIT.
     limit: int = 10
-    #: With a time zone: what has expired by then is not recalled.
+    #: The time of the recall, with a time zone; memories that expired before it are not recalled.
     now: datetime = field(default_factory=partial(datetime.now, UTC))
     #: The embedding of the query's meaning text; None: words alone decide.
     vector: Sequence[float] | None = None
-    #: The model that made the vector. Where the agent's vectors are of another one by now, words alone decide.
+    #: The model of the vector. Where the agent's vectors are of another model by now, words alone decide.
     model: EmbeddingModel | None = None
     only: RecallFilter = EVERYTHING
-    #: How the agent feels, -1 to 1, if that is to colour what it recalls.
+    #: The valence of the agent's mood, -1 to 1; None: the mood does not bias the recall.
     mood: float | None = None
 
     def __post_init__(self) -> None:

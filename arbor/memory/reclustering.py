@@ -1,4 +1,4 @@
-"""Recluster an agent's memories: carry on, merge, dissolve and form clusters, all memories at once."""
+"""Recluster all memories of an agent at once: retain, merge, dissolve and form clusters."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ from arbor.memory.clusters import (
     form,
 )
 
-#: Of the way from where a memory belongs to exactly the same: centres that near are one cluster.
+#: The position, between the cosine of membership (0) and equality (1), from which two centers are one cluster.
 MERGED_AT = 0.6
-#: How often new clusters are looked for in what is left over, and turns of assigning and averaging in between; nearly nobody
-#: moves after that.
-_ROUNDS = 4
-_TURNS = 10
-#: A membership that was stored as 0 is one all the same.
-_TINY = 1e-6
+#: The most searches for new clusters among unassigned memories, and the most rounds of assigning and averaging between them;
+#: after these, almost no memory moves.
+_MAX_SEARCHES = 4
+_MAX_AVERAGINGS = 10
+#: The strength of a membership that was stored as 0.
+_LEAST_STRENGTH = 1e-6
 
 
 def arrange(
     ids: Sequence[UUID], vectors: Vectors, existing: Sequence[ClusterValue], *, deviations: float = BELONGS_AT
 ) -> list[ClusterValue]:
-    """Return the clusters of all of an agent's memories, existing ones carried on; the oldest first, then new ones.
+    """Return the clusters of all memories of an agent: existing ones, the oldest first, then new ones.
 
-    `vectors` are rows of length 1 in the order of `ids`. Centres are the mean of their members, whatever they were before;
-    those too near each other are merged, those with too few members dissolved, and what fits none forms new ones.
-    Raises Invalid for another number of ids than vectors.
+    `vectors` are rows of length 1 in the order of `ids`. Each center becomes the mean of its members. Clusters too near each
+    other are merged, those with too few members dissolved, and memories without a cluster form new ones. Raises Invalid for
+    another number of ids than vectors.
     """
     if len(ids) != len(vectors) or len(set(ids)) != len(ids):
         raise Invalid(f"one vector for each id is needed, got {len(vectors)} for {len(set(ids))}")
     order = sorted(range(len(ids)), key=lambda row: ids[row])
-    table = _Table([ids[row] for row in order], vectors[order], deviations)
-    table.add_existing(
+    assignment = _Assignment([ids[row] for row in order], vectors[order], deviations)
+    assignment.add_existing(
         sorted((cluster for cluster in existing if cluster.id), key=lambda cluster: str(cluster.id))
     )
-    table.settle()
-    for _ in range(_ROUNDS):
-        if not table.form():
+    assignment.settle()
+    for _ in range(_MAX_SEARCHES):
+        if not assignment.form():
             break
-        table.settle()
-    return table.clusters()
+        assignment.settle()
+    return assignment.clusters()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Head:
-    """The id of a cluster, and whether somebody named it."""
+class _ClusterHead:
+    """The id of a cluster, and whether a person or agent named it."""
 
     id: UUID | None
     named: bool
 
 
-class _Table:
-    """Memories and clusters, with how strongly each belongs to each: rows of `strengths`, and its columns."""
+class _Assignment:
+    """The strengths with which memories (rows) belong to clusters (columns)."""
 
     def __init__(self, ids: Sequence[UUID], vectors: Vectors, deviations: float) -> None:
         self._ids = ids
@@ -77,27 +77,27 @@ class _Table:
         self._leaves = cosines.at(deviations - LEAVES_BELOW)
         self._sketched = cosines.at(deviations - SKETCHED_BELOW)
         self._merged = self._least + MERGED_AT * (1 - self._least)
-        self._heads: list[_Head] = []
+        self._heads: list[_ClusterHead] = []
         self._centres: Vectors = np.zeros((0, vectors.shape[1]), dtype=np.float32)
         self._strengths: Vectors = np.zeros((len(ids), 0), dtype=np.float32)
 
     def add_existing(self, clusters: Sequence[ClusterValue]) -> None:
-        """Begin with the existing clusters, by those of their members that are among these memories."""
+        """Add the existing clusters with their members among these memories."""
         row_of = {memory_id: row for row, memory_id in enumerate(self._ids)}
-        self._heads = [_Head(id=cluster.id, named=cluster.named) for cluster in clusters]
+        self._heads = [_ClusterHead(id=cluster.id, named=cluster.named) for cluster in clusters]
         self._centres = np.zeros((len(clusters), self._vectors.shape[1]), dtype=np.float32)
         self._strengths = np.zeros((len(self._ids), len(clusters)), dtype=np.float32)
         for column, cluster in enumerate(clusters):
             for memory_id, strength in cluster.members.items():
                 if memory_id in row_of:
-                    self._strengths[row_of[memory_id], column] = strength or _TINY
-        self._centre()
+                    self._strengths[row_of[memory_id], column] = strength or _LEAST_STRENGTH
+        self._average_centres()
 
     def form(self) -> bool:
-        """Add new clusters of what belongs to none, and say whether there were any."""
+        """Form new clusters of unassigned memories; return whether there were any."""
         free = self._vectors[~self._assigned().any(axis=1)]
         room = MOST_CLUSTERS - len(self._heads)
-        fresh = form(
+        new_centres = form(
             free,
             self._centres,
             sketched=self._sketched,
@@ -105,25 +105,25 @@ class _Table:
             apart=self._merged,
             most=room,
         )
-        if fresh:
-            self._heads += [_Head(id=None, named=False)] * len(fresh)
-            self._centres = np.concatenate([self._centres, np.stack(fresh)])
-            none = np.zeros((len(self._ids), len(fresh)), dtype=np.float32)
+        if new_centres:
+            self._heads += [_ClusterHead(id=None, named=False)] * len(new_centres)
+            self._centres = np.concatenate([self._centres, np.stack(new_centres)])
+            none = np.zeros((len(self._ids), len(new_centres)), dtype=np.float32)
             self._strengths = np.concatenate([self._strengths, none], axis=1)
-        return bool(fresh)
+        return bool(new_centres)
 
     def settle(self) -> None:
-        """Assign and average in turns until nobody moves; the centres are those of the members at the end."""
-        for _ in range(_TURNS):
+        """Assign memories and average centers in turns until no memory moves."""
+        for _ in range(_MAX_AVERAGINGS):
             before = self._heads, self._home_clusters()
             self._merge()
             self._assign()
-            self._centre()
+            self._average_centres()
             if before[0] == self._heads and np.array_equal(before[1], self._home_clusters()):
                 break
 
     def clusters(self) -> list[ClusterValue]:
-        """Return the clusters as they are now."""
+        """Return the current clusters."""
         return [
             ClusterValue(
                 id=head.id,
@@ -141,7 +141,7 @@ class _Table:
         return self._strengths > 0
 
     def _home_clusters(self) -> npt.NDArray[np.bool_]:
-        """Return which cluster is the one of each memory that it belongs to most: at most one in a row."""
+        """Return the mask of the cluster that each memory belongs to most: at most one in a row."""
         home = np.zeros(self._strengths.shape, dtype=bool)
         if self._heads:
             best = self._strengths.argmax(axis=1)
@@ -155,34 +155,35 @@ class _Table:
         self._strengths = self._strengths[:, columns]
 
     def _assign(self) -> None:
-        """Give each memory to its best clusters. Those that are left with too few dissolve, and theirs go elsewhere."""
+        """Assign each memory to its best clusters; dissolve clusters with too few members, and assign again."""
         while self._heads:
             self._strengths = assign(
                 self._vectors, self._centres, least=self._least, held=self._assigned(), leaves=self._leaves
             )
             sizes = self._home_clusters().sum(axis=0)
-            lasting = [
+            remaining = [
                 column
                 for column, head in enumerate(self._heads)
                 if sizes[column] >= (1 if head.named else LEAST_MEMBERS)
             ]
-            if len(lasting) == len(self._heads):
+            if len(remaining) == len(self._heads):
                 return
-            self._select(lasting)
+            self._select(remaining)
 
-    def _centre(self) -> None:
-        """Set each centre to the mean of its members; drop clusters without any, or whose members cancel out."""
+    def _average_centres(self) -> None:
+        """Set each center to the mean of its members; drop clusters without members, or whose members cancel out."""
         home = self._home_clusters()
         centres = [centroid_of(self._vectors[home[:, column]]) for column in range(len(self._heads))]
-        lasting = [column for column, centre in enumerate(centres) if centre is not None]
-        self._select(lasting)
-        if lasting:
+        remaining = [column for column, centre in enumerate(centres) if centre is not None]
+        self._select(remaining)
+        if remaining:
             self._centres = np.stack([centre for centre in centres if centre is not None])
 
     def _merge(self) -> None:
-        """Make one of two clusters whose centres are too near, the nearest first, until none are.
+        """Merge clusters whose centers are too near, the nearest pair first.
 
-        The one that somebody named absorbs the other, else the larger, else the older. Two that were named stay two.
+        A named cluster absorbs an unnamed one, else the larger the smaller, else the older the newer. Two named clusters are
+        not merged.
         """
         named = np.array([head.named for head in self._heads], dtype=bool)
         cosines = self._centres @ self._centres.T

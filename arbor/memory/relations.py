@@ -11,11 +11,11 @@ from uuid import UUID
 
 from arbor.errors import Invalid
 
-#: Edges that a walk goes in a row, nodes that it visits, and how long it may take in the database.
+#: The most edges of a path, the most nodes of a traversal, and its longest time in the database.
 MAX_HOPS = 6
 MAX_NODES = 1_000
 LONGEST_S = 2.0
-#: What is shown of a node's text, and what may be noted on an edge.
+#: The characters of a node's text that are shown, and the longest note of an edge.
 LABEL_LENGTH = 200
 NOTE_LENGTH = 2_000
 
@@ -23,13 +23,13 @@ NOTE_LENGTH = 2_000
 class Relation(StrEnum):
     """The directed relation of a first node to a second, read from left to right."""
 
-    #: They come to mind together.
+    #: The two are associated, without a closer relation.
     ASSOCIATED = "associated"
-    #: The first brought the second about.
+    #: The first caused the second.
     CAUSES = "causes"
     #: The first was concluded from the second.
     DERIVED_FROM = "derived_from"
-    #: They cannot both be true.
+    #: The two cannot both be true.
     CONTRADICTS = "contradicts"
     #: The first is evidence for the second.
     SUPPORTS = "supports"
@@ -39,13 +39,13 @@ class Relation(StrEnum):
     INSTANCE_OF = "instance_of"
     #: The first is the broader of two concepts, or the goal that the second is a part of.
     PARENT_OF = "parent_of"
-    #: The second is what became of the first.
+    #: The first became the second.
     EVOLVED_INTO = "evolved_into"
-    #: They say nearly the same.
+    #: The two say nearly the same.
     SIMILAR_TO = "similar_to"
     #: The first cannot be without the second.
     REQUIRES = "requires"
-    #: The first brings the second to mind.
+    #: The first reminds of the second.
     REMINDS_OF = "reminds_of"
     #: The first was learned from the second.
     LEARNED_FROM = "learned_from"
@@ -77,14 +77,14 @@ class Paths:
     back: frozenset[Relation]
 
 
-#: Whatever is related, and whatever follows in the direction of its relations.
+#: All relations, in both directions, and in their own direction only.
 ANYWHERE = Paths(onward=_ALL, back=_ALL)
 ONWARD = Paths(onward=_ALL, back=frozenset())
-#: What brought something about: its causes, and what it was concluded or learned from.
+#: The paths to causes: the causes of a thing, and the things that it was concluded or learned from.
 TO_CAUSES = Paths(
     onward=frozenset({Relation.DERIVED_FROM, Relation.LEARNED_FROM}), back=frozenset({Relation.CAUSES})
 )
-#: What speaks for something: its evidence, and what it was concluded from.
+#: The paths to evidence: the evidence for a thing, and the things that it was concluded from.
 TO_EVIDENCE = Paths(onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS}))
 
 
@@ -117,7 +117,7 @@ class TraversalStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """A node that a walk came to, `hops` edges from where it began, and the edges that led there."""
+    """A node that a traversal reached, and the edges from the start to it."""
 
     node: GraphNode
     path: tuple[TraversedEdge, ...]
@@ -141,7 +141,7 @@ class TraversedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraversalResult[T]:
-    """The result of a traversal; where `bounded`, MAX_NODES were reached and there may be more."""
+    """The result of a traversal; where `bounded`, MAX_NODES were reached, and there may be more nodes."""
 
     found: tuple[T, ...]
     bounded: bool
@@ -149,7 +149,7 @@ class TraversalResult[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """Two things that cannot both be true, how sure that is, and why."""
+    """Two things that cannot both be true, the confidence in that, and the reason."""
 
     first: TraversedNode
     second: TraversedNode
@@ -158,7 +158,7 @@ class Contradiction:
 
 
 def paths_of(relations: Iterable[Relation] | None) -> Paths:
-    """Return the paths that follow these relations both ways; none named: all."""
+    """Return the paths that follow these relations in both directions; None: all relations."""
     if relations is None:
         return ANYWHERE
     followed = frozenset(relations)
@@ -166,14 +166,14 @@ def paths_of(relations: Iterable[Relation] | None) -> Paths:
 
 
 def check_hops(hops: int) -> int:
-    """Return how far a walk is to go. Raises Invalid unless that is 1 to MAX_HOPS."""
+    """Return the number of edges of a traversal. Raises Invalid for a number outside 1 to MAX_HOPS."""
     if not 1 <= hops <= MAX_HOPS:
         raise Invalid(f"a walk goes 1 to {MAX_HOPS} edges far, asked for {hops}")
     return hops
 
 
 def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str) -> None:
-    """Raise Invalid for an edge that cannot be: from a thing to itself, of no weight there is, or with too long a note."""
+    """Raise Invalid for an edge from a thing to itself, with a wrong weight, or with too long a note."""
     if source.id == target.id:
         raise Invalid(f"a {source.kind} cannot be tied to itself: {source.id}")
     if not (math.isfinite(weight) and 0 <= weight <= 1):
@@ -183,24 +183,24 @@ def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str
 
 
 def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
-    """Return an answer of `most` at most, of what was asked for one more to know whether there is more."""
+    """Cut a result to `most` items; the query fetched one more to detect whether there are more."""
     return TraversalResult(found=tuple(found[:most]), bounded=len(found) > most)
 
 
 def clip(text: str) -> str:
-    """Return the beginning of a text on one line, LABEL_LENGTH at most."""
+    """Return the beginning of a text on one line, at most LABEL_LENGTH characters."""
     line = " ".join(text.split())
     return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
 
 
 def unfold(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
-    """Return what was reached with the paths there, nearest first; `levels` are the steps taken at 1, 2, … edges."""
+    """Return the reached nodes with their paths, nearest first; `levels` are the steps at 1, 2, … edges from the start."""
     reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
     for level in levels:
         for step in level:
             before = reached[step.via]
             ends = (before.node, step.node) if step.onward else (step.node, before.node)
-            tie = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
-            reached[step.node.id] = Reached(node=step.node, path=(*before.path, tie))
+            edge = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
+            reached[step.node.id] = Reached(node=step.node, path=(*before.path, edge))
     del reached[start.id]
     return list(reached.values())

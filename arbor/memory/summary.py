@@ -1,7 +1,7 @@
 """Summarize an episode by rule: its most central sentences, in their original order.
 
-Central is what shares its words with the rest; a word that a chosen sentence has said counts less for the next one
-(Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). No model, the same words each time.
+A sentence is central when it shares many words with the others; a word of a chosen sentence counts less for the next one
+(Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). Deterministic, without a model.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from dataclasses import dataclass
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 
-#: The longest summary that the rule makes, and that a model is asked for, in characters.
+#: The longest summary that the rule builds and that a prompt asks a model for, in characters.
 SUMMARY_LENGTH = 600
-#: Sentences that are weighed: an episode of more is weighed in parts, evenly taken.
+#: The most sentences that are considered; of a longer episode, an even sample.
 MAX_SENTENCES = 2_000
-#: Chosen at most: below the length of a summary, whatever the sentences.
+#: The most sentences of a summary.
 _MAX_CHOSEN = 40
-#: What a word that was said already still counts.
-_REPEATED = 0.3
-#: A sentence of few words is not central for that alone.
-_SHORT = 3
+#: The weight of a word that a chosen sentence contains already.
+_REPEATED_SHARE = 0.3
+#: The least divisor of a sentence's weight, so that a sentence of few words is not central for its brevity.
+_MIN_WORDS = 3
 
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One memory of an episode: who said it, if anybody, and what."""
+    """One memory of an episode: its speaker, if any, and its text."""
 
     speaker: str = ""
     text: str
@@ -50,18 +50,18 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
     Short episodes are returned whole. Empty only when the lines have no text.
     """
     sentences = list(_sentences(lines))
-    whole = _written(sentences)
-    if len(whole) <= longest:
-        return whole
-    sentences = _evenly(sentences, MAX_SENTENCES)
+    full_text = _join_sentences(sentences)
+    if len(full_text) <= longest:
+        return full_text
+    sentences = _sample_evenly(sentences, MAX_SENTENCES)
     chosen: list[int] = []
     for index in _by_centrality(sentences):
-        if len(_written([sentences[position] for position in sorted((*chosen, index))])) <= longest:
+        if len(_join_sentences([sentences[position] for position in sorted((*chosen, index))])) <= longest:
             chosen.append(index)
     if not chosen:
-        # Even the shortest of the best is too long: its beginning must do.
-        return _cut(_written(sentences[:1]), longest)
-    return _written([sentences[index] for index in sorted(chosen)])
+        # No chosen sentence fits, so the beginning of the first one is the summary.
+        return _truncate(_join_sentences(sentences[:1]), longest)
+    return _join_sentences([sentences[index] for index in sorted(chosen)])
 
 
 def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
@@ -74,40 +74,42 @@ def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
 
 
 def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
-    """Yield places of sentences, the most central first, each weighed with what those before it have said."""
+    """Yield indices of sentences, the most central first; words of the yielded ones count less for the next."""
     shares = Counter(word for sentence in sentences for word in sentence.words)
-    said: set[str] = set()
+    used_words: set[str] = set()
     left = set(range(len(sentences)))
     for _ in range(min(_MAX_CHOSEN, len(sentences))):
-        best = max(left, key=lambda place: (_weight(sentences[place].words, said, shares), -place))
+        best = max(
+            left, key=lambda position: (_weight(sentences[position].words, used_words, shares), -position)
+        )
         left.discard(best)
-        said |= sentences[best].words
+        used_words |= sentences[best].words
         yield best
 
 
-def _weight(words: frozenset[str], said: set[str], shares: Counter[str]) -> float:
-    total = sum(shares[word] * (_REPEATED if word in said else 1.0) for word in words)
-    return total / math.sqrt(max(len(words), _SHORT))
+def _weight(words: frozenset[str], used_words: set[str], shares: Counter[str]) -> float:
+    total = sum(shares[word] * (_REPEATED_SHARE if word in used_words else 1.0) for word in words)
+    return total / math.sqrt(max(len(words), _MIN_WORDS))
 
 
-def _evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:
+def _sample_evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:
     if len(sentences) <= most:
         return sentences
-    return [sentences[place * len(sentences) // most] for place in range(most)]
+    return [sentences[position * len(sentences) // most] for position in range(most)]
 
 
-def _written(sentences: Sequence[_Sentence]) -> str:
+def _join_sentences(sentences: Sequence[_Sentence]) -> str:
     """Return sentences as one text; a speaker is named where another one spoke before."""
     parts: list[str] = []
     speaker = ""
     for sentence in sentences:
-        named = sentence.speaker and sentence.speaker != speaker
-        parts.append(f"{sentence.speaker}: {sentence.text}" if named else sentence.text)
+        names_speaker = sentence.speaker and sentence.speaker != speaker
+        parts.append(f"{sentence.speaker}: {sentence.text}" if names_speaker else sentence.text)
         speaker = sentence.speaker
     return " ".join(parts)
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncate(text: str, longest: int) -> str:
     """Return the beginning of a text, up to a word's end where there is one."""
     if len(text) <= longest:
         return text

@@ -9,17 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 from arbor.errors import Invalid
 
-#: People tell of things for some days after, and of plans before. docs/explanation/recall.md: flat from 3 to 20.
+#: The days within which nearness falls by 1/e: people talk about an event for some days around it. The benefit is flat from
+#: 3 to 20 (docs/explanation/recall.md).
 NEARNESS_DAYS = 7.0
 
-#: A clock that shows less or more is wrong; "99 years ago" is reckoned from here, and stays within what a date can be.
+#: The limits of a plausible clock. A wrong clock counts as its limit, so that "99 years ago" is still a valid date.
 EARLIEST = datetime(1000, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
-#: How long a year is on average.
+#: The mean length of a year.
 YEAR_DAYS = 365.25
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: First months, in the northern half of the world; a winter is named by the year it begins in.
+#: The first month of each season on the northern hemisphere; a winter belongs to the year in which it begins.
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
@@ -31,12 +32,12 @@ _MONTH = (
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\b"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b"
 _SEASON = r"(?P<season>spring|summer|autumn|fall|winter)\b"
-#: A month or season alone ("may", "march", "fall") is one only after a word like these.
-_BEFORE = (
+#: The words after which a month or season without a year ("may", "march", "fall") is a date.
+_PREPOSITION = (
     r"\b(?:in|of|by|since|until|till|before|after|during|from|to|between|and|early|mid|late|this|next"
     r"|(?P<last>last))[ -](?:the )?"
 )
-#: Tried in this order; what one has read, the next ones do not see.
+#: The patterns in the order of their search; each match is removed before the next pattern is tried.
 _DATED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -44,7 +45,7 @@ _DATED = tuple(
         rf"\b{_DAY}(?: of)? {_MONTH}(?:,? ?{_YEAR})?",
         rf"\b{_MONTH} {_DAY}(?:,? ?{_YEAR})?",
         rf"\b(?:{_MONTH}|{_SEASON})(?:,| of| in)? {_YEAR}",
-        rf"{_BEFORE}(?:{_MONTH}|{_SEASON})",
+        rf"{_PREPOSITION}(?:{_MONTH}|{_SEASON})",
         rf"\b{_YEAR}",
     )
 )
@@ -54,14 +55,14 @@ _RELATIVE = re.compile(
     r"|(?P<count>\d{1,2}|an?|one|two|three|four|five|six) (?P<units>day|week|month|year)s? ago)\b",
     re.IGNORECASE,
 )
-#: A part of whatever the others read; most queries have none.
+#: A quick check: every date contains one of these parts, and most queries contain none.
 _MENTION = re.compile(
     "|".join(
         (r"\d", *_MONTHS, *_SEASONS, "today", "tonight", "yesterday", "last", "past", "previous", "ago")
     ),
     re.IGNORECASE,
 )
-#: A query that names a time does so early; a pasted page of dates is not a query.
+#: The characters of a query that are searched: a query names its time early, and a pasted page of dates is no query.
 _READ_CHARACTERS = 1_000
 
 
@@ -71,11 +72,11 @@ class TimeSpan:
 
     start: datetime
     end: datetime
-    #: A day, month or season without a year: those of every year are meant.
+    #: Whether the span recurs each year: a day, month or season without a year.
     yearly: bool = False
 
     def around(self) -> tuple[datetime, datetime] | None:
-        """Return the moments between which nearness counts for something; None when every year has some."""
+        """Return the moments between which nearness is considerable; None for a yearly span."""
         margin = timedelta(days=2 * NEARNESS_DAYS)
         return None if self.yearly else (self.start - margin, self.end + margin)
 
@@ -85,23 +86,23 @@ class TimeSpan:
         if self.yearly:
             middle = self.start + (self.end - self.start) / 2
             shift = timedelta(days=YEAR_DAYS) * round((moment - middle).days / YEAR_DAYS)
-        # Differences first: a sum of a moment and a shift may lie beyond what a date can be.
+        # Differences first: the sum of a moment and a shift may exceed the range of datetime.
         away = max((self.start - moment) + shift, (moment - self.end) - shift, timedelta(0))
         return math.exp(-away.total_seconds() / 86_400 / NEARNESS_DAYS)
 
 
 def check_moment(name: str, moment: datetime) -> datetime:
-    """Return the moment. Raises Invalid for one that does not say its time zone: nobody knows when it is."""
+    """Return the moment. Raises Invalid for a moment without a time zone."""
     if moment.utcoffset() is None:
         raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
     return moment
 
 
 def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
-    """Return the time that the text speaks of, from the first to the last moment it names; None if it names none.
+    """Return the time that a text mentions, from its first to its last moment; None without any.
 
-    Days, months, seasons and years by their names; "yesterday", "last month", "three weeks ago" by `now`, or by EARLIEST
-    or LATEST where it lies beyond. Raises Invalid for a `now` without time zone.
+    Days, months, seasons and years are found by name; "yesterday", "last month" and "three weeks ago" are relative to `now`,
+    limited to EARLIEST and LATEST. Raises Invalid for a `now` without time zone.
     """
     now = min(max(check_moment("now", now), EARLIEST), LATEST)
     text = text[:_READ_CHARACTERS]
@@ -111,29 +112,31 @@ def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
     year = next((int(year) for parts in dated if (year := parts.get("year"))), None)
     spans = [span for parts in dated if (span := _read_dated(parts, year, now)) is not None]
     spans += [_read_relative(match, now) for match in _RELATIVE.finditer(rest)]
-    sure = [span for span in spans if not span.yearly] or spans
-    if not sure:
+    definite = [span for span in spans if not span.yearly] or spans
+    if not definite:
         return None
     return TimeSpan(
-        start=min(span.start for span in sure), end=max(span.end for span in sure), yearly=sure[0].yearly
+        start=min(span.start for span in definite),
+        end=max(span.end for span in definite),
+        yearly=definite[0].yearly,
     )
 
 
 def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
     """Return the parts of each date found, and the text without them."""
-    found: list[dict[str, str | None]] = []
+    dates: list[dict[str, str | None]] = []
 
     def remove(match: re.Match[str]) -> str:
-        found.append(match.groupdict())
+        dates.append(match.groupdict())
         return " · "
 
     for pattern in _DATED:
         text = pattern.sub(remove, text)
-    return found, text
+    return dates, text
 
 
 def _read_dated(parts: dict[str, str | None], year: int | None, now: datetime) -> TimeSpan | None:
-    """Return the span of one date; a year named elsewhere in the text is this one's too, if it has none."""
+    """Return the span of one date; without a year of its own, `year` from elsewhere in the text applies."""
     own_year = int(parts.get("year") or 0) or year
     yearly = own_year is None
     starts = own_year or now.year
@@ -187,6 +190,6 @@ def _read_relative(match: re.Match[str], now: datetime) -> TimeSpan:
 
 
 def _utc(year: int, month: int) -> datetime:
-    """Return the first moment of a month; months below 1 and above 12 run over into other years."""
+    """Return the first moment of a month; months below 1 and above 12 belong to other years."""
     years, index = divmod(month - 1, 12)
     return datetime(year + years, index + 1, 1, tzinfo=UTC)

@@ -11,14 +11,14 @@ from typing import Any
 
 from arbor.errors import ConversationInvalid
 from arbor.memory.content import MAX_CONTENT_BYTES
-from arbor.memory.turns import BadLine, Turn, checked, is_plausible
+from arbor.memory.turns import BadLine, Turn, check_turn_content, is_plausible
 
-#: A silence after which a new session begins (seed 004: an episode is split by a gap of more than 30 minutes).
+#: The gap after which a new session begins (seed 004: an episode is split by a gap of more than 30 minutes).
 SESSION_GAP = timedelta(minutes=30)
-#: Between turns without a time of their own.
+#: The time between turns without a time of their own.
 _NEXT_TURN = timedelta(seconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Epoch times above this are in milliseconds: it is the year 5138 in seconds.
+#: Epoch times above this are in milliseconds: in seconds, it is the year 5138.
 _MILLISECONDS_ABOVE = 1e11
 
 _PLAIN = re.compile(
@@ -29,9 +29,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 type Line = tuple[int, str | BadLine]
-#: A session has one date for all its turns; a turn of talk takes about so long.
+#: The time between turns of a session that has one date for all its turns.
 TURN_TAKES = timedelta(seconds=30)
-#: Between sessions, where a date is missing.
+#: The time between sessions where a date is missing.
 _NEXT_DAY = timedelta(days=1)
 _SESSION = re.compile(r"session_(\d{1,6})")
 _DATE_FORM = "%I:%M %p on %d %B, %Y"
@@ -39,8 +39,8 @@ _LISTED_SAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One line, taken apart."""
+class ParsedLine:
+    """The parts of one line."""
 
     speaker: str
     text: str
@@ -49,15 +49,15 @@ class Said:
 
 def read_messages(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
     """Yield the turns of lines like `{"role": "user", "content": "Hi", "timestamp": 1700000000}`."""
-    return _in_sessions(lines, _parse_message, name=name, start=start)
+    return _split_sessions(lines, _parse_message, name=name, start=start)
 
 
 def read_plain(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
     """Yield the turns of lines like `Alice: hello`; a line that begins with white space continues the one before."""
-    return _in_sessions(_unfolded(lines), _parse_plain, name=name, start=start)
+    return _split_sessions(_unfold(lines), _parse_plain, name=name, start=start)
 
 
-def _unfolded(lines: Iterable[Line]) -> Iterator[Line]:
+def _unfold(lines: Iterable[Line]) -> Iterator[Line]:
     pending: tuple[int, str] | None = None
     for number, line in lines:
         if isinstance(line, str) and pending is not None and line[:1] in (" ", "\t"):
@@ -75,32 +75,32 @@ def _unfolded(lines: Iterable[Line]) -> Iterator[Line]:
         yield pending
 
 
-def _in_sessions(
-    lines: Iterable[Line], parse: Callable[[str], Said | str], *, name: str, start: datetime
+def _split_sessions(
+    lines: Iterable[Line], parse: Callable[[str], ParsedLine | str], *, name: str, start: datetime
 ) -> Iterator[Turn | BadLine]:
-    """Yield a turn for each line, a new session after each silence; what `parse` returns as text is a reason."""
+    """Yield a turn for each line, a new session after each gap; `parse` returns a text as the reason of a bad line."""
     session, position = 1, -1
     last: datetime | None = None
     for number, line in lines:
-        # A bad line keeps its place: when it is mended, the turns behind it are still the same ones.
+        # A bad line counts as a position, so that the turns after it do not change when it is corrected.
         position += 1
-        said = line if isinstance(line, BadLine) else parse(line)
-        if isinstance(said, str):
-            said = BadLine(number=number, reason=said)
-        if isinstance(said, BadLine):
-            yield said
+        parsed = line if isinstance(line, BadLine) else parse(line)
+        if isinstance(parsed, str):
+            parsed = BadLine(number=number, reason=parsed)
+        if isinstance(parsed, BadLine):
+            yield parsed
             continue
-        at = said.at or (last + _NEXT_TURN if last else start)
+        at = parsed.at or (last + _NEXT_TURN if last else start)
         if last is not None and abs(at - last) > SESSION_GAP:
             session, position = session + 1, 0
         last = at
-        yield checked(
+        yield check_turn_content(
             Turn(
                 line=number,
                 session=f"{name}/{session}",
                 position=position,
-                speaker=said.speaker,
-                text=said.text,
+                speaker=parsed.speaker,
+                text=parsed.text,
                 at=at,
             )
         )
@@ -115,7 +115,7 @@ def parse_record(line: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _parse_message(line: str) -> Said | str:
+def _parse_message(line: str) -> ParsedLine | str:
     record = parse_record(line)
     if record is None:
         return f"expected a JSON object with role and content, got {line.strip()[:40]!r}"
@@ -131,11 +131,11 @@ def _parse_message(line: str) -> Said | str:
         at = parse_moment(stamp)
         if at is None:
             return f"timestamp must be ISO 8601 or seconds since 1970, got {stamp!r:.60}"
-    return Said(speaker=speaker.strip(), text=text, at=at)
+    return ParsedLine(speaker=speaker.strip(), text=text, at=at)
 
 
 def _text(content: Any) -> str | None:
-    """Return a message's text; of a list of parts those that are text."""
+    """Return a message's text; of a list of parts, the text parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -144,7 +144,7 @@ def _text(content: Any) -> str | None:
     return "\n".join(text for text in texts if isinstance(text, str)) or None
 
 
-def _parse_plain(line: str) -> Said | str:
+def _parse_plain(line: str) -> ParsedLine | str:
     match = _PLAIN.fullmatch(line)
     if match is None or not _LETTER.search(match["speaker"]):
         return f"expected `Speaker: text`, got {line.strip()[:40]!r}"
@@ -153,24 +153,24 @@ def _parse_plain(line: str) -> Said | str:
         at = parse_moment(match["at"])
         if at is None:
             return f"the time must be ISO 8601, as in [2024-05-01 10:30], got [{match['at']}]"
-    return Said(speaker=match["speaker"].strip(), text=match["text"] or "", at=at)
+    return ParsedLine(speaker=match["speaker"].strip(), text=match["text"] or "", at=at)
 
 
 def is_plain(line: str) -> bool:
     """Return whether the line is like `Speaker: text`."""
-    return isinstance(_parse_plain(line), Said)
+    return isinstance(_parse_plain(line), ParsedLine)
 
 
 def is_dated(line: str) -> bool:
     """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; it begins as a JSON list does."""
-    said = _parse_plain(line)
-    return isinstance(said, Said) and said.at is not None
+    parsed = _parse_plain(line)
+    return isinstance(parsed, ParsedLine) and parsed.at is not None
 
 
 def parse_moment(stamp: Any) -> datetime | None:
-    """Return the moment of an ISO 8601 text or a count of (milli)seconds since 1970, in UTC; None for anything else.
+    """Parse an ISO 8601 text or a count of (milli)seconds since 1970 as UTC; return None for anything else.
 
-    A time without a zone is taken as UTC.
+    UTC is assumed for a time without a zone.
     """
     moment: datetime | None = None
     try:
@@ -190,9 +190,9 @@ class Dialog:
     """One dialog of the set."""
 
     sample: str
-    #: By their numbers.
+    #: The sessions by number.
     sessions: dict[int, list[Any]]
-    #: As written: "1:56 pm on 8 May, 2023".
+    #: The dates by number, as written: "1:56 pm on 8 May, 2023".
     dates: dict[int, Any]
 
     @property
@@ -202,22 +202,24 @@ class Dialog:
 
 
 def find_dialog(document: Any, *, name: str, sample: str | None) -> Dialog:
-    """Return the dialog of that sample in a parsed file: one dialog, or a list of them.
+    """Return the dialog of a sample in a parsed file of one dialog or a list of them.
 
-    Raises ConversationInvalid when there is none, or several and `sample` does not say which.
+    Raises ConversationInvalid without a dialog, or for several of which `sample` names none.
     """
     items = document if isinstance(document, list) else [document]
     dialogs = [dialog for item in items if (dialog := _dialog(item)) is not None]
     if not dialogs:
         raise ConversationInvalid(
-            f"{name} holds JSON, but no LoCoMo dialog with lists named session_1, session_2…"
+            f"{name} contains JSON, but no LoCoMo dialog with lists named session_1, session_2…"
         )
     if sample is not None:
         dialogs = [dialog for dialog in dialogs if dialog.sample == sample] or dialogs
     if len(dialogs) == 1 and sample in (None, dialogs[0].sample):
         return dialogs[0]
     names = ", ".join(dialog.sample or "(no name)" for dialog in dialogs[:_LISTED_SAMPLES])
-    raise ConversationInvalid(f"{name} holds {len(dialogs)} dialogs; name one of them as the sample: {names}")
+    raise ConversationInvalid(
+        f"{name} contains {len(dialogs)} dialogs; name one of them as the sample: {names}"
+    )
 
 
 def _dialog(item: Any) -> Dialog | None:
@@ -264,9 +266,9 @@ def _read_turn(turn: Any, *, line: int, session: str, position: int, at: datetim
     if not isinstance(text, str):
         return BadLine(number=line, reason=f"a turn's text must be a string, got {type(text).__name__}")
     if isinstance(caption, str) and caption.strip():
-        # What an image shows is part of what was said with it: people ask for it.
+        # The description of an image is part of the turn, because people ask about it.
         text = f"{text} [image: {caption}]".lstrip()
-    return checked(
+    return check_turn_content(
         Turn(
             line=line,
             session=session,
@@ -280,7 +282,7 @@ def _read_turn(turn: Any, *, line: int, session: str, position: int, at: datetim
 
 
 def parse_date(text: Any) -> datetime | None:
-    """Return the moment of "1:56 pm on 8 May, 2023", taken as UTC; None for anything else."""
+    """Parse a date like "1:56 pm on 8 May, 2023" as UTC; return None for anything else."""
     if not isinstance(text, str):
         return None
     try:

@@ -11,10 +11,10 @@ from typing import Any
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
 
-#: What is believed without any source, and what sources can add to it (Hexis; their sum is 1).
+#: The trust of a fact without a source, and the most that sources add to it (Hexis; their sum is 1).
 UNSUPPORTED = 0.15
 SUPPORTED = 0.85
-#: What beliefs that a fact agrees with wholly add to its trust (Hexis).
+#: The most that agreement with beliefs adds to the trust of a fact (Hexis).
 ALIGNMENT_ADDS = 0.1
 #: Trust of a source that nobody has rated.
 DEFAULT_SOURCE_TRUST = 0.5
@@ -29,9 +29,9 @@ REFERENCE_LENGTH = 500
 class Source:
     """A source of a fact. Raises Invalid."""
 
-    #: What it is: `memory`, `document`, `person`, `url`, `conversation`…
+    #: The kind: `memory`, `document`, `person`, `url`, `conversation`…
     kind: str
-    #: Which one: an id, an address, a name. Two sources with one reference are one.
+    #: An id, an address or a name, which identifies the source.
     reference: str
     #: From 0 to 1.
     trust: float = DEFAULT_SOURCE_TRUST
@@ -56,10 +56,10 @@ class Source:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `from_json` reads it."""
-        written: dict[str, Any] = {"kind": self.kind, "reference": self.reference, "trust": self.trust}
+        record: dict[str, Any] = {"kind": self.kind, "reference": self.reference, "trust": self.trust}
         if self.observed_at is not None:
-            written["observed_at"] = self.observed_at.isoformat()
-        return written
+            record["observed_at"] = self.observed_at.isoformat()
+        return record
 
     @classmethod
     def from_json(cls, value: Any) -> Source:
@@ -93,24 +93,24 @@ def check_unit(name: str, value: Any, low: float = 0.0) -> None:
 
 
 def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
-    """Return the sources, each reference once, in the order they came first.
+    """Return the sources with distinct references, in the order of their first occurrence.
 
-    Of two with one reference the higher trust and the later observation win.
+    Of several with one reference, the highest trust and the latest observation win.
     """
-    found: dict[str, Source] = {}
+    by_key: dict[str, Source] = {}
     for source in (member for group in groups for member in group):
-        known = found.get(source.key)
+        known = by_key.get(source.key)
         if known is not None:
             observed = [version.observed_at for version in (known, source) if version.observed_at is not None]
             trust = max(known.trust, source.trust)
-            found[source.key] = replace(known, trust=trust, observed_at=max(observed, default=None))
+            by_key[source.key] = replace(known, trust=trust, observed_at=max(observed, default=None))
         else:
-            found[source.key] = source
-    return tuple(found.values())
+            by_key[source.key] = source
+    return tuple(by_key.values())
 
 
 def reinforcement(sources: Iterable[Source]) -> float:
-    """Return how far distinct sources support a fact, 0 to 1: `1 − Π(1 − trust)`, the chance that one of them is right."""
+    """Return the support of a fact by distinct sources, 0 to 1: `1 − Π(1 − trust)`, the chance that one of them is right."""
     return 1.0 - math.prod(1.0 - source.trust for source in merge_sources(sources))
 
 
@@ -120,14 +120,14 @@ def cap(sources: Iterable[Source]) -> float:
 
 
 def semantic_trust(*, confidence: float, sources: Iterable[Source], alignment: float = 0.0) -> float:
-    """Return how far a fact is trusted, 0 to 1: `min(confidence, cap)`, moved by what the agent believes.
+    """Return the trust in a fact, 0 to 1: `min(confidence, cap)`, adjusted by the agent's beliefs.
 
-    `alignment` with its beliefs is from -1, against them, to 1: below 0 it takes its share away, above 0 it adds up to
-    0.1, never beyond the cap. Raises Invalid.
+    `alignment` with the beliefs is from -1 (contradicts them) to 1: below 0 it reduces the trust by its share, above 0 it
+    adds up to 0.1, never beyond the cap. Raises Invalid.
     """
     check_unit("confidence", confidence)
     check_unit("alignment with beliefs", alignment, low=-1.0)
     most = cap(sources)
     trust = min(confidence, most)
-    moved = trust * (1.0 + alignment) if alignment < 0 else trust + ALIGNMENT_ADDS * alignment
-    return max(0.0, min(most, moved))
+    adjusted = trust * (1.0 + alignment) if alignment < 0 else trust + ALIGNMENT_ADDS * alignment
+    return max(0.0, min(most, adjusted))

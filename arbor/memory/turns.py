@@ -8,17 +8,17 @@ from datetime import datetime
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, NewMemory
 
-#: What somebody said may be wrong or untrue; what the agent noticed itself it trusts wholly. Our choice.
+#: The trust in an utterance, which may be wrong or untrue; the agent's own observations have trust 1.
 HEARSAY_TRUST = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One thing that was said."""
+    """One utterance of a conversation."""
 
-    #: The number of its line in the file, or of the turn in a JSON document, from 1.
+    #: The number of the line in the file, or of the turn in a JSON document, from 1.
     line: int
-    #: The stretch of conversation it belongs to, and its place in there, from 0.
+    #: The session that the turn belongs to, and its position in it, from 0.
     session: str
     position: int
     #: A name or a role.
@@ -26,14 +26,14 @@ class Turn:
     text: str
     #: With a time zone.
     at: datetime
-    #: What the source itself calls it, such as `D3:7`; empty when it has no name for it.
+    #: The turn's name in the source, such as `D3:7`, if any.
     source_id: str = ""
 
     def as_memory(self, *, source: str) -> NewMemory:
-        """Return the episodic memory of this turn. Raises Invalid when it fits into no memory.
+        """Return the episodic memory of this turn. Raises Invalid for a turn that no memory can store.
 
-        The content is the utterance alone: speaker, time and context are in fields of its
-        own, where recall weighs each by itself (docs/explanation/recall.md: a name within the text gains nothing).
+        The content is the utterance alone: speaker, time and context have fields of their own, which recall scores
+        separately (docs/explanation/recall.md: a name within the text gains nothing).
         """
         return NewMemory(
             type=MemoryType.EPISODIC,
@@ -50,15 +50,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """A line that could not be read; the reading went on behind it."""
+    """A line that could not be read; reading continued after it."""
 
-    #: Its number, as in `Turn.line`.
+    #: The number of the line, as in `Turn.line`.
     number: int
     reason: str
 
 
-def checked(turn: Turn) -> Turn | BadLine:
-    """Return the turn, or why it cannot be remembered."""
+def check_turn_content(turn: Turn) -> Turn | BadLine:
+    """Return the turn, or a BadLine with the reason why it cannot be remembered."""
     try:
         turn.as_memory(source="")
     except Invalid as exc:
@@ -67,5 +67,5 @@ def checked(turn: Turn) -> Turn | BadLine:
 
 
 def is_plausible(moment: datetime) -> bool:
-    """Return whether something can have been said then; adding hours to it stays within what datetime holds."""
+    """Return whether a moment is plausible; adding hours to it stays within the range of datetime."""
     return 1000 <= moment.year <= 3000

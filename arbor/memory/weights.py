@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from arbor.errors import ConfigurationInvalid
 
-#: More than this is not an opinion about a term but an end to all others.
+#: The highest weight: a higher one would make all other components irrelevant.
 HIGHEST_WEIGHT = 10.0
 
 
@@ -14,19 +14,20 @@ HIGHEST_WEIGHT = 10.0
 class Weights:
     """The weight of each score component, 0 (unused) to HIGHEST_WEIGHT. Raises ConfigurationInvalid.
 
-    Found by hand on five dialogs of LoCoMo, each a flat optimum; those of 0.05 decide between memories that fit equally.
+    The defaults were tuned by hand on five dialogs of LoCoMo, where each is a flat optimum; the weights of 0.05 decide
+    between memories that fit equally.
     """
 
     words: float = 1.0
     meaning: float = 0.3
-    #: Share of fit that the turns just before and after contribute; those one further away, half as much.
+    #: The share of their fit that the turns just before and after contribute; the next ones contribute half as much.
     neighbours: float = 0.25
-    #: Added where the turn before asks something: this one is probably its answer.
+    #: Added where the turn before is a question, which this turn probably answers.
     answer: float = 0.25
-    #: Share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone, 0.56 of that:
+    #: The share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone 0.56 of that,
     #: as much as to the turn beside it.
     association: float = 0.5
-    #: Share of the fit of the best memory in the same session, and in the same episode.
+    #: The share of the fit of the best memory in the same session, and in the same episode.
     session: float = 0.5
     episode: float = 0.05
     speaker: float = 0.25
@@ -34,7 +35,7 @@ class Weights:
     recency: float = 0.05
     importance: float = 0.05
     trust: float = 0.05
-    #: What is present in mind, and what feels as the agent does.
+    #: Activation, and congruence with the agent's mood.
     activation: float = 0.05
     mood: float = 0.05
 
@@ -52,23 +53,23 @@ NAMES = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(text: str) -> Weights:
-    """Read weights such as `association=0.1, mood=0`; those that are not named stay as they are.
+    """Parse weights such as `association=0.1, mood=0`; weights that are not named have their defaults.
 
     Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
     """
-    given: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, _, value = (side.strip() for side in part.partition("="))
         if name not in NAMES:
             raise ConfigurationInvalid(
                 f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"
             )
-        if name in given:
+        if name in weights:
             raise ConfigurationInvalid(f"ARBOR_RECALL_WEIGHTS names {name} twice")
         try:
-            given[name] = float(value)
+            weights[name] = float(value)
         except ValueError as error:
             raise ConfigurationInvalid(
                 f"ARBOR_RECALL_WEIGHTS has a number from 0 to {HIGHEST_WEIGHT:g} after {name}=, got {value!r}"
             ) from error
-    return replace(DEFAULT_WEIGHTS, **given)
+    return replace(DEFAULT_WEIGHTS, **weights)

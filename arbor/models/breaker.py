@@ -105,7 +105,7 @@ class Breaker:
                 self._become(BreakerState.HALF_OPEN)
                 return self._generation
         refusal = ModelUnavailable(
-            f"{self.provider} failed {self._failures_to_open} times in a row and is left alone for "
+            f"{self.provider} failed {self._failures_to_open} times in a row and is not called for "
             f"{self._cool_down_s:.0f} s",
             retry_after_s=max(1.0, left_s),
             provider_fault=False,

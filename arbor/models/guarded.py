@@ -16,8 +16,8 @@ from arbor.models.retry import RetryPolicy, decide_retry
 class GuardedModel:
     """Wraps a model that makes one attempt.
 
-    The breaker counts whole calls, not attempts: one prompt that a provider cannot process must not close
-    the provider to every other agent.
+    The breaker counts whole calls, not attempts: one prompt that a provider cannot process must not block the provider for
+    all other agents.
     """
 
     def __init__(

@@ -57,5 +57,5 @@ class Handle:
 
 #: The provider that needs no model, no key and no network.
 REFLEX = Provider.REFLEX
-#: Its one policy; used when nothing else is configured.
+#: The handle of the reflex policy, used when nothing else is configured.
 REFLEX_HANDLE = Handle(provider=REFLEX, model="policy")

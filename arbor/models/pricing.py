@@ -76,9 +76,9 @@ def cost_usd(handle: Handle, usage: Usage) -> Decimal | None:
     price = PRICES.get((handle.provider, _SNAPSHOT.sub("", handle.model)))
     if price is None or (price.prompt_limit is not None and usage.input_tokens > price.prompt_limit):
         return None
-    fresh = max(0, usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens)
+    uncached = max(0, usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens)
     total = (
-        fresh * price.input
+        uncached * price.input
         + usage.cached_tokens * price.cached
         + usage.cache_write_tokens * price.cache_write
         + usage.output_tokens * price.output

@@ -41,7 +41,7 @@ def decide_retry(
     Retry-After is a lower bound, with up to a tenth added.
     """
     if not isinstance(error, ModelUnavailable):
-        return _give_up(f"{type(error).__name__} is not mended by asking again")
+        return _give_up(f"a retry does not help after {type(error).__name__}")
     if attempt >= policy.attempts:
         return _give_up(f"{attempt} of {policy.attempts} attempts are used")
     if error.retry_after_s is not None:

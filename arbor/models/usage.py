@@ -12,7 +12,7 @@ class Usage:
     #: All tokens of the prompt, those read from or written to the provider's cache included.
     input_tokens: int = 0
     output_tokens: int = 0
-    #: Of the input: read from the provider's prompt cache.
+    #: The part of the input that was read from the provider's prompt cache.
     cached_tokens: int = 0
-    #: Of the input: written to the provider's prompt cache.
+    #: The part of the input that was written to the provider's prompt cache.
     cache_write_tokens: int = 0

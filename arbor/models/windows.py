@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from arbor.models.handles import Provider
 
-#: Sources: the providers' model pages, as of November 2026. By the beginning of a model's name, the longest one counts.
+#: Windows by the beginning of a model's name, of which the longest match counts. Sources: the providers' model pages, as of
+#: November 2026.
 WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
     {
         (Provider.OPENAI, "gpt-6"): 1_000_000,

@@ -44,11 +44,11 @@ class Clause:
 
     def holds(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether the comparison is true here."""
-        found = outcome.value if self.key == "outcome" else _read(context, self.key)
-        left, right = _number(found), _number(self.value)
+        actual = outcome.value if self.key == "outcome" else _read(context, self.key)
+        left, right = _number(actual), _number(self.value)
         if self.test in _ORDERINGS:
             return left is not None and right is not None and _ORDERINGS[self.test](left, right)
-        same = left == right if left is not None and right is not None else found == self.value
+        same = left == right if left is not None and right is not None else actual == self.value
         return same if self.test == "=" else not same
 
 
@@ -76,7 +76,7 @@ def parse_condition(text: str) -> Condition:
     while True:
         match = _CLAUSE.match(text, at)
         if match is None or text[match.end() : match.end() + 2] not in ("", "&&"):
-            raise _not_a_clause(text[at:])
+            raise _clause_error(text[at:])
         clauses.append(_clause(match))
         if match.end() == len(text):
             return Condition(clauses=tuple(clauses))
@@ -126,7 +126,7 @@ def choose_edge[E: Choosable](
     )
 
 
-def _not_a_clause(text: str) -> ValueError:
+def _clause_error(text: str) -> ValueError:
     return ValueError(
         f"{text.strip()!r} is not a comparison; write `outcome=success` or `context.name >= 3`, joined by `&&`"
     )
@@ -145,17 +145,17 @@ def _clause(match: re.Match[str]) -> Clause:
 
 def _read(context: Any, key: str) -> str:
     """Return the value at `context.a.b` as text: of a mapping, or a public attribute; empty where there is none."""
-    found = context
+    actual = context
     for name in key.split(".")[1:]:
-        if isinstance(found, Mapping):
-            found = found.get(name)
+        if isinstance(actual, Mapping):
+            actual = actual.get(name)
         else:
-            found = None if name.startswith("_") else getattr(found, name, None)
-    if found is None:
+            actual = None if name.startswith("_") else getattr(actual, name, None)
+    if actual is None:
         return ""
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    return str(found)
+    if isinstance(actual, bool):
+        return "true" if actual else "false"
+    return str(actual)
 
 
 @lru_cache(maxsize=1024)

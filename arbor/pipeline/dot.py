@@ -1,4 +1,4 @@
-"""Parsing of DOT texts into nodes and edges."""
+"""Parse DOT texts into nodes and edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.pipeline.conditions import parse_condition
 from arbor.pipeline.outcomes import EXIT_OUTCOMES, NodeOutcome
 from arbor.pipeline.values import ALWAYS, MAX_VISITS, PipelineEdge, PipelineNode, PipelineNodeKind
 
-# The default pipeline has 5,400 characters. The recursive parser takes up to 0.3 ms for a character, under a lock.
+# The default pipeline has 5,400 characters. The recursive parser needs up to 0.3 ms for a character, under a lock.
 MAX_DOT_CHARACTERS = 16 * 1024
 
 _KINDS = {
@@ -55,7 +55,7 @@ def read_dot(text: str) -> ReadGraph:
             "a pipeline is a digraph (`digraph name { a -> b }`), this is an undirected graph"
         )
         return reading
-    reading.name = _plain(graph.get_name())
+    reading.name = _unquote(graph.get_name())
     _read_block(graph, {}, {}, reading)
     return reading
 
@@ -87,13 +87,13 @@ def _read_block(
             edge_defaults = {**edge_defaults, **_attributes(item)}
     for item in block.get_nodes():
         if item.get_name() not in _DEFAULTS:
-            _read_node(_plain(item.get_name()), {**node_defaults, **_attributes(item)}, reading)
+            _read_node(_unquote(item.get_name()), {**node_defaults, **_attributes(item)}, reading)
     for item in block.get_edges():
         ends = item.get_source(), item.get_destination()
         if not all(isinstance(end, str) for end in ends):
             reading.faults.append("an edge joins two named nodes; write one edge for each instead of `{a b}`")
             continue
-        source, target = (_plain(end) for end in ends)
+        source, target = (_unquote(end) for end in ends)
         _read_edge(source, target, {**edge_defaults, **_attributes(item)}, reading)
     for item in block.get_subgraphs():
         _read_block(item, node_defaults, edge_defaults, reading)
@@ -116,7 +116,7 @@ def _read_node(name: str, attributes: Mapping[str, str], reading: ReadGraph) -> 
         label=attributes.get("label", ""),
         retry_target=attributes.get("retry_target", ""),
         fallback_retry_target=attributes.get("fallback_retry_target", ""),
-        max_visits=_whole(attributes, "max_visits", MAX_VISITS, 1, where, reading),
+        max_visits=_read_integer(attributes, "max_visits", MAX_VISITS, 1, where, reading),
         exit_outcome=NodeOutcome(outcome),
     )
 
@@ -133,36 +133,36 @@ def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading:
             source=source,
             target=target,
             condition=condition,
-            weight=_whole(attributes, "weight", 0, None, where, reading),
+            weight=_read_integer(attributes, "weight", 0, None, where, reading),
             label=attributes.get("label", ""),
         )
     )
 
 
-def _whole(
+def _read_integer(
     attributes: Mapping[str, str], name: str, default: int, least: int | None, where: str, reading: ReadGraph
 ) -> int:
     written = attributes.get(name, "")
     if not written:
         return default
     digits = written.removeprefix("-")
-    # 9 digits: int() would take seconds for a number as long as the file may be.
+    # At most 9 digits: int() would need seconds for a number as long as the longest text.
     value = int(written) if digits.isascii() and digits.isdigit() and len(digits) <= 9 else None
     if value is None or (least is not None and value < least):
-        wanted = "a whole number" if least is None else f"a whole number from {least}"
-        reading.faults.append(f"{where}: {name} must be {wanted}, got {written!r}")
+        expected = "a whole number" if least is None else f"a whole number from {least}"
+        reading.faults.append(f"{where}: {name} must be {expected}, got {written!r}")
         return default
     return value
 
 
 def _attributes(item: Any) -> dict[str, str]:
     return {
-        _plain(name): _plain("" if value is None else str(value))
+        _unquote(name): _unquote("" if value is None else str(value))
         for name, value in item.get_attributes().items()
     }
 
 
-def _plain(text: str) -> str:
+def _unquote(text: str) -> str:
     """Strip DOT quotes."""
     if len(text) >= 2 and text[0] == text[-1] == '"':
         return text[1:-1].replace('\\"', '"')

@@ -26,10 +26,10 @@ __all__ = [
     "Progress",
     "ProgressStatus",
     "Resumable",
+    "Run",
     "StepRecord",
     "Steps",
     "Suspension",
-    "Walking",
     "Work",
     "advance",
     "begin",
@@ -52,7 +52,7 @@ class NodeResult[S]:
 type Steps[S] = Generator[Any, Any, NodeResult[S]]
 type Work[S] = NodeResult[S] | Steps[S]
 #: A run: yields the needs of its nodes, returns its progress.
-type Walking[S] = Generator[Any, Any, Progress[S]]
+type Run[S] = Generator[Any, Any, Progress[S]]
 
 
 class Handler[S](Protocol):
@@ -85,7 +85,7 @@ def advance[S](
     clock: Clock,
     resume_with: Any = None,
     observer: Callable[[StepRecord], None] | None = None,
-) -> Walking[S]:
+) -> Run[S]:
     """Run nodes until one suspends or an exit is reached; yield their needs.
 
     `resume_with` is the result of the external call of a waiting checkpoint. An exception of a handler propagates, with
@@ -98,17 +98,17 @@ def advance[S](
     if checkpoint.waiting != (resume_with is not None):
         waits = "waits for a result" if checkpoint.waiting else "waits for nothing"
         raise CheckpointInvalid(f"node {checkpoint.cursor} {waits}; pass resume_with exactly when it does")
-    return _Run(graph, checkpoint, handlers, clock, observer).go(resume_with)
+    return _Run(graph, checkpoint, handlers, clock, observer).advance(resume_with)
 
 
-def run_alone[R](walking: Generator[Any, Any, R], answer: Callable[[Any], Any] | None = None) -> R:
+def run_alone[R](run: Generator[Any, Any, R], answer: Callable[[Any], Any] | None = None) -> R:
     """Drive a single generator of needs; raises PipelineInvalid for a need without `answer`."""
     try:
-        need = next(walking)
+        need = next(run)
         while True:
             if answer is None:
                 raise PipelineInvalid(f"no answer for the need {need!r}")
-            need = walking.send(answer(need))
+            need = run.send(answer(need))
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -135,22 +135,22 @@ class _Run[S]:
         self._observer = observer
         self._steps: list[StepRecord] = []
 
-    def go(self, resume_with: Any) -> Walking[S]:
+    def advance(self, resume_with: Any) -> Run[S]:
         outcome, preferred, answered = NodeOutcome.SUCCESS, "", False
         while True:
             node = self._graph.nodes[self._cursor]
             if node.kind is PipelineNodeKind.EXIT:
-                return self._finished(node.exit_outcome, exit_node=node.name)
+                return self._finish(node.exit_outcome, exit_node=node.name)
             handler = self._handler(node)
             if resume_with is None and not self._visit(node):
-                return self._finished(
+                return self._finish(
                     NodeOutcome.FAILURE,
                     fault=f"node {node.name} was visited {node.max_visits} times, its limit",
                 )
             if handler is not None:
                 result = yield from self._step(node, handler, resume_with)
                 if result.suspend is not None:
-                    return self._suspended(result.suspend)
+                    return self._suspend(result.suspend)
                 resume_with, outcome, preferred, answered = None, result.outcome, result.preferred, False
             edge = choose_edge(
                 self._graph.edges_from(node.name),
@@ -161,7 +161,7 @@ class _Run[S]:
             )
             target = edge.target if edge is not None else self._retry_target(node, outcome)
             if not target:
-                return self._finished(
+                return self._finish(
                     NodeOutcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
                 )
             # A branch decides by the outcome of the step before it, which the edge may have tested already.
@@ -197,7 +197,7 @@ class _Run[S]:
             if result.suspend is not None:
                 _resumable(node, handler)
         except Exception as error:
-            # Only the place is added.
+            # The note names the position; the error itself stays unchanged.
             error.add_note(f"in pipeline {self._graph.name}, node {node.name}, handler {node.handler}")
             raise
         self._state = result.state
@@ -226,7 +226,7 @@ class _Run[S]:
                 return name
         return ""
 
-    def _suspended(self, suspension: Suspension) -> Progress[S]:
+    def _suspend(self, suspension: Suspension) -> Progress[S]:
         return Progress(
             status=ProgressStatus.SUSPENDED,
             checkpoint=self._checkpoint(waiting=True),
@@ -234,7 +234,7 @@ class _Run[S]:
             suspension=suspension,
         )
 
-    def _finished(self, outcome: NodeOutcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
+    def _finish(self, outcome: NodeOutcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
         return Progress(
             status=ProgressStatus.FINISHED,
             checkpoint=self._checkpoint(waiting=False),

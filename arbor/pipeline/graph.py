@@ -1,4 +1,4 @@
-"""Loading and validation of pipelines in DOT.
+"""Load and validate pipelines in DOT.
 
 The shape of a node is its kind: `Mdiamond` the start, `Msquare` an exit, `diamond` a branch, anything else a step. A step's
 attribute `type` names its handler. Further attributes: on a step `retry_target`, `fallback_retry_target` and
@@ -44,8 +44,8 @@ def heartbeat_text() -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Checked:
-    """The parsed pipeline and its faults, whatever the handlers."""
+class _CheckedText:
+    """The parsed pipeline and its faults, apart from unknown handlers."""
 
     nodes: Mapping[str, PipelineNode]
     graph: Graph | None
@@ -53,7 +53,7 @@ class _Checked:
 
 
 @lru_cache(maxsize=CACHED_GRAPHS)
-def _read(text: str) -> _Checked:
+def _read(text: str) -> _CheckedText:
     reading = read_dot(text)
     faults = list(reading.faults)
     if reading.nodes:
@@ -63,10 +63,10 @@ def _read(text: str) -> _Checked:
         undeclared = "; declare each node, as `a [shape=Mdiamond]`: an edge alone makes none"
         faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
     if faults:
-        return _Checked(nodes=reading.nodes, graph=None, faults=tuple(faults))
+        return _CheckedText(nodes=reading.nodes, graph=None, faults=tuple(faults))
     edges: dict[str, tuple[PipelineEdge, ...]] = {}
     for edge in reading.edges:
         edges[edge.source] = (*edges.get(edge.source, ()), edge)
     start = next(node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START)
     graph = Graph(name=reading.name, nodes=reading.nodes, edges=edges, start=start)
-    return _Checked(nodes=reading.nodes, graph=graph, faults=())
+    return _CheckedText(nodes=reading.nodes, graph=graph, faults=())

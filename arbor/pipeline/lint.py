@@ -1,4 +1,4 @@
-"""Validation rules of pipelines."""
+"""The validation rules of pipelines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
 
 def find_faults(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     """Yield the faults of the graph, each one line that names the node or edge."""
-    yield from _ends(nodes)
+    yield from _check_ends(nodes)
     for node in nodes.values():
-        yield from _attributes(node, nodes)
-    yield from _edges(nodes, edges)
-    yield from _reach(nodes, edges)
+        yield from _check_attributes(node, nodes)
+    yield from _check_edges(nodes, edges)
+    yield from _check_reachability(nodes, edges)
 
 
 def find_unknown_handlers(nodes: Iterable[PipelineNode], known: Collection[str]) -> Iterator[str]:
@@ -23,16 +23,16 @@ def find_unknown_handlers(nodes: Iterable[PipelineNode], known: Collection[str])
             yield f"node {node.name}: no handler is called {node.handler!r}; known: {', '.join(sorted(known))}"
 
 
-def _ends(nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
+def _check_ends(nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
     starts = [node.name for node in nodes.values() if node.kind is PipelineNodeKind.START]
     if len(starts) != 1:
-        found = ", ".join(starts) or "none"
-        yield f"a pipeline has exactly one start (shape=Mdiamond), found {found}"
+        names = ", ".join(starts) or "none"
+        yield f"a pipeline has exactly one start (shape=Mdiamond), found {names}"
     if not any(node.kind is PipelineNodeKind.EXIT for node in nodes.values()):
         yield "a pipeline has at least one exit (shape=Msquare), found none"
 
 
-def _attributes(node: PipelineNode, nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
+def _check_attributes(node: PipelineNode, nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
     if node.kind is PipelineNodeKind.STEP and not node.handler:
         yield f'node {node.name}: a step names its handler (type="...")'
     if node.kind is not PipelineNodeKind.STEP and node.handler:
@@ -44,7 +44,7 @@ def _attributes(node: PipelineNode, nodes: Mapping[str, PipelineNode]) -> Iterat
             yield f"node {node.name}: its retry target {target} is not declared"
 
 
-def _edges(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
+def _check_edges(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     for edge in edges:
         where = f"edge {edge.source} -> {edge.target}"
         for end in (edge.source, edge.target):
@@ -56,30 +56,34 @@ def _edges(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> 
             yield f"{where}: nothing leads back to the start"
 
 
-def _reach(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
+def _check_reachability(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     """Check that the start reaches every node, and every node an exit, by edges and retry targets."""
-    ahead: dict[str, set[str]] = {name: set() for name in nodes}
-    behind: dict[str, set[str]] = {name: set() for name in nodes}
-    ways = [(edge.source, edge.target) for edge in edges]
-    ways += [(node.name, target) for node in nodes.values() for target in node.retry_targets]
-    for source, target in ways:
+    successors: dict[str, set[str]] = {name: set() for name in nodes}
+    predecessors: dict[str, set[str]] = {name: set() for name in nodes}
+    arrows = [(edge.source, edge.target) for edge in edges]
+    arrows += [(node.name, target) for node in nodes.values() for target in node.retry_targets]
+    for source, target in arrows:
         if source in nodes and target in nodes:
-            ahead[source].add(target)
-            behind[target].add(source)
-    reached = _reachable(ahead, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.START])
-    ending = _reachable(behind, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.EXIT])
+            successors[source].add(target)
+            predecessors[target].add(source)
+    reached = _reachable(
+        successors, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.START]
+    )
+    leading_to_exit = _reachable(
+        predecessors, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.EXIT]
+    )
     for name in nodes:
         if name not in reached:
             yield f"node {name}: no way leads to it from the start"
-        if name not in ending:
+        if name not in leading_to_exit:
             yield f"node {name}: no way leads from it to an exit"
 
 
-def _reachable(ways: Mapping[str, set[str]], begin: Iterable[str]) -> set[str]:
+def _reachable(arrows: Mapping[str, set[str]], begin: Iterable[str]) -> set[str]:
     reached_nodes, waiting = set(), list(begin)
     while waiting:
         name = waiting.pop()
         if name not in reached_nodes:
             reached_nodes.add(name)
-            waiting.extend(ways[name])
+            waiting.extend(arrows[name])
     return reached_nodes

@@ -20,11 +20,11 @@ ALWAYS = Condition()
 class PipelineNodeKind(StrEnum):
     """The kinds of nodes."""
 
-    #: The begin of a run.
+    #: The start of a run.
     START = "start"
     #: The end of a run.
     EXIT = "exit"
-    #: Chooses an edge, runs nothing.
+    #: Chooses an edge without running a handler.
     BRANCH = "branch"
     #: Runs its handler.
     STEP = "step"

@@ -41,7 +41,7 @@ class BoundaryResponse(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundaryRule:
-    """A boundary as the check reads it: `flexibility` and `importance` from 0 to 1."""
+    """A boundary as the input of the check: `flexibility` and `importance` from 0 to 1."""
 
     name: str
     type: BoundaryType
@@ -49,10 +49,10 @@ class BoundaryRule:
     description: str = ""
     #: Words and phrases; a final `*` matches every ending.
     patterns: tuple[str, ...] = ()
-    #: Regular expressions over lower-case text, of default boundaries: where there are any, matches of them or the
-    #: patterns do not count if they are negated.
+    #: Regular expressions over lower-case text, for default boundaries only. A boundary with expressions ignores negated
+    #: matches, of its patterns too.
     expressions: tuple[str, ...] = ()
-    #: Each match of the expressions contains one of these: texts without any are not searched.
+    #: Each match of the expressions contains one of these words, so texts without any are not searched.
     hints: tuple[str, ...] = ()
     #: Sentences.
     examples: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class NewBoundary:
         check_share("flexibility", self.flexibility)
         check_share("importance", self.importance)
         if not self.patterns and not self.examples:
-            raise Invalid("a boundary needs a pattern or an example: else nothing ever calls it up")
+            raise Invalid("a boundary needs a pattern or an example, or no text can match it")
         for what, texts, most, longest in (
             ("pattern", self.patterns, MOST_PATTERNS, PATTERN_LENGTH),
             ("example", self.examples, MOST_EXAMPLES, EXAMPLE_LENGTH),
@@ -98,18 +98,18 @@ class NewBoundary:
                 check_text(f"a boundary's {what}", text.strip(" *"), longest=longest)
 
 
-# One word between, unless it is a negation.
+# An optional word in between, unless it is a negation.
 _WORD = r"(?:(?!(?:not|never|nobody|nor|neither|cannot|dont|wont) )\w+ )?"
 # Phrases that ask for an act or announce one; an imperative needs no more than the verb at the beginning.
-_MEANT = (
+_REQUEST = (
     r"\b(?:how (?:to|do i|can i|could i|do we|can we)"
     r"|help (?:me|us|him|her|them|anyone|someone|somebody|people)(?: to)?"
     r"|(?:want|wants|going|plans?|planning|wish|intend|ready|like|need|ways?|instructions|best) (?:how )?to"
     r"|(?:tell|show|teach) \w+ (?:how )?to|let us|let's|i will|i'll|we will|we should|you should|you must|please"
     r"|(?:go|come|stop \w+|quit \w+) and) " + _WORD
 )
-_TOLD = r"(?:(?:^|(?<=[.!?;:,\n]) ?)" + _WORD + "|" + _MEANT + ")"
-_SOMEBODY = (
+_COMMAND = r"(?:(?:^|(?<=[.!?;:,\n]) ?)" + _WORD + "|" + _REQUEST + ")"
+_PERSON = (
     r"(?:(?:some|any|every)(?:one|body)|(?:other |innocent |many )?(?:people|humans|children)"
     r"|(?:a|an|another|the|this|that) (?:person|man|woman|child|human|guy)|him|her"
     r"|(?:my|your|his|her|their) (?:wife|husband|boss|neighbou?r|boyfriend|girlfriend|mother|father|brother|sister|colleague|ex|child|family)"
@@ -130,10 +130,10 @@ NO_HARM = BoundaryRule(
     response=BoundaryResponse.REFUSE,
     description="I do not help to hurt anybody.",
     expressions=(
-        _TOLD + r"(?:kill|murder|stab|strangle|torture) " + _SOMEBODY,
-        _TOLD + r"shoot " + _SOMEBODY + r"(?! (?:an?|the|your|my) )",
-        _MEANT + r"(?:hurt|harm|injure|poison) (?:them|" + _SOMEBODY[3:],
-        _TOLD
+        _COMMAND + r"(?:kill|murder|stab|strangle|torture) " + _PERSON,
+        _COMMAND + r"shoot " + _PERSON + r"(?! (?:an?|the|your|my) )",
+        _REQUEST + r"(?:hurt|harm|injure|poison) (?:them|" + _PERSON[3:],
+        _COMMAND
         + r"(?:make|build|assemble|construct|get) (?:an? |the |some )?(?:(?:pipe|nail|car|dirty|nuclear|letter|chemical|biological"
         r"|home-?made) )?(?:bombs?|explosives|weapons?|nerve agents?)(?! (?:shelter|disposal|detector))",
     ),

@@ -22,8 +22,8 @@ from arbor.selves.negation import is_negated
 
 #: The cosine from which on a text matches an example (the origin of seed 004).
 SIMILARITY = 0.75
-#: Words that a decision needs, beside the boundary's name, to negotiate a boundary of flexibility 0. One of
-#: flexibility f wants (1 - f) of them.
+#: The words of reasoning, besides the boundary's name, that negotiate a boundary of flexibility 0; a boundary of
+#: flexibility f requires (1 - f) times as many.
 WORDS_TO_NEGOTIATE = 20
 
 type Vector = Sequence[float] | npt.NDArray[np.float32]
@@ -41,35 +41,37 @@ class BoundaryMatch:
 def check(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[BoundaryMatch]:
-    """Return the boundary matches of texts, the most important first, each boundary once for a text.
+    """Return the boundary matches of texts, the most important first; a boundary matches a text at most once.
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
-    plain = [_plain(text) for text in texts]
-    near = _nearness(texts, boundaries, vectors)
-    found = []
+    plain = [_fold(text) for text in texts]
+    cosines = _nearness(texts, boundaries, vectors)
+    matches = []
     for boundary in boundaries:
-        for place, text in enumerate(texts):
-            why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
+        for index, text in enumerate(texts):
+            why = _explain_pattern(plain[index], boundary) or _explain_meaning(
+                boundary, cosines.get(text, {})
+            )
             if why:
-                found.append(BoundaryMatch(boundary=boundary, text=place, why=why))
-    return sorted(found, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
+                matches.append(BoundaryMatch(boundary=boundary, text=index, why=why))
+    return sorted(matches, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 
 def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
     """Return whether an action may go on despite a boundary match.
 
-    Never for a refusal, always for a flag. A negotiable one may, if the reasoning of the decision addresses it: it names
-    the boundary and gives reasons in at least (1 - flexibility) · 20 further words. Flexibility 0 is not negotiable.
+    Never for a refusal, always for a flag. For a negotiable boundary, the reasoning of the decision must name the boundary
+    and give reasons in at least (1 - flexibility) · 20 further words. Flexibility 0 is not negotiable.
     """
     if boundary.response is BoundaryResponse.FLAG:
         return True
     if boundary.response is BoundaryResponse.REFUSE or boundary.flexibility <= 0:
         return False
     name = [*words_of(boundary.name.replace("_", " "))]
-    said = [*words_of(reasoning.replace("_", " "))]
-    named = any(said[at : at + len(name)] == name for at in range(len(said)))
-    return named and len(said) - len(name) >= words_wanted(boundary)
+    words = [*words_of(reasoning.replace("_", " "))]
+    is_named = any(words[at : at + len(name)] == name for at in range(len(words)))
+    return is_named and len(words) - len(name) >= words_wanted(boundary)
 
 
 def words_wanted(boundary: BoundaryRule) -> int:
@@ -82,12 +84,12 @@ def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]])
 
     `own` are rows of boundaries as JSON.
     """
-    named = {boundary.name: boundary for boundary in defaults}
+    is_named = {boundary.name: boundary for boundary in defaults}
     for row in own:
-        named.pop(row["name"], None)
+        is_named.pop(row["name"], None)
         if row["enabled"]:
-            named[row["name"]] = _rule(row)
-    return tuple(named.values())
+            is_named[row["name"]] = _rule(row)
+    return tuple(is_named.values())
 
 
 def _rule(row: Mapping[str, Any]) -> BoundaryRule:
@@ -103,19 +105,21 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
     )
 
 
-def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
-    found = _first_meant(_compiled(boundary.patterns), plain, boundary) if boundary.patterns else None
-    if found is None and any(hint in plain for hint in boundary.hints):
+def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
+    matches = (
+        _first_counting(_compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
+    )
+    if matches is None and any(hint in plain for hint in boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
-        found = _first_meant(_expressions(boundary.expressions), plain, boundary)
-    return f"it says “{' '.join(found.group().split()).lstrip('.!?;:, ')}”" if found else ""
+        matches = _first_counting(_compile_expressions(boundary.expressions), plain, boundary)
+    return f"it says “{' '.join(matches.group().split()).lstrip('.!?;:, ')}”" if matches else ""
 
 
-def _first_meant(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
+def _first_counting(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
     """Return the first match that counts; a default boundary's match does not count if it is negated."""
     if not boundary.expressions:
         return pattern.search(plain)
-    return next((place for place in pattern.finditer(plain) if not is_negated(plain, *place.span())), None)
+    return next((index for index in pattern.finditer(plain) if not is_negated(plain, *index.span())), None)
 
 
 def _nearness(
@@ -128,43 +132,45 @@ def _nearness(
     ]
     if not examples:
         return {}
-    own = np.asarray([vectors[text] for text in known], dtype=np.float32)
-    rows = np.asarray([vectors[example] for example in examples], dtype=np.float32)
-    lengths = np.outer(np.linalg.norm(own, axis=1), np.linalg.norm(rows, axis=1))
-    near = (own @ rows.T) / np.where(lengths > 0, lengths, 1.0)
+    text_rows = np.asarray([vectors[text] for text in known], dtype=np.float32)
+    example_rows = np.asarray([vectors[example] for example in examples], dtype=np.float32)
+    lengths = np.outer(np.linalg.norm(text_rows, axis=1), np.linalg.norm(example_rows, axis=1))
+    cosines = (text_rows @ example_rows.T) / np.where(lengths > 0, lengths, 1.0)
     return {
-        text: dict(zip(examples, row, strict=True)) for text, row in zip(known, near.tolist(), strict=True)
+        text: dict(zip(examples, row, strict=True)) for text, row in zip(known, cosines.tolist(), strict=True)
     }
 
 
-def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
+def _explain_meaning(boundary: BoundaryRule, cosines: Mapping[str, float]) -> str:
     nearest = max(
-        (example for example in boundary.examples if example in near), key=near.__getitem__, default=None
+        (example for example in boundary.examples if example in cosines),
+        key=cosines.__getitem__,
+        default=None,
     )
-    if nearest is None or not near[nearest] > SIMILARITY:
+    if nearest is None or not cosines[nearest] > SIMILARITY:
         return ""
-    return f"it means much the same as “{nearest}” ({near[nearest]:.2f})"
+    return f"it means much the same as “{nearest}” ({cosines[nearest]:.2f})"
 
 
 @lru_cache(maxsize=64)
-def _expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
-    # A blank also matches the end of a line; runs of white space are one by then.
+def _compile_expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
+    # A blank also matches a line end; runs of white space were folded before.
     return re.compile(
         "|".join(rf"(?:(?<!\w)(?:{expression})(?!\w))" for expression in expressions).replace(" ", r"[ \n]")
     )
 
 
 @lru_cache(maxsize=1024)
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     # An empty pattern would match everywhere; without patterns, nothing matches.
-    said = "|".join(_expression(pattern) for pattern in patterns if pattern.strip(" *"))
-    return re.compile(rf"(?<!\w)(?:{said})(?!\w)" if said else r"(?!)")
+    words = "|".join(_expression(pattern) for pattern in patterns if pattern.strip(" *"))
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)")
 
 
 def _expression(pattern: str) -> str:
-    words = [re.escape(word) for word in _plain(pattern.removesuffix("*")).split()]
+    words = [re.escape(word) for word in _fold(pattern.removesuffix("*")).split()]
     return r"\s+".join(words) + (r"\w*" if pattern.endswith("*") else "")
 
 
-def _plain(text: str) -> str:
+def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()

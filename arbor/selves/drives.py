@@ -1,8 +1,8 @@
 """Drives: an agent's motivations (seed 004, "Drives"; the constants are its origin's).
 
-A drive's level is a function of time. After a satisfaction it falls back to its baseline for a while; then, as long
-as its cause lasts, it builds up until it is satisfied again. The level is computed from the state stored at the last
-heartbeat and the time now; nothing has to run in between.
+A drive's level is a function of time. After a satisfaction it returns to its baseline for a while; then, as long as its
+cause lasts, it grows until it is satisfied again. The level is computed from the state of the last heartbeat and the current
+time, so nothing has to run in between.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Drive(StrEnum):
 
     #: To learn something new.
     CURIOSITY = "curiosity"
-    #: To have what it knows and believes fit together.
+    #: To have consistent knowledge and beliefs.
     COHERENCE = "coherence"
-    #: To bring about what it set out to.
+    #: To reach its goals.
     COMPETENCE = "competence"
-    #: To be in touch.
+    #: To be in contact with others.
     CONNECTION = "connection"
     #: To pause.
     REST = "rest"
@@ -67,9 +67,9 @@ RULES: Mapping[Drive, DriveRule] = MappingProxyType(
     }
 )
 
-#: The drive that a successful action satisfies, and by how much. Recall, connect, reflect, reach out, rest: the origin of seed 004;
-#: the other actions follow the nearest of these (seed 004: curiosity is satisfied by research and thinking,
-#: coherence by reflection and consolidation).
+#: The drive that a successful action satisfies, and the amount. The values of recall, connect, reflect, reach out and rest
+#: are those of the origin of seed 004; the other actions follow the nearest of these (seed 004: curiosity is satisfied by
+#: research and thinking, coherence by reflection and consolidation).
 SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
     {
         "recall": (Drive.CURIOSITY, 0.2),
@@ -89,12 +89,12 @@ SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
 GOAL_COMPLETED = (Drive.COMPETENCE, 0.4)
 CONTACT = (Drive.CONNECTION, 0.3)
 
-#: Drives that can bring a heartbeat about: the need for rest cannot.
+#: The drives that can cause a heartbeat: all but the need for rest.
 WAKING = tuple(drive for drive in Drive if drive is not Drive.REST)
 
 
 class DriveState(BaseModel):
-    """A drive's level at a time, 0 to 1; `building`: its cause lasted then."""
+    """A drive's level at a time, 0 to 1; `building`: its cause lasts after that time."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -122,9 +122,9 @@ class Drives(BaseModel):
         if self.until is not None:
             now = min(now, self.until)
         rule = RULES[drive]
-        starts = _builds_from(state, rule)
+        starts = _growth_start(state, rule)
         calm_until = max(min(now, starts), state.at) if state.building else now
-        level = _towards_baseline(state.level, max(calm_until - state.at, timedelta()))
+        level = _decay(state.level, max(calm_until - state.at, timedelta()))
         if state.building and now > starts:
             level = min(1.0, level + rule.rate * ((now - max(starts, state.at)) / _HOUR))
         return level
@@ -142,18 +142,18 @@ class Drives(BaseModel):
 
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
-    """Parse stored drives; one that is missing or invalid is at its baseline from now on."""
-    known = (stored or {}).get("states") or {}
+    """Parse stored drives; a missing or invalid one is at its baseline from now on."""
+    stored_states = (stored or {}).get("states") or {}
     try:
-        states = {drive: known[drive] for drive in Drive}
+        states = {drive: stored_states[drive] for drive in Drive}
         return Drives.model_validate({"states": states, "until": (stored or {}).get("until")})
     except (KeyError, TypeError, ValidationError):
-        return Drives(states={drive: _read_state(known, drive, now) for drive in Drive})
+        return Drives(states={drive: _read_state(stored_states, drive, now) for drive in Drive})
 
 
-def _read_state(known: Any, drive: Drive, now: datetime) -> DriveState:
+def _read_state(stored_states: Any, drive: Drive, now: datetime) -> DriveState:
     try:
-        return DriveState.model_validate(known[drive])
+        return DriveState.model_validate(stored_states[drive])
     except (KeyError, TypeError, ValidationError):
         return DriveState(at=now)
 
@@ -183,21 +183,21 @@ def after_heartbeat(
     building: Mapping[Drive, bool],
 ) -> Drives:
     """Return the drives after a heartbeat: satisfied ones lower, never below the baseline, and growing while their cause lasts."""
-    given: dict[Drive, float] = {}
+    satisfactions: dict[Drive, float] = {}
     for drive, amount in satisfied:
-        given[drive] = given.get(drive, 0.0) + amount
+        satisfactions[drive] = satisfactions.get(drive, 0.0) + amount
     states = {}
     for drive in Drive:
         level = drives.level(drive, now)
         before = drives.states[drive]
         pressed_at = now if level >= URGENT else None
-        if drive in given:
-            # A satisfaction does not raise a drive that is below its baseline already.
-            level = max(level - given[drive], min(level, BASELINE))
+        if drive in satisfactions:
+            # A satisfaction must not raise a drive that is below its baseline.
+            level = max(level - satisfactions[drive], min(level, BASELINE))
         states[drive] = DriveState(
             level=round(level, 6),
             at=now,
-            satisfied_at=now if drive in given else before.satisfied_at,
+            satisfied_at=now if drive in satisfactions else before.satisfied_at,
             building=building.get(drive, False),
             pressed_at=pressed_at,
         )
@@ -220,9 +220,9 @@ def after_idle_heartbeat(drives: Drives, *, now: datetime) -> Drives:
 
 
 def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | None:
-    """Return when the next drive will become urgent, and which; None if none will.
+    """Return the time at which the next drive becomes urgent, and the drive; None if none does.
 
-    Drives that are urgent already, and the need for rest, are left out.
+    Drives that are urgent already, and the need for rest, do not count.
     """
     moments = []
     drives = drives.model_copy(update={"until": None})
@@ -231,16 +231,16 @@ def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | No
         level = drives.level(drive, now)
         if not state.building or level >= URGENT:
             continue
-        starts = max(now, _builds_from(state, rule))
+        starts = max(now, _growth_start(state, rule))
         begins_at = drives.level(drive, starts)
         moments.append((starts + _HOUR * ((URGENT - begins_at) / rule.rate), drive))
     return min(moments, default=None)
 
 
-def _builds_from(state: DriveState, rule: DriveRule) -> datetime:
+def _growth_start(state: DriveState, rule: DriveRule) -> datetime:
     return state.at if state.satisfied_at is None else max(state.at, state.satisfied_at + rule.cooldown)
 
 
-def _towards_baseline(level: float, span: timedelta) -> float:
+def _decay(level: float, span: timedelta) -> float:
     most = DECAY * (span / _HOUR)
     return max(BASELINE, level - most) if level > BASELINE else min(BASELINE, level + most)

@@ -12,8 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-#: The half-lives of a mood's distance from its baseline: a bad morning is over in the evening, and
-#: excitement sooner.
+#: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
 #: The interval of heartbeats that the changes are made for (seed 004, 8.1).
@@ -64,8 +63,9 @@ class Event(StrEnum):
     CONCERN = "concern"
 
 
-#: Boundary, failure, reaching out, rest, goal done and abandoned: the origin of seed 004. A refusal counts as a failure;
-#: small successes add up to its transcript's "mild satisfaction" (0.3). The rest is ours.
+#: The change of mood by each event. Boundary, failure, reaching out, rest, goal done and abandoned have the values of the
+#: origin of seed 004. A refusal counts as a failure; small successes add up to the transcript's "mild satisfaction" (0.3).
+#: The other values are Arbor's.
 DELTAS: Mapping[Event, Feeling] = MappingProxyType(
     {
         Event.BOUNDARY: Feeling(-0.4, 0.3),
@@ -105,7 +105,7 @@ ROUTINE = frozenset(
 
 #: The default baseline.
 USUAL = Feeling(0.0, 0.3)
-#: The feelings of words in a baseline mood. Numbers in it, such as `valence 0.2, arousal 0.5`, go before.
+#: The feelings of words in a baseline mood. Numbers in it, such as `valence 0.2, arousal 0.5`, take precedence.
 TONES: Mapping[str, Feeling] = MappingProxyType(
     {
         "calm": Feeling(0.1, 0.15),
@@ -145,8 +145,8 @@ class Mood(BaseModel):
         """Return the mood faded until a time."""
         span = max(now - self.at, timedelta())
         return Mood(
-            valence=_faded(self.valence, baseline.valence, span / VALENCE_HALF_LIFE),
-            arousal=_faded(self.arousal, baseline.arousal, span / AROUSAL_HALF_LIFE),
+            valence=_fade(self.valence, baseline.valence, span / VALENCE_HALF_LIFE),
+            arousal=_fade(self.arousal, baseline.arousal, span / AROUSAL_HALF_LIFE),
             at=max(now, self.at),
         )
 
@@ -156,8 +156,8 @@ class Mood(BaseModel):
         room = 1 - self.valence if by.valence > 0 else 1 + self.valence
         excitable = 1 - self.arousal if by.arousal > 0 else self.arousal
         return Mood(
-            valence=round(_within(self.valence + by.valence * min(1.0, room), -1.0), 4),
-            arousal=round(_within(self.arousal + by.arousal * min(1.0, excitable / _HALF), 0.0), 4),
+            valence=round(_clip(self.valence + by.valence * min(1.0, room), -1.0), 4),
+            arousal=round(_clip(self.arousal + by.arousal * min(1.0, excitable / _HALF), 0.0), 4),
             at=self.at,
         )
 
@@ -192,22 +192,20 @@ def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datet
 def baseline_of(aspects: Iterable[str]) -> Feeling:
     """Return an agent's baseline from the words or numbers of its aspects.
 
-    The mean of the words of `TONES` in it; `valence` or `arousal` with a number goes before; without
-    any of these, `USUAL`.
+    The mean of the words of `TONES` in them; `valence` or `arousal` with a number takes precedence; `USUAL` without any of
+    these.
     """
     text = " ".join(aspects).casefold()
     tones = [TONES[word] for word in _WORD.findall(text) if word in TONES] or [USUAL]
     valence = sum(tone.valence for tone in tones) / len(tones)
     arousal = sum(tone.arousal for tone in tones) / len(tones)
     numbers = {name: float(number) for name, number in _NUMBER.findall(text)}
-    return Feeling(
-        _within(numbers.get("valence", valence), -1.0), _within(numbers.get("arousal", arousal), 0.0)
-    )
+    return Feeling(_clip(numbers.get("valence", valence), -1.0), _clip(numbers.get("arousal", arousal), 0.0))
 
 
 def felt(events: Iterable[Event]) -> float:
     """Return the total valence of events, from -1 to 1."""
-    return round(_within(sum(DELTAS[event].valence for event in events), -1.0), 3)
+    return round(_clip(sum(DELTAS[event].valence for event in events), -1.0), 3)
 
 
 def in_words(valence: float, arousal: float) -> str:
@@ -223,13 +221,13 @@ def in_words(valence: float, arousal: float) -> str:
         )
         if valence > above
     )
-    stirred = "stirred up" if arousal > 0.6 else "alert" if arousal > 0.25 else "still"
-    return f"{good} and {stirred}"
+    excitement = "stirred up" if arousal > 0.6 else "alert" if arousal > 0.25 else "still"
+    return f"{good} and {excitement}"
 
 
-def _faded(value: float, baseline: float, half_lives: float) -> float:
+def _fade(value: float, baseline: float, half_lives: float) -> float:
     return round(baseline + (value - baseline) * math.exp2(-half_lives), 4)
 
 
-def _within(value: float, low: float) -> float:
+def _clip(value: float, low: float) -> float:
     return min(max(value, low), 1.0)

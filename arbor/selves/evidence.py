@@ -7,14 +7,14 @@ import math
 from arbor.errors import Invalid
 from arbor.selves.values import BeliefStatus, check_share
 
-#: How much likelier evidence of full strength is if the belief is true than if it is not: it persuades, and does
-#: not convince.
+#: The likelihood ratio of evidence of full strength: it is three times as likely if the belief is true.
 LIKELIHOOD_RATIO = 3.0
 #: The limit of confidence, either way: beyond it, no evidence could move the belief again.
 SUREST = 0.98
 #: The most that one decision moves a belief, so that no single memory reverses it.
 LARGEST_STEP = 0.2
-#: Below the first a belief is in doubt, from the second on held again; apart, so that the status does not flicker.
+#: Below the first confidence a belief is in doubt, from the second on it is held again; the gap prevents a status that
+#: changes with each piece of evidence.
 DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 
@@ -25,8 +25,8 @@ def weigh(*, confidence: float, stability: float, supports: bool, strength: floa
     ln odds' = ln odds ± strength · (1 - stability) · ln 3, moved by at most 0.2 and never beyond 0.02 or 0.98.
     """
     prior = min(max(confidence, 1 - SUREST), SUREST)
-    push = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
-    odds = math.log(prior / (1 - prior)) + (push if supports else -push)
+    shift = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
+    odds = math.log(prior / (1 - prior)) + (shift if supports else -shift)
     return limited(confidence, 1 / (1 + math.exp(-odds)))
 
 

@@ -41,14 +41,14 @@ def lesson(
     """
     what = f"{action.replace('_', ' ')} ({about})" if about else action.replace("_", " ")
     if outcome is ExperienceOutcome.FAILURE:
-        return _short(f"Avoid doing {what} the same way again: {summary}")
+        return _shorten(f"Avoid doing {what} the same way again: {summary}")
     if outcome is ExperienceOutcome.PARTIAL:
-        return _short(f"Do {what} differently next time: {summary}")
+        return _shorten(f"Do {what} differently next time: {summary}")
     if outcome is ExperienceOutcome.SUCCESS and (successes == 0 or successes * 2 < attempts):
-        return _short(f"Do {what} again when it is called for: it worked: {summary}")
+        return _shorten(f"Do {what} again when it is called for: it worked: {summary}")
     return ""
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LESSON_LENGTH else f"{text[: LESSON_LENGTH - 1]}…"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-# The farthest begin of a negation before its phrase, in characters, within the sentence.
-_LOOKED_BACK = 120
+# The characters before a phrase, within its sentence, that are searched for a negation.
+_CHARACTERS_BEFORE = 120
 _SENTENCES_BEFORE = re.compile(r".*[.!?;:\n]", re.DOTALL)
 
 _SOMEBODY = r"(?:you|me|us|them|him|her|people|others|users?|agents?|clients?|customers?|readers?|children|owners?|team|board|public|(?:any|some|every)(?:one|body))"
@@ -23,7 +23,7 @@ _WRONGS = (
 _WRONG = rf"(?:{'|'.join(_WRONGS)})"
 _RIGHT = r"(?:right|fine|okay|ok|good|fair|honest|legal|ethical|acceptable|allowed|possible|safe|appropriate)"
 
-# A bare "not" says too little ("like it or not", "why not"), and so does one that asks ("can't you").
+# A bare "not" is no sign of a negation ("like it or not", "why not"), and neither is a question ("can't you").
 _NEGATIONS = (
     r"(?:do|does|did|is|are|was|were|have|has|had|wo|would|sha|should|ca|could|might|must|need)n'?t"
     r"(?: you (?:dare|ever)(?: to)?)?",
@@ -40,9 +40,9 @@ _NEGATIONS = (
     r"(?:refuse[sd]?|(?<!stop )refusing|declined?|declines|unable|unwilling) to",
     rf"(?:(?:so|very|always|that|morally|simply) )?{_WRONG}(?: (?:for|of) {_SOMEONE})? to",
 )
-#: Each negation contains one of these: texts without any are not searched.
-_SIGNS = ("n't", "nt", "no", "never", "neither", "refus", "declin", "unable", "unwilling", *_WRONGS)
-_CARRYING = (
+#: Each negation contains one of these, so texts without any are not searched.
+_HINTS = ("n't", "nt", "no", "never", "neither", "refus", "declin", "unable", "unwilling", *_WRONGS)
+_EXTENSIONS = (
     r"(?:ever|again|even|also|actually|really|knowingly|willingly|deliberately|intentionally|consciously|secretly)",
     r"(?:to|be|been|have|had|will|would|shall|should|can|could|may|might|must)",
     r"(?:want|wish|intend|plan|mean|like|try|dare|attempt|agree|have|has|had|need|ought)(?:s|ed|ing)? to",
@@ -53,52 +53,56 @@ _CARRYING = (
 )
 # "I will not let anybody …", but not "if you cannot help me tell me …".
 _HELPING = rf"(?:help|let|make|have|watch|see)(?:s|ing)? {_SOMEONE}"
-# These may be between commas.
+# Phrases that may be between commas.
 _PARENTHETICAL = r"(?:ever|at all|in any way|for any reason|by any means|on any account|under any circumstances|in good conscience)"
 
-# Models write **not**, too.
+# Models also write **not**, so asterisks count as blanks.
 _BLANK = r"[ \t*]+"
 
 
-def _governing(*further: str, between: str = "") -> re.Pattern[str]:
+def _compile_negation(*further: str, between: str = "") -> re.Pattern[str]:
     """Compile the pattern of negations, and the words that extend them, at the end of a text.
 
-    `further` words extend them, too; `between` may be the last part.
+    `further` are more words that extend them; `between` is an optional last part.
     """
     negation = rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})"
-    unit = rf"(?:{'|'.join((*_NEGATIONS, *_CARRYING, *further, _PARENTHETICAL))})"
+    unit = rf"(?:{'|'.join((*_NEGATIONS, *_EXTENSIONS, *further, _PARENTHETICAL))})"
     chain = rf"{negation}(?: {unit}|, {_PARENTHETICAL},?)*"
-    return _spaced(rf"{chain}{between} [\"“]?$")
+    return _compile_spaced(rf"{chain}{between} [\"“]?$")
 
 
-def _spaced(expression: str) -> re.Pattern[str]:
-    # A look-behind has a fixed length, so its blanks stay.
+def _compile_spaced(expression: str) -> re.Pattern[str]:
+    # A look-behind needs a fixed length, so its blanks are not replaced.
     parts = re.split(r"(\(\?<!.*?\))", expression)
     return re.compile("".join(part if "(?<!" in part else part.replace(" ", _BLANK) for part in parts))
 
 
-_NEGATION = _spaced(rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})(?![\w'])")
+_NEGATION = _compile_spaced(rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})(?![\w'])")
 
-# Who asks for it in so many words has not been told not to.
-_ASKED = re.compile(r"please\b|let us\b|let's\b|how (?:do|can|could)\b|(?:stop|quit) \w+ and\b")
+# An explicit request, which a negation before it does not revoke.
+_EXPLICIT_REQUEST = re.compile(r"please\b|let us\b|let's\b|how (?:do|can|could)\b|(?:stop|quit) \w+ and\b")
 # "I do not think that you should …".
-_CLAIMED = re.compile(r"(?:i will|i'll|we will|we should|you should|you must)\b")
-_CLAIM = _governing(
+_CLAIM_HEAD = re.compile(r"(?:i will|i'll|we will|we should|you should|you must)\b")
+_NEGATED_CLAIM = _compile_negation(
     between=r" (?:(?:think|believe|say|mean|suggest|claim|feel|agree)s?|true|said|saying|suggesting)(?: that)?"
 )
 # "I cannot give you any instructions on how to …".
-_WAY = re.compile(r"(?:how|ways?|plans?|instructions|best) (?:how )?to\b")
-_TOLD = _governing(
+_INSTRUCTION_HEAD = re.compile(r"(?:how|ways?|plans?|instructions|best) (?:how )?to\b")
+_NEGATED_INSTRUCTION = _compile_negation(
     _HELPING,
     between=r"(?: (?:tell|show|teach|explain|describe|say|share|give|provide|discuss|reveal|offer|write|publish|post|send|help|assist|advise)"
     rf"(?:(?: to)? {_SOMEONE})?(?: (?:with|on|about|of|for|any|the|some|detailed|details|directions|instructions|information|advice|ever))*)?",
 )
-_REQUESTED = re.compile(r"(?:tell|show|teach|give|send|help|find|get) (?:me|us)\b")
-_REQUEST = _governing()
+_REQUEST_HEAD = re.compile(r"(?:tell|show|teach|give|send|help|find|get) (?:me|us)\b")
+_NEGATED_REQUEST = _compile_negation()
 # "We never deceive, mislead or …".
-_DONE = _governing(_HELPING, between=r"(?: [\w']+(?:(?:, [\w']+)+,|(?: [\w']+){0,3}) or)?")
+_NEGATED_ACT = _compile_negation(_HELPING, between=r"(?: [\w']+(?:(?:, [\w']+)+,|(?: [\w']+){0,3}) or)?")
 
-_BY_HEAD = ((_CLAIMED, _CLAIM), (_WAY, _TOLD), (_REQUESTED, _REQUEST))
+_PATTERNS_BY_HEAD = (
+    (_CLAIM_HEAD, _NEGATED_CLAIM),
+    (_INSTRUCTION_HEAD, _NEGATED_INSTRUCTION),
+    (_REQUEST_HEAD, _NEGATED_REQUEST),
+)
 
 
 def is_negated(text: str, start: int, end: int) -> bool:
@@ -107,8 +111,10 @@ def is_negated(text: str, start: int, end: int) -> bool:
     A double negation does not count: "it is not wrong to …", "never refuse to …".
     """
     phrase = text[start:end].lstrip().replace("’", "'")
-    before = _SENTENCES_BEFORE.sub("", text[max(start - _LOOKED_BACK, 0) : start]).replace("’", "'")
-    if _ASKED.match(phrase) or not any(sign in before for sign in _SIGNS):
+    before = _SENTENCES_BEFORE.sub("", text[max(start - _CHARACTERS_BEFORE, 0) : start]).replace("’", "'")
+    if _EXPLICIT_REQUEST.match(phrase) or not any(sign in before for sign in _HINTS):
         return False
-    found = next((by for heads, by in _BY_HEAD if heads.match(phrase)), _DONE).search(before)
-    return found is not None and len(_NEGATION.findall(found.group())) % 2 == 1
+    negation = next((by for heads, by in _PATTERNS_BY_HEAD if heads.match(phrase)), _NEGATED_ACT).search(
+        before
+    )
+    return negation is not None and len(_NEGATION.findall(negation.group())) % 2 == 1

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Two to four actions in a row, seen at least three times, among the last fifty.
+#: A pattern is two to four actions in a row that occur at least three times among the last fifty.
 SHORTEST = 2
 LONGEST = 4
-SEEN = 3
+MIN_REPEATS = 3
 LOOKED_AT = 50
 
 
@@ -43,39 +43,41 @@ class Pattern:
 def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     """Return repeated sequences, the longest first; `actions` are the latest, oldest first.
 
-    None is a gap that no sequence crosses.
-    The same action repeated is no pattern, and a part of a longer pattern with the same count is left out.
+    None is a gap that no sequence spans. A single repeated action is no pattern, and a part of a longer pattern with the
+    same count is left out.
     """
     latest = actions[-LOOKED_AT:]
     counts: Counter[tuple[str, ...]] = Counter()
     for length in range(SHORTEST, LONGEST + 1):
         counts.update(_sequences(latest, length))
-    found = [
+    repeated = [
         Pattern(actions=sequence, seen=seen)
         for sequence, seen in counts.items()
-        if seen >= SEEN and len(set(sequence)) > 1
+        if seen >= MIN_REPEATS and len(set(sequence)) > 1
     ]
-    found.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
-    kept: list[Pattern] = []
-    for pattern in found:
-        same = any(other.key == pattern.key for other in kept)
-        part = any(_within(pattern.actions, other.actions) and other.seen >= pattern.seen for other in kept)
+    repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
+    distinct: list[Pattern] = []
+    for pattern in repeated:
+        same = any(other.key == pattern.key for other in distinct)
+        part = any(
+            _contains(pattern.actions, other.actions) and other.seen >= pattern.seen for other in distinct
+        )
         if not same and not part:
-            kept.append(pattern)
-    return kept
+            distinct.append(pattern)
+    return distinct
 
 
 def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
     """Return the sequences of a length without a gap; overlapping equal ones count once."""
-    found: list[tuple[str, ...]] = []
+    repeated: list[tuple[str, ...]] = []
     free_from: dict[tuple[str, ...], int] = {}
     for at in range(len(actions) - length + 1):
         sequence = tuple(action for action in actions[at : at + length] if action is not None)
         if len(sequence) == length and at >= free_from.get(sequence, 0):
-            found.append(sequence)
+            repeated.append(sequence)
             free_from[sequence] = at + length
-    return found
+    return repeated
 
 
-def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+def _contains(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
     return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))

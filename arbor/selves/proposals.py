@@ -22,8 +22,8 @@ ACCEPTED_ADDS = 0.2
 MAX_DEFERRALS = 5
 #: A proposal pending for longer expires at maintenance.
 PENDING_FOR = timedelta(days=30)
-#: The most changes of a self in a day, and the time before the same part may change again (seed 000, 5, says so of
-#: identity; beliefs and preferences count as well).
+#: The most changes of a self in a day, and the time before the same part may change again. Seed 000, 5, limits identity;
+#: here beliefs and preferences count as well.
 SELF_CHANGES_PER_DAY = 3
 SELF_COOLDOWN = timedelta(hours=4)
 #: The least confidence of an insight (the origin of seed 000).
@@ -32,8 +32,8 @@ LEAST_INSIGHT = 0.5
 MOST_EVIDENCE = 20
 #: The similarity from which on two proposals are the same (seed 000).
 DUPLICATE = 0.85
-#: Characters of a text that are compared, so that long ones cost no more.
-COMPARED = 400
+#: The characters of a text that are compared, which bounds the cost of long texts.
+COMPARED_LENGTH = 400
 
 
 class ProposalKind(StrEnum):
@@ -107,7 +107,7 @@ class NewProposal:
 
 
 class Queued(Protocol):
-    """A pending proposal, as the rules of the queue read it."""
+    """The fields of a pending proposal that the rules of the queue need."""
 
     kind: str
     content: str
@@ -161,10 +161,10 @@ def shortened(text: str) -> str:
     return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
 
 
-def jaro_winkler(one: str, other: str) -> float:
+def jaro_winkler(first: str, second: str) -> float:
     """Compute the similarity of two texts, 0 to 1, ignoring case and spaces; of long ones, the first 400 characters."""
-    return JaroWinkler.similarity(_plain(one), _plain(other))
+    return JaroWinkler.similarity(_normalize(first), _normalize(second))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())[:COMPARED]
+def _normalize(text: str) -> str:
+    return " ".join(text.casefold().split())[:COMPARED_LENGTH]

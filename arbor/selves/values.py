@@ -11,19 +11,19 @@ from arbor.errors import Invalid
 
 #: The longest text of a belief or aspect, in characters: the self is part of the prompt at every heartbeat.
 TEXT_LENGTH = 1_000
-#: As long as the source of a memory.
+#: The longest source of a belief or aspect: the same as that of a memory.
 SOURCE_LENGTH = 200
-#: The most of each that an agent may have, dropped ones aside: well above the number in a prompt.
+#: The most beliefs and aspects of an agent, without dropped ones: well above the number in a prompt.
 MAX_BELIEFS = 200
 MAX_ASPECTS = 100
 #: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
 ASPECTS_SHOWN = 6
 BELIEFS_SHOWN = 8
 
-#: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
+#: The defaults for beliefs and aspects that a person adds.
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_STABILITY = 0.5
-#: Lengths of the row.
+#: The lengths of the columns of a preference.
 KEY_LENGTH = 60
 VALUE_LENGTH = 300
 #: The most preferences of an agent: each conversation's prompt shows some.
@@ -74,7 +74,7 @@ class BeliefStatus(StrEnum):
     HELD = "held"
     #: Held, but doubted.
     QUESTIONED = "questioned"
-    #: No longer held; stays on record, and may be held again.
+    #: No longer held; it is still stored, and may be held again.
     DROPPED = "dropped"
 
 
@@ -128,7 +128,7 @@ def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool 
     if len(text) > longest:
         raise Invalid(f"{name} must have at most {longest:,} characters, got {len(text):,}")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
+        raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
 
 
 def check_share(name: str, value: float) -> None:

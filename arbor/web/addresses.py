@@ -9,39 +9,39 @@ from typing import Self
 
 from arbor.errors import ConfigurationInvalid
 
-#: Translated to IPv4 on the way (RFC 6052); the last 32 bits are that address.
+#: Addresses that a gateway translates to IPv4 (RFC 6052); the last 32 bits are the IPv4 address.
 _NAT64 = IPv6Network("64:ff9b::/96")
-#: All of IPv6 that is given out to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). What lies
-#: outside of it is inside: site-local `fec0::/10`, and `::/96`, which once stood for IPv4 addresses.
-_GIVEN_OUT = IPv6Network("2000::/3")
+#: The only IPv6 addresses assigned to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). Outside of
+#: it are site-local addresses, `fec0::/10`, and `::/96`, formerly IPv4 addresses.
+_PUBLIC_IPV6 = IPv6Network("2000::/3")
 EVERYWHERE = "*"
 
 
 def is_public(address: str) -> bool:
     """Return whether an IP address, as text, is public; False for a text that is no address.
 
-    An IPv6 address that contains an IPv4 one is judged by that one: otherwise `::ffff:127.0.0.1` would pass.
+    An IPv6 address that contains an IPv4 address is public only if the latter is, so that `::ffff:127.0.0.1` does not pass.
     """
     try:
-        found = ip_address(address.partition("%")[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return all(_is_global(part) for part in (found, *_within(found)))
+    return all(_is_global(part) for part in (parsed, *_embedded_ipv4(parsed)))
 
 
-def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+def _embedded_ipv4(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
     if isinstance(address, IPv4Address):
         return []
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    parsed = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     if address in _NAT64:
-        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [part for part in found if part is not None]
+        parsed.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return [part for part in parsed if part is not None]
 
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
-    # An IPv4 address in IPv6 clothes is not global by itself; what counts is the one within.
+    # An embedded IPv4 address decides by itself; the caller checks it too.
     if isinstance(address, IPv6Address):
-        return bool(_within(address)) or (address in _GIVEN_OUT and address.is_global)
+        return bool(_embedded_ipv4(address)) or (address in _PUBLIC_IPV6 and address.is_global)
     return address.is_global and not address.is_multicast
 
 

@@ -20,14 +20,14 @@ from arbor.web.ports import Page
 
 ANSWER_LENGTH = 3_000
 _REMEMBERED_LENGTH = 500
-#: However small the model's window, a source is shown with so many characters.
+#: The least characters of a source that are shown, however small the model's window is.
 LEAST_SHOWN = 500
 _REPLY_TOKENS = 1_500
-#: What a source's heading, its marks and the word that it is cut take, in characters.
-_AROUND = 150
-#: Facts are wanted, no variety.
+#: The length of a source's heading and marks and of the note that it is cut, in characters.
+_HEADING_LENGTH = 150
+#: A low temperature, because the answer states facts.
 _TEMPERATURE = 0.2
-#: Of an answer that a rule put together: it has understood nothing. Ours.
+#: The confidence of an answer by rule, which quotes sentences without understanding them.
 _RULE_CONFIDENCE = 0.4
 
 ANSWER_SYSTEM = (
@@ -57,7 +57,7 @@ class InquiryAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerReview:
-    """A judgement how well the sources support an answer, and why."""
+    """A judgement of the support of an answer by its sources, with its reason."""
 
     confidence: float
     reason: str = ""
@@ -74,16 +74,16 @@ def answer_request(
 ) -> ModelRequest:
     """Build the request for an answer; `remembered` are the agent's own memories about the question.
 
-    `window` is what the model takes in all, in tokens: the sources share what the rest leaves of it.
+    `window` is the model's context in tokens; the sources share the room that the other parts leave.
     """
     data = Data(nonce)
-    around = [f"## Question\n{data.block([line(question)])}"]
-    known = []
+    prompt_parts = [f"## Question\n{data.block([line(question)])}"]
+    memories = []
     if remembered:
         lines = data.block(f"- {line(memory, _REMEMBERED_LENGTH)}" for memory in remembered)
-        known = [f"## What you remember, which is no source\n{lines}"]
-    room = _room(ANSWER_SYSTEM, [*around, *known], window)
-    parts = [*around, *_sources(pages, data, room), *known]
+        memories = [f"## What you remember, which is no source\n{lines}"]
+    room = _room(ANSWER_SYSTEM, [*prompt_parts, *memories], window)
+    parts = [*prompt_parts, *_sources(pages, data, room), *memories]
     return _request(
         CallPurpose.ANSWER,
         ANSWER_SYSTEM,
@@ -110,11 +110,11 @@ def appraise_request(
 ) -> ModelRequest:
     """Build the request that judges an answer, for a model with a context of `window` tokens."""
     data = Data(nonce)
-    around = [
+    prompt_parts = [
         f"## Question\n{data.block([line(question)])}",
         f"## Answer\n{data.block([line(answer.text, ANSWER_LENGTH)])}",
     ]
-    parts = [*around, *_sources(pages, data, _room(APPRAISE_SYSTEM, around, window))]
+    parts = [*prompt_parts, *_sources(pages, data, _room(APPRAISE_SYSTEM, prompt_parts, window))]
     return _request(
         CallPurpose.APPRAISE,
         APPRAISE_SYSTEM,
@@ -127,11 +127,11 @@ def appraise_request(
 
 def read_answer(text: str, *, pages: int) -> InquiryAnswer:
     """Parse the answer in a model's reply. Raises ReplyInvalid where there is no usable one."""
-    found = _object(text, "answer")
-    answer = found["answer"]
+    reply = _object(text, "answer")
+    answer = reply["answer"]
     if not isinstance(answer, str):
         raise ReplyInvalid('"answer" must be a text')
-    listed = found.get("sources")
+    listed = reply.get("sources")
     numbers = (
         [number for number in listed if isinstance(number, int) and 1 <= number <= pages]
         if isinstance(listed, list)
@@ -142,18 +142,18 @@ def read_answer(text: str, *, pages: int) -> InquiryAnswer:
         raise ReplyInvalid(f'"sources" must name the sources the answer rests on, 1 to {pages}')
     return InquiryAnswer(
         text=answer,
-        confidence=_share(found, "confidence"),
+        confidence=_share(reply, "confidence"),
         sources=tuple(dict.fromkeys(number - 1 for number in numbers)),
-        worth_keeping=found.get("worth_keeping") is not False,
+        worth_keeping=reply.get("worth_keeping") is not False,
     )
 
 
 def read_appraisal(text: str) -> AnswerReview:
     """Parse the judgement in a model's reply. Raises ReplyInvalid where there is none."""
-    found = _object(text, "confidence")
-    reason = found.get("reason")
+    reply = _object(text, "confidence")
+    reason = reply.get("reason")
     return AnswerReview(
-        confidence=_share(found, "confidence"),
+        confidence=_share(reply, "confidence"),
         reason=storable(reason.strip())[:300] if isinstance(reason, str) else "",
     )
 
@@ -161,7 +161,7 @@ def read_appraisal(text: str) -> AnswerReview:
 def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
     """Answer by rule: quote from each source the sentence with most of the question's words."""
     wanted = {term_of(word) for word in words_of(context["question"]) if word not in STOP_WORDS}
-    picked: list[tuple[int, str]] = []
+    quotes: list[tuple[int, str]] = []
     for number, text in enumerate(context["texts"], start=1):
         scored = [
             (len(wanted & {term_of(word) for word in words_of(sentence)}), sentence)
@@ -169,12 +169,12 @@ def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
         ]
         best = max(scored, key=lambda pair: pair[0], default=(0, ""))
         if best[0]:
-            picked.append((number, best[1]))
+            quotes.append((number, best[1]))
     return {
-        "answer": " ".join(f"“{sentence}” [{number}]" for number, sentence in picked[:3]),
+        "answer": " ".join(f"“{sentence}” [{number}]" for number, sentence in quotes[:3]),
         "confidence": _RULE_CONFIDENCE,
-        "sources": [number for number, _ in picked[:3]],
-        "worth_keeping": bool(picked),
+        "sources": [number for number, _ in quotes[:3]],
+        "worth_keeping": bool(quotes),
     }
 
 
@@ -186,16 +186,16 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _room(system: str, around: Sequence[str], window: int) -> int:
+def _room(system: str, prompt_parts: Sequence[str], window: int) -> int:
     """Return the room for the sources in characters, with the reply's share of the window left free."""
-    fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in around)
+    fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in prompt_parts)
     return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
 
 
 def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
     """Render the sources within `room` characters; a cut source is marked."""
     heads = [(line(page.title), line(page.url)) for page in pages]
-    room -= sum(len(title) + len(url) + _AROUND for title, url in heads)
+    room -= sum(len(title) + len(url) + _HEADING_LENGTH for title, url in heads)
     texts = [line(page.text, sys.maxsize) for page in pages]
     longest = longest_shown([len(text) for text in texts], room)
     return [
@@ -205,9 +205,9 @@ def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
 
 
 def longest_shown(lengths: Sequence[int], room: int) -> int:
-    """Return the length to which texts are cut to fit into `room` together; short texts leave their share to others.
+    """Return the length to which texts are cut to fit into `room` together, at least 500.
 
-    Never less than 500.
+    Short texts leave the rest of their share to the others.
     """
     for place, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - place)
@@ -244,16 +244,16 @@ def _request(
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    for found in find_objects(text, keys=(key,)):
-        if isinstance(found, Broken):
-            raise ReplyInvalid(f"its JSON cannot be read: {found.fault}")
-        if key in found.value:
-            return found.value
+    for reply in find_objects(text, keys=(key,)):
+        if isinstance(reply, Broken):
+            raise ReplyInvalid(f"its JSON cannot be read: {reply.fault}")
+        if key in reply.value:
+            return reply.value
     raise ReplyInvalid(f'it holds no JSON object with "{key}"')
 
 
-def _share(found: Mapping[str, Any], key: str) -> float:
-    value = found.get(key)
+def _share(reply: Mapping[str, Any], key: str) -> float:
+    value = reply.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ReplyInvalid(f'"{key}" must be a number from 0 to 1, got {value!r}')
     return float(value)

@@ -12,13 +12,13 @@ from arbor.errors import WebFailed, WebRefused
 from arbor.web.plan import InquiryPlan, choose_pages
 from arbor.web.ports import Fetch, Page, SearchResult, WebSearch
 
-#: Pages read at the same time, and the characters of one that are kept; how many of them a model is shown is a matter of
-#: its window (`arbor.web.answers`).
+#: The pages that are read at the same time, and the characters of a page that are stored; the model's window decides how
+#: many of these it is shown (`arbor.web.answers`).
 AT_ONCE = 4
 PAGE_LENGTH = 6_000
-#: What stands before words that are not the page's own.
+#: The heading of a search engine's snippet that replaces an unreadable page.
 QUOTED = "(The page could not be read. What the search said of it:)"
-#: A page gets no more than this share of the time that is left, so that a slow one leaves some for the others.
+#: The share of the remaining time that one page may use, so that a slow one leaves some for the others.
 _SHARE_OF_TIME = 0.5
 
 
@@ -45,65 +45,65 @@ class Findings:
 def look_up(plan: InquiryPlan, *, search: WebSearch, fetch: Fetch, deadline_s: float) -> Findings:
     """Search, and read the best pages, within `deadline_s` seconds.
 
-    Raises WebFailed when no search or no page worked; what failed beside others that worked is told in the findings.
+    Raises WebFailed when no search or no page worked; other failures are listed in the findings.
     """
     ends = time.monotonic() + deadline_s
-    found, failures = _search(plan, search, ends)
-    chosen = choose_pages(found, plan.pages)
-    if not chosen:
+    results, failures = _search(plan, search, ends)
+    chosen_pages = choose_pages(results, plan.pages)
+    if not chosen_pages:
         raise WebFailed("; ".join(failures) or "nothing was found for " + ", ".join(plan.queries))
-    pages, unread = _read(chosen, fetch, ends)
+    pages, unread = _read(chosen_pages, fetch, ends)
     failures += unread
     if not pages:
-        raise WebFailed(f"none of {len(chosen)} pages could be read: {'; '.join(failures)}")
+        raise WebFailed(f"none of {len(chosen_pages)} pages could be read: {'; '.join(failures)}")
     return Findings(pages=tuple(pages), failures=tuple(failures))
 
 
 def _search(plan: InquiryPlan, search: WebSearch, ends: float) -> tuple[list[list[SearchResult]], list[str]]:
-    found: list[list[SearchResult]] = []
+    results: list[list[SearchResult]] = []
     failures: list[str] = []
     for query in plan.queries:
         try:
-            found.append(search.search(query, plan.results, deadline_s=_left(ends)))
+            results.append(search.search(query, plan.results, deadline_s=_seconds_left(ends)))
         except WebFailed as error:
             failures.append(f"search {query!r}: {error}")
-    return found, failures
+    return results, failures
 
 
-def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
+def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
     """Return pages and failures; a failed page beside others is replaced by its search snippet."""
 
     def read(result: SearchResult) -> Page | WebFailed:
         try:
-            page = fetch.fetch(result.url, deadline_s=max(_left(ends) * _SHARE_OF_TIME, 0.001))
+            page = fetch.fetch(result.url, deadline_s=max(_seconds_left(ends) * _SHARE_OF_TIME, 0.001))
         except WebFailed as error:
             return error
         if not page.text.strip():
             return WebFailed(f"{page.url} holds no text")
-        return Page(url=page.url, title=page.title or result.title, text=_kept(page.text))
+        return Page(url=page.url, title=page.title or result.title, text=_cut_text(page.text))
 
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
-        came = list(pool.map(read, chosen))
+        outcomes = list(pool.map(read, chosen_pages))
     # Two addresses may lead to the same page.
-    pages = {page.url: page for page in came if isinstance(page, Page)}
+    pages = {page.url: page for page in outcomes if isinstance(page, Page)}
     quoted = [
         Page(url=result.url, title=result.title, text=f"{QUOTED} {result.snippet}")
-        for result, outcome in zip(chosen, came, strict=True)
+        for result, outcome in zip(chosen_pages, outcomes, strict=True)
         if isinstance(outcome, WebFailed) and not isinstance(outcome, WebRefused) and result.snippet.strip()
     ]
-    # An answer from what searches say alone would pass for one that was read.
+    # Without any readable page there are no findings, because snippets alone are no sources.
     read_pages = [*pages.values(), *(page for page in quoted if page.url not in pages)] if pages else []
-    return read_pages, [str(failure) for failure in came if isinstance(failure, WebFailed)]
+    return read_pages, [str(failure) for failure in outcomes if isinstance(failure, WebFailed)]
 
 
-def _kept(text: str) -> str:
+def _cut_text(text: str) -> str:
     """Cut a page's text; a cut one names its whole length."""
     if len(text) <= PAGE_LENGTH:
         return text
     return f"{text[:PAGE_LENGTH]}… (the page goes on; {len(text)} characters in all)"
 
 
-def _left(ends: float) -> float:
+def _seconds_left(ends: float) -> float:
     left = ends - time.monotonic()
     if left <= 0:
         raise WebFailed("the time for this inquiry is over")

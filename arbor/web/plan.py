@@ -12,9 +12,9 @@ from arbor.memory.lexical import words_of
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.ports import SearchResult
 
-#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
+#: The further queries for a question, when the model gave too few.
 _ANGLES = ("{words}", "{words} evidence", "{words} criticism")
-#: The handle of the web in calls and in the ledger, where a model's would be.
+#: The handle of the web in calls and in the ledger, instead of a model's.
 WEB_HANDLE = "web/searxng"
 
 
@@ -23,7 +23,7 @@ class Depth(StrEnum):
 
     #: One or two searches, two or three pages.
     SHALLOW = "shallow"
-    #: Three to five searches, five to ten pages, and what is remembered.
+    #: Three to five searches, five to ten pages, and recalled memories.
     DEEP = "deep"
 
 
@@ -37,12 +37,12 @@ class InquiryPlan:
     pages: int
 
 
-# Seed 004, 3.2.4: queries from and to, and pages at most.
+# Least and most queries, and most pages (seed 004, 3.2.4).
 _LIMITS = {Depth.SHALLOW: (1, 2, 3), Depth.DEEP: (3, 5, 10)}
 
 
 def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> InquiryPlan:
-    """Plan an inquiry by the model's queries, each once; add queries made of the question where there are too few."""
+    """Plan an inquiry by the model's distinct queries; add queries built from the question where there are too few."""
     fewest, most, pages = _LIMITS[depth]
     chosen: dict[str, str] = {}
     for query in queries:
@@ -56,7 +56,7 @@ def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> Inquiry
 
 
 def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[SearchResult]:
-    """Choose results in turn: each search's best, then each one's second, and so on; each address once."""
+    """Choose distinct results in turn: the best of each search, then the second of each, and so on."""
     ranked = [result for rank in zip_longest(*found) for result in rank if result is not None]
     first: dict[str, SearchResult] = {}
     for result in ranked:

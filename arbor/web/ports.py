@@ -53,10 +53,10 @@ class ScriptedSearch:
     def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
         """Return the script's results."""
         self.queries.append(query)
-        found = self._results.get(query, self._results.get("", ()))
-        if isinstance(found, WebFailed):
-            raise found
-        return list(found[:limit])
+        answer = self._results.get(query, self._results.get("", ()))
+        if isinstance(answer, WebFailed):
+            raise answer
+        return list(answer[:limit])
 
 
 class ScriptedPages:

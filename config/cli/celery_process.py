@@ -23,16 +23,16 @@ from config.environment import env
 from config.pools import PoolKind, model_connections
 from config.supervisor.launch import end_with_parent
 
-#: Names the file that a process touches when it is ready and, every few seconds, while it lives. The supervisor sets
-#: it; so does `compose.yaml`, whose health checks ask how old the file is.
+#: The environment variable with the path of the file that a process touches when it is ready and, every few seconds, while
+#: it lives. The supervisor and `compose.yaml` set the variable; health checks read the age of the file.
 READY_FILE = "ARBOR_READY_FILE"
 TOUCHED_EVERY_S = 5.0
 
 
 def load_app() -> Celery:
-    """Load the application, and with it Django and the settings: after the environment is as the process needs it.
+    """Load the Celery application with Django and the settings; the environment must be complete before.
 
-    Not through Celery's command line, which loads every plug-in and a shell: a second for each process of the fleet.
+    Celery's command line would also load every plug-in and a shell, which takes a second in each process.
     """
     # Celery would run all of Django's checks in each process; `arbor manage check` and `make check` are for that.
     os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
@@ -47,27 +47,27 @@ def touch_sign_of_life(**_: Any) -> None:
         Path(path).touch(mode=0o600)
 
 
-def _queues(value: str) -> list[str]:
-    wanted = [name.strip() for name in value.split(",")]
-    unknown = [name for name in wanted if name not in list(Queue)]
+def _parse_queues(value: str) -> list[str]:
+    queue_names = [name.strip() for name in value.split(",")]
+    unknown = [name for name in queue_names if name not in list(Queue)]
     if unknown:
         raise click.BadParameter(
             f"{', '.join(map(repr, unknown))}: choose from {', '.join(Queue)}", param_hint="--queues"
         )
-    return wanted
+    return queue_names
 
 
 def worker(queues: str, pool: str, concurrency: int | None, name: str | None) -> None:
     """Run one pool of workers."""
-    wanted = _queues(queues)
+    queue_names = _parse_queues(queues)
     if pool == PoolKind.THREADS:
-        # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.
+        # Read by the settings, which are loaded later: hundreds of threads share a few connections.
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(model_connections()))
-    # Read there too.
+    # The settings read this variable too.
     os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
-    name = name or f"{'-'.join(wanted)}-{os.getpid()}"
+    name = name or f"{'-'.join(queue_names)}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
-    # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
+    # Celery warns root of messages that could run code; Arbor's messages are JSON, and root is usual in a container.
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(_touch_regularly, weak=False)
     worker_process_init.connect(_end_with_the_worker, weak=False)
@@ -75,11 +75,11 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     refuse_unsafe_role()
     process = app.Worker(
         hostname=f"{name}@{socket.gethostname()}",
-        queues=wanted,
+        queues=queue_names,
         pool_cls=get_implementation(pool),
         concurrency=concurrency or os.cpu_count() or 2,
         optimization="fair",
-        # Workers need no talk among themselves: the rows say what there is to do.
+        # Workers need no gossip: the rows in the database are the truth.
         without_gossip=True,
         without_mingle=True,
         quiet=True,
@@ -89,22 +89,22 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
 
 
 def _touch_regularly(sender: Any, **_: Any) -> None:
-    """Touch the sign of life from the worker's own loop: a worker that hangs stops touching it."""
+    """Touch the sign of life from the worker's own loop, so that a hanging worker shows none."""
     touch_sign_of_life()
     sender.timer.call_repeatedly(TOUCHED_EVERY_S, touch_sign_of_life)
 
 
 def _end_with_the_worker(**_: Any) -> None:
-    """End a child of the pool with its worker, which nobody else would replace."""
+    """End a child of the pool together with its worker, because no other process would end it."""
     arm = end_with_parent(signal.SIGKILL, parent=os.getppid())
     if arm is not None:
         arm()
 
 
 def scheduler() -> None:
-    """Run the scheduler, which sends the periodic tasks. One per installation is enough; two do no harm."""
+    """Run the scheduler, which publishes the periodic tasks. One per installation is enough; more do no harm."""
     os.environ["ARBOR_PROCESS_NAME"] = "arbor scheduler"
-    # Ready when it begins; alive as long as it sends what is due.
+    # The scheduler is ready when it begins, and alive while it publishes due tasks.
     beat_init.connect(touch_sign_of_life, weak=False)
     after_task_publish.connect(touch_sign_of_life, weak=False)
     app = load_app()

@@ -14,13 +14,13 @@ from config.cli.output import table
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One fact of a row: under `key` in JSON and under `head` in a table; without one of them, only in the other."""
+    """One value of a row: under `key` in JSON and under `head` in a table; without one of the two, only in the other."""
 
     key: str = ""
     head: str | None = None
-    #: Makes the value from the row. Default: the row's attribute, or entry, named `key`.
+    #: Computes the value from the row. Default: the row's attribute or entry named `key`.
     value: Callable[[Any], Any] | None = None
-    #: Makes the cell of a table from the value. Default: the value itself.
+    #: Computes the cell of a table from the value. Default: the value itself.
     cell: Callable[[Any], object] | None = None
 
     def value_of(self, row: Any) -> Any:
@@ -58,13 +58,13 @@ def listing(
     about: Mapping[str, Any] | None = None,
     title: str | None = None,
 ) -> Output:
-    """Return rows as the output of a command: `name` is their key in JSON, `about` stands beside them."""
+    """Return rows as the output of a command: `name` is their key in JSON, `about` are further keys."""
     value = {**(about or {}), name: [facts(row, columns) for row in rows]}
     return Output(value, people=table_of(rows, columns, title=title) if rows else empty)
 
 
 def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
-    """Return the columns of rows of one tenant, whose table need not name it, or of several."""
+    """Return the columns of rows of several tenants, or of one, without the column that names it."""
     return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
 
 

@@ -27,35 +27,35 @@ from config.cli.tenancy import ChosenAgent, actor
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,
+    DemoMaintenance,
     DemoState,
-    Grown,
-    an_agent,
+    add_demo_goal,
     ask,
-    grown,
-    home,
-    look_at,
+    demo_agent,
+    demo_tenant,
     maintain_clusters,
+    read_demo_maintenance,
+    read_demo_state,
     require_templates,
-    wish,
 )
 
 BEATS = 3
-#: Longer thoughts and results are cut; the trace has them in full.
-_LONGEST = 160
+#: The longest thought or result that is shown; the trace shows the full text.
+_MAX_LENGTH = 160
 
 
 def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> None:
     """Show an agent's first hour: create it, ingest a conversation, run three heartbeats, and compare."""
     require_templates()
-    tenant = home(tenant_slug)
-    with an_agent(tenant, keep=keep) as agent:
-        story = _Story(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
+    tenant = demo_tenant(tenant_slug)
+    with demo_agent(tenant, keep=keep) as agent:
+        story = _DemoStory(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
     show(story, as_json=as_json, people=_farewell(story))
     if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
         raise click.exceptions.Exit(1)
 
 
-class _Story:
+class _DemoStory:
     """Runs the steps in order, prints them, and collects their results."""
 
     def __init__(self, tenant: Tenant, agent: Agent, *, quiet: bool) -> None:
@@ -67,18 +67,18 @@ class _Story:
     def run(self, *, timeout_s: float, retained: bool) -> dict[str, Any]:
         """Run the whole story; return its results for JSON."""
         before = self._create()
-        read = self._read()
-        self._wish()
+        read = self._ingest()
+        self._add_goal()
         beats = [self._heartbeat(number, timeout_s) for number in range(1, BEATS + 1)]
-        self._say(
+        self._print_heading(
             "The trace of the last heartbeat",
             "Every node, what it changed, what the model was asked and answered.",
         )
         self._print(render(beats[-1]))
         recalled = self._recall()
-        made = self._grow()
-        after = look_at(self._agent)
-        self._say(
+        maintenance = self._run_maintenance()
+        after = read_demo_state(self._agent)
+        self._print_heading(
             "What changed", "Goals move only by a heartbeat's decision; each heartbeat is itself remembered."
         )
         self._print(_changes(before, after))
@@ -90,37 +90,43 @@ class _Story:
             "ingested": read,
             "beats": beats,
             "recalled": recalled,
-            "grown": made,
+            "grown": maintenance,
             "before": asdict(before),
             "after": asdict(after),
         }
 
     def _create(self) -> DemoState:
-        self._say("A new agent", "Made whole or not at all: a key pair, a character, goals, first memories.")
+        self._print_heading(
+            "A new agent", "Made whole or not at all: a key pair, a character, goals, first memories."
+        )
         self._print(
             f"  [bold]{self._agent.name}[/bold] of {self._agent.tenant_slug}, from template {self._row.template_name}"
             f" {escape(self._row.template_version)}\n  {self._row.public_id}\n  {model_line(default_model())}"
         )
-        return look_at(self._agent)
+        return read_demo_state(self._agent)
 
-    def _read(self) -> dict[str, Any]:
-        self._say("A conversation", "Each turn becomes a memory, found by its words and by its meaning.")
+    def _ingest(self) -> dict[str, Any]:
+        self._print_heading(
+            "A conversation", "Each turn becomes a memory, found by its words and by its meaning."
+        )
         read = ingest(
             tenant_id=self._agent.tenant_id, agent_id=self._agent.id, path=CONVERSATION, actor=actor()
         )
         self._print(render_ingested(read, file=CONVERSATION.name, agent=self._agent.name))
         return {"file": CONVERSATION.name, "stored": read.stored, "sessions": read.sessions, "bad": read.bad}
 
-    def _wish(self) -> None:
-        self._say("A goal", "Somebody wants something of it; how to get there it decides for itself.")
-        made = wish(self._agent)
-        self._print(f"  [bold]{made.title}[/bold] ({made.state}): {made.description}")
+    def _add_goal(self) -> None:
+        self._print_heading(
+            "A goal", "Somebody wants something of it; how to get there it decides for itself."
+        )
+        goal = add_demo_goal(self._agent)
+        self._print(f"  [bold]{goal.title}[/bold] ({goal.state}): {goal.description}")
 
     def _heartbeat(self, number: int, timeout_s: float) -> dict[str, Any]:
         live = fleet_is_live()
         if number == 1:
             where = "by the workers that run" if live else "in this process, for no workers run"
-            self._say(
+            self._print_heading(
                 f"{BEATS} heartbeats", f"Observe, recall, decide, act within the energy, record; {where}."
             )
         trace = (
@@ -132,25 +138,27 @@ class _Story:
         return trace
 
     def _recall(self) -> dict[str, Any]:
-        self._say("Recall", "Every result says why it was found; a person's look leaves no mark on it.")
+        self._print_heading(
+            "Recall", "Every result says why it was found; a person's look leaves no mark on it."
+        )
         recalled = {}
         for question in QUESTIONS:
-            found = ask(self._agent, question)
-            self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(found), Text()))
-            recalled[question] = [recalled_line(memory) for memory in found]
+            memories = ask(self._agent, question)
+            self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(memories), Text()))
+            recalled[question] = [recalled_line(memory) for memory in memories]
         return recalled
 
-    def _grow(self) -> dict[str, Any]:
-        self._say(
+    def _run_maintenance(self) -> dict[str, Any]:
+        self._print_heading(
             "What maintenance makes of it",
             "Episodes as they happen, themes by the clock; it decides nothing.",
         )
         maintain_clusters(self._agent)
-        made = grown(self._agent)
-        self._print(_grown_lines(made))
-        return asdict(made)
+        maintained = read_demo_maintenance(self._agent)
+        self._print(_maintenance_lines(maintained))
+        return asdict(maintained)
 
-    def _say(self, title: str, meaning: str) -> None:
+    def _print_heading(self, title: str, meaning: str) -> None:
         self._steps += 1
         self._print(f"\n[bold cyan]{self._steps} · {title}[/bold cyan]\n[dim]{meaning}[/dim]")
 
@@ -171,25 +179,25 @@ def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     story.add_column(style="dim", min_width=12, justify="right")
     story.add_column(overflow="fold")
     for name, text in lines:
-        story.add_row(name, Text(shorten(text, _LONGEST, placeholder=" …")))
+        story.add_row(name, Text(shorten(text, _MAX_LENGTH, placeholder=" …")))
     return Group(f"{head} {trace['own_ms']:.0f} ms of its own", story)
 
 
-def _grown_lines(made: Grown) -> RenderableType:
+def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
     story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
     story.add_column(style="dim", min_width=12, justify="right")
     story.add_column(overflow="fold")
-    story.add_row("episodes", Text(f"{made.episodes}, the longest of {made.longest} memories"))
-    for theme in made.themes:
-        clearest = shorten(theme.clearest, _LONGEST, placeholder=" …")
+    story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
+    for theme in maintenance.themes:
+        clearest = shorten(theme.clearest, _MAX_LENGTH, placeholder=" …")
         story.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
     return story
 
 
 def _changes(before: DemoState, after: DemoState) -> RenderableType:
-    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
     for head in ("", "before", "after"):
-        made.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold")
     rows: list[tuple[str, object, object]] = [
         ("energy", f"{before.energy:g}", f"{after.energy:g}"),
         ("heartbeats", before.beats, after.beats),
@@ -199,9 +207,13 @@ def _changes(before: DemoState, after: DemoState) -> RenderableType:
         rows.append((f"{kind} memories", before.memories.get(kind, 0), after.memories.get(kind, 0)))
     for title in {**before.goals, **after.goals}:
         rows.append((f"goal: {title}", before.goals.get(title, "–"), after.goals.get(title, "–")))
-    for name, was, became in rows:
-        made.add_row(Text(name), str(was), Text(str(became), style="green" if was != became else ""))
-    return made
+    for name, before_value, after_value in rows:
+        table.add_row(
+            Text(name),
+            str(before_value),
+            Text(str(after_value), style="green" if before_value != after_value else ""),
+        )
+    return table
 
 
 def _farewell(story: dict[str, Any]) -> str:

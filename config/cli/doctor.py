@@ -62,22 +62,22 @@ def doctor(as_json: bool) -> ExitCode:
 
 
 def diagnose() -> Iterator[Finding]:
-    """Run every check in order; those that need the database are left out when it is away."""
+    """Run every check in order; checks that need the database are left out when it does not answer."""
     yield check_interpreter()
     yield check_master_key()
     database = check_database()
     yield database
     if database.verdict is CheckVerdict.OK:
         for check in _IN_DATABASE:
-            yield from _guarded(check)
+            yield from _run_check(check)
     yield check_broker()
     yield check_model()
     yield check_embedder()
     yield check_web()
 
 
-def _guarded(check: Callable[[], Finding]) -> Iterator[Finding]:
-    """Run a check; a table that is not there yet is the migrations' finding, not a crash."""
+def _run_check(check: Callable[[], Finding]) -> Iterator[Finding]:
+    """Run a check; a missing table is a finding about migrations, not a crash."""
     try:
         yield check()
     except DatabaseError as error:
@@ -101,5 +101,5 @@ _IN_DATABASE = (
 
 
 def check_interpreter() -> Finding:
-    """Report how the interpreter was built; a slow build is no fault."""
+    """Report the build of the interpreter; a slow build is no failure."""
     return ok("python", this_interpreter().summary)

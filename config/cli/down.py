@@ -31,7 +31,7 @@ def down() -> None:
 
 def _wait(supervisor: psutil.Process) -> None:
     deadline = time.monotonic() + STOPPED_WITHIN_S
-    while _runs(supervisor):
+    while _is_running(supervisor):
         if time.monotonic() > deadline:
             raise ServerError(
                 f"Arbor (process {supervisor.pid}) does not stop; `kill -9 {supervisor.pid}` ends it"
@@ -39,8 +39,8 @@ def _wait(supervisor: psutil.Process) -> None:
         time.sleep(0.05)
 
 
-def _runs(process: psutil.Process) -> bool:
-    # One that has ended stays in the table until its parent asks for it; some parents never do.
+def _is_running(process: psutil.Process) -> bool:
+    # A process that has ended is a zombie until its parent waits for it, which some parents never do.
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -18,7 +18,7 @@ from config.cli.celery_process import load_app
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 
-#: Tasks Flower remembers: five minutes of a large fleet. The history is in the database.
+#: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
 FORGET_WORKERS_AFTER_S = 120
 
@@ -45,17 +45,17 @@ def flower(host: str, port: int) -> None:
 
 
 def make_server(app: Celery, credentials: str) -> Flower:
-    """Return Flower, which tells nothing but its health to anybody without the credentials (`name:password`)."""
-    # In memory only: neither the arguments nor the environment of a process are secret to its user.
+    """Return Flower, which shows only its health without the credentials (`name:password`)."""
+    # The password is set in memory, because the arguments and the environment of a process are not secret.
     options.basic_auth = [credentials]
     options.read_only = True
     options.max_tasks = REMEMBERED_TASKS
-    # With the arguments, as each message shows them: whose heartbeat it was.
+    # The arguments of a task name the agents of its heartbeats.
     options.tasks_columns = "name,args,state,received,runtime,worker,uuid"
     options.purge_offline_workers = FORGET_WORKERS_AFTER_S
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = Flower(capp=app, options=options, **urls_settings)
-    # It answers without a password, with the names of tasks and workers.
+    # Flower serves this page without a password, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server
 

@@ -1,7 +1,7 @@
-"""Run the fork server: `python -m config.cli.fork_server DESCRIPTOR`, started by the supervisor and by nobody else.
+"""Run the fork server: `python -m config.cli.fork_server DESCRIPTOR`, started only by the supervisor.
 
-It loads libraries and Arbor's framework-free half, but no settings and no Django application: each part reads its own
-settings in its own environment after the fork. It opens no connection and starts no thread.
+The fork server loads libraries and Arbor's framework-free core, but no settings and no Django application: each part reads
+its own settings in its own environment after the fork. It opens no connection and starts no thread.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from config.cli.main import main
 from config.supervisor.fork_server import LONGEST_MESSAGE, READY
 from config.supervisor.launch import end_with_parent
 
-#: linux/prctl.h: the name `top` shows, at most 15 characters.
+#: From linux/prctl.h: sets the name that `top` shows, at most 15 characters.
 _PR_SET_NAME = 15
-#: Places in /proc/self/stat, counted after the name in parentheses: where this process's arguments lie in its memory.
+#: Fields of /proc/self/stat, counted after the name in parentheses: the addresses of this process's arguments.
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
-#: What the parts load, whichever they are. What is missing here only makes a start slower.
+#: The modules that the parts load. A module that is missing here only makes a start slower.
 LOADED = (
     "arbor.adapters.connect",
     "arbor.agents.template",
@@ -60,38 +60,38 @@ LOADED = (
 )
 
 
-def serve(line: socket.socket) -> dict[str, Any]:
-    """Fork once per request. Returns, in the forked process only, what that process shall become."""
-    line.send(READY)
+def serve(channel: socket.socket) -> dict[str, Any]:
+    """Fork once per request; return only in the forked process, with its request."""
+    channel.send(READY)
     while True:
-        message, descriptors, _flags, _address = socket.recv_fds(line, LONGEST_MESSAGE, 1)
+        message, descriptors, _flags, _address = socket.recv_fds(channel, LONGEST_MESSAGE, 1)
         if not message:
-            sys.exit(0)  # the supervisor is gone, or has given us up
+            sys.exit(0)  # the supervisor has ended or closed the socket
         request: dict[str, Any] = json.loads(message)
         reading, writing = os.pipe()
-        between = os.fork()
-        if between == 0:
-            # Forked twice: when the process between ends, its child becomes the supervisor's.
+        intermediate = os.fork()
+        if intermediate == 0:
+            # Forked twice: when the intermediate process ends, the supervisor becomes the parent of its child.
             child = os.fork()
             if child:
                 os.write(writing, str(child).encode())
                 os._exit(0)
-            _become_the_supervisors(request)
+            _attach_to_supervisor(request)
             _redirect_output(descriptors[0])
-            line.close()
+            channel.close()
             for descriptor in (reading, writing):
                 os.close(descriptor)
             return request
         os.close(writing)
         os.close(descriptors[0])
-        os.waitpid(between, 0)
+        os.waitpid(intermediate, 0)
         pid = int(os.read(reading, 32))
         os.close(reading)
-        line.send(json.dumps({"pid": pid}).encode())
+        channel.send(json.dumps({"pid": pid}).encode())
 
 
-def _become_the_supervisors(request: dict[str, Any]) -> None:
-    """Wait until the supervisor is the parent, and end with it from then on."""
+def _attach_to_supervisor(request: dict[str, Any]) -> None:
+    """Wait until the supervisor is the parent; from then on this process ends with it."""
     while os.getppid() != request["parent"]:
         if os.getppid() == 1:
             os._exit(1)
@@ -108,8 +108,8 @@ def _redirect_output(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def become(request: dict[str, Any]) -> None:
-    """Be the part: its environment, its folder, its name, its command."""
+def run_part(request: dict[str, Any]) -> None:
+    """Run a part with its environment, folder, name and command."""
     for name in request["unset"]:
         os.environ.pop(name, None)
     os.environ.update(request["set"])
@@ -124,18 +124,18 @@ def become(request: dict[str, Any]) -> None:
 
 def run(descriptor: int) -> None:
     """Load everything, then fork on request."""
-    line = socket.socket(fileno=descriptor)
-    os.set_inheritable(line.fileno(), False)
+    channel = socket.socket(fileno=descriptor)
+    os.set_inheritable(channel.fileno(), False)
     for module in LOADED:
         importlib.import_module(module)
-    # What is loaded stays as it is: the forks share its memory.
+    # Frozen objects are never collected, so the forks share their memory.
     gc.collect()
     gc.freeze()
-    become(serve(line))
+    run_part(serve(channel))
 
 
 def set_title(name: str, arguments: str) -> None:
-    """Show `name` in `top` and `arguments` in `ps`, as far as the room of the present arguments goes."""
+    """Show `name` in `top` and `arguments` in `ps`, cut to the room of the present arguments."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)

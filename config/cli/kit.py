@@ -1,7 +1,7 @@
-"""The shape of a command: declared as data without Django, run by a function of a module that is imported when called.
+"""Commands as data, declared without Django; the module of a command's function is imported when the command is called.
 
 A declaration names its function as `module:function` under `config.cli`. The function gets the parameters by name and returns an
-`Output`, which is printed here: as JSON with `--json`, else for people. A function that prints while it runs asks for `as_json`.
+`Output`, which this module prints: as JSON with `--json`, else for people. A function with a parameter `as_json` prints itself.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class ExitCode(IntEnum):
     """The exit codes of the command line."""
 
-    #: It is done.
+    #: The command is done.
     DONE = 0
-    #: It failed; the reason is on standard error.
+    #: The command failed; the reason is on standard error.
     FAILED = 1
     #: The command line is wrong (click's own code).
     USAGE = 2
-    #: This folder's installation runs already.
+    #: The installation of this data folder runs already.
     ALREADY_RUNNING = 3
     #: Stopped by Ctrl-C (what shells expect).
     INTERRUPTED = 130
@@ -59,16 +59,16 @@ class Run:
         function: Callable[..., Any] = getattr(importlib.import_module(f"config.cli.{module}"), name)
         return function
 
-    def __call__(self, **given: Any) -> int:
+    def __call__(self, **parameters: Any) -> int:
         """Run the function and print its output; return the exit code."""
         function = self.load()
-        as_json = given.pop("as_json", False)
+        as_json = parameters.pop("as_json", False)
         if "as_json" in inspect.signature(function).parameters:
-            given["as_json"] = as_json
-        output = function(**given)
+            parameters["as_json"] = as_json
+        output = function(**parameters)
         if not isinstance(output, Output):
             return int(output or ExitCode.DONE)
-        # rich takes a tenth of a second to import.
+        # Imported here, because rich takes a tenth of a second.
         importlib.import_module("config.cli.output").show(output.value, as_json=as_json, people=output.people)
         return output.code
 
@@ -81,7 +81,7 @@ class PassedArguments(click.Command):
 
 
 def option(*names: str, **attributes: Any) -> click.Option:
-    """Return an option; `--long` names come with their Python name where that differs, as in `click.option`."""
+    """Return an option; a Python name that differs from the `--long` name follows it, as in `click.option`."""
     return click.Option(names, **attributes)
 
 
@@ -122,7 +122,7 @@ def command(
         callback=Run(run, needs_django=needs_django),
         params=[*params, *options],
         help=_help(summary, details, examples),
-        short_help=_short(summary),
+        short_help=_first_clause(summary),
     )
 
 
@@ -138,13 +138,13 @@ def agent_command(name: str, summary: str, *params: click.Parameter, **attribute
 
 def group(name: str, summary: str, *commands: click.Command, details: str = "") -> click.Group:
     """Return a group of commands, listed in the order given."""
-    made = _Ordered(name, help=_help(summary, details, ()), short_help=_short(summary))
+    click_group = _OrderedGroup(name, help=_help(summary, details, ()), short_help=_first_clause(summary))
     for member in commands:
-        made.add_command(member)
-    return made
+        click_group.add_command(member)
+    return click_group
 
 
-class _Ordered(click.Group):
+class _OrderedGroup(click.Group):
     """A group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -152,7 +152,7 @@ class _Ordered(click.Group):
         return list(self.commands)
 
 
-def _short(summary: str) -> str:
+def _first_clause(summary: str) -> str:
     """Return the first clause, for the overview of a group."""
     return re.split(r"[.;:] ", f"{summary} ", maxsplit=1)[0].rstrip(".") + "."
 

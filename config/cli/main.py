@@ -1,4 +1,4 @@
-"""The `arbor` command: a table of groups, each imported when it is used, and one place where errors end.
+"""The `arbor` command: a table of groups, each imported when it is used, and the report of errors.
 
 Exit codes: 0 done · 1 failed · 2 wrong usage · 3 already running · 130 interrupted.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
-from config.away import why_away
+from config.away import explain_database_error
 from config.cli.kit import ExitCode
 from config.cli.printable import error_text
 
@@ -92,10 +92,10 @@ def main(args: list[str] | None = None) -> None:
             _fail(error, ExitCode.ALREADY_RUNNING if isinstance(error, AlreadyRunning) else ExitCode.FAILED)
         )
     except Exception as error:
-        # Only a database that is away is reported in one line; a fault of ours keeps its traceback.
+        # A database that does not answer is reported in one line; a bug keeps its traceback.
         if not _is_database_away(error):
             raise
-        sys.exit(_fail(why_away(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
+        sys.exit(_fail(explain_database_error(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -105,7 +105,7 @@ def _fail(message: Any, code: ExitCode) -> ExitCode:
 
 
 def _refuse(error: click.ClickException) -> None:
-    """Report what is wrong with the command line as every other error is reported, below the command's usage."""
+    """Report a wrong command line like every other error, below the usage of the command."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return
@@ -116,6 +116,6 @@ def _refuse(error: click.ClickException) -> None:
 
 
 def _is_database_away(error: Exception) -> bool:
-    # Only a command that loaded Django can raise it, so nothing is imported to ask.
+    # Only a command that loaded Django can raise this error, so Django is not imported here.
     database = sys.modules.get("django.db")
     return database is not None and isinstance(error, database.OperationalError)

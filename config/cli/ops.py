@@ -27,7 +27,7 @@ from config.cli.kit import ExitCode, Output
 from config.cli.output import note
 from config.cli.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 
-#: A file of replies is read whole.
+#: The largest file of replies or of a graph, which is read at once.
 _MAX_BYTES = 1_000_000
 
 
@@ -40,9 +40,9 @@ def validate(which: str, tenant_slug: str | None) -> Output:
         people = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
         return Output({"valid": False, "faults": faults}, people=people, code=ExitCode.FAILED)
     edges = sum(len(leaving) for leaving in graph.edges.values())
-    found = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
+    value = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
     return Output(
-        found,
+        value,
         people=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
     )
 
@@ -66,9 +66,9 @@ def dry_run_graph(
         context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
         replies=_replies(reply_file) if reply_file else (),
     )
-    rehearsal = dry_run(graph, script)
-    code = ExitCode.DONE if rehearsal.exit else ExitCode.FAILED
-    return Output(_as_json(rehearsal), people=_for_people(rehearsal), code=code)
+    result = dry_run(graph, script)
+    code = ExitCode.DONE if result.exit else ExitCode.FAILED
+    return Output(_as_json(result), people=_for_people(result), code=code)
 
 
 def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
@@ -78,10 +78,10 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     picture = draw_pipeline(text, passed={}, path=(), ended="")
     assert picture is not None, "a graph that was loaded can be drawn"
     svg = svg_of(picture, title=f"pipeline {graph.name}")
-    drawn = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
+    value = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
     if output is None:
         if as_json:
-            return Output({**drawn, "svg": svg}, people="")
+            return Output({**value, "svg": svg}, people="")
         click.echo(svg, nl=False)
         return None
     try:
@@ -89,13 +89,13 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     except OSError as error:
         raise Invalid(f"{output} cannot be written: {error.strerror}") from error
     if as_json:
-        return Output(drawn, people="")
+        return Output(value, people="")
     note(f"wrote {output}, {picture.width} by {picture.height}")
     return None
 
 
 def _text(which: str, tenant_slug: str | None) -> str:
-    """Return the DOT text of a file, an agent or the default graph. An existing file goes before an agent."""
+    """Return the DOT text of a file, an agent or the default graph. An existing file takes precedence over an agent."""
     if not which:
         return heartbeat_text()
     if which == "-":
@@ -133,9 +133,9 @@ def _replies(path: Path) -> list[str]:
     ]
 
 
-def _pairs(option: str, written: Iterable[str]) -> list[tuple[str, str]]:
+def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
-    for pair in written:
+    for pair in texts:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
@@ -179,9 +179,9 @@ def _as_json(dry_run: DryRun) -> dict[str, Any]:
 
 def _for_people(dry_run: DryRun) -> str:
     lines = []
-    for place, step in enumerate(dry_run.passed, start=1):
-        colour = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
-        lines.append(f"{place:>3}  {escape(step.node):<18} [{colour}]{step.outcome}[/{colour}]")
+    for number, step in enumerate(dry_run.passed, start=1):
+        color = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
+        lines.append(f"{number:>3}  {escape(step.node):<18} [{color}]{step.outcome}[/{color}]")
         lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
     end = f"exit {dry_run.exit}: {dry_run.outcome}" if dry_run.exit else dry_run.fault
     lines.append(f"     {escape(end)}")

@@ -27,19 +27,19 @@ from rich.text import Text
 
 from config.cli.printable import escaped, printable
 
-#: A table in a file or a pipe is not cut to a terminal's width.
+#: The width of tables in a file or a pipe.
 _WIDTH_OF_PIPES = 200
 
 
 class _Screen(Console):
-    """A terminal that only Arbor drives: text of strangers and models cannot."""
+    """A console that removes control characters from all texts, so that only Arbor controls the terminal."""
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Clean plain text before it is measured, so that columns stay columns."""
+        """Clean plain text before it is measured, so that columns are aligned."""
         return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Clean all the rest on its way out; what rich says to the terminal itself is marked as control."""
+        """Clean all other output except rich's own control segments."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
@@ -60,15 +60,15 @@ def show(value: Mapping[str, Any], *, as_json: bool, people: RenderableType | st
 
 def json_of(value: Mapping[str, Any], *, indent: int | None = None) -> str:
     """Return the value as one JSON object, with moments as `stamp` writes them."""
-    return escaped(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent))
+    return escaped(json.dumps(value, default=_serialize, ensure_ascii=False, indent=indent))
 
 
-def _plain(value: object) -> str | None:
+def _serialize(value: object) -> str | None:
     return stamp(value) if isinstance(value, datetime) else str(value)
 
 
 def stamp(moment: datetime | None) -> str | None:
-    """Write a moment as programs read it: `2026-12-24T18:00:00Z`."""
+    """Format a moment for programs: `2026-12-24T18:00:00Z`."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
@@ -81,19 +81,19 @@ def table(
     columns: Iterable[str], rows: Iterable[Iterable[object]], *, title: str | None = None
 ) -> RenderableType:
     """Return a table of plain cells."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    rich_table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        rich_table.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*(escape(str(cell)) for cell in row))
-    return made
+        rich_table.add_row(*(escape(str(cell)) for cell in row))
+    return rich_table
 
 
 @contextmanager
 def progress_bar(
     title: str, unit: str, *columns: ProgressColumn
 ) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar on a terminal's standard error, elsewhere nothing; yield its function of done and total."""
+    """Show a progress bar if standard error is a terminal; yield the function that updates it with done and total."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -125,7 +125,7 @@ def ago(moment: datetime | None) -> str:
     return f"in {span}" if seconds > 0 else f"{span} ago"
 
 
-#: Longer texts are cut in a list.
+#: The longest text in a list.
 _LONGEST_CELL = 100
 
 
@@ -135,10 +135,10 @@ def cut(text: str, longest: int = _LONGEST_CELL) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
-#: Length of a short id: lists show the last characters, and commands accept them where they are unique.
+#: The length of a short id: lists show the last characters of an id, and commands accept them where they are unique.
 SHORT = 8
 
 
 def short(row_id: UUID | str) -> str:
-    """Return the end of an id, as lists show it."""
+    """Return a short id: the end of an id."""
     return str(row_id)[-SHORT:]

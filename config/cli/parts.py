@@ -1,4 +1,4 @@
-"""The parts of one installation, as the supervisor runs them."""
+"""The parts of one installation, declared for the supervisor."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ WORKERS = tuple(pool.name for pool in POOLS)
 NAMES = (*WORKERS, "scheduler", "web", "flower")
 
 _PROBE_WITHIN_S = 0.5
-#: A forked process shows its own arguments where the fork server's stand, as far as they go.
+#: Extends the fork server's arguments, whose memory a forked process overwrites with its own.
 _ROOM_FOR_TITLES = " " * 120
-#: What PostgreSQL says at every healthy start and end.
+#: The messages of PostgreSQL at every healthy start and end.
 _POSTGRES_NOISE = re.compile(
     r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
     r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
     r"FATAL:  terminating (connection|background worker|autovacuum)|"
-    # Whoever inserts a duplicate handles the error.
+    # The code that inserts a duplicate handles the error.
     r"ERROR:  duplicate key value violates unique constraint|DETAIL:  Key \(.*\) already exists"
 )
-#: Valkey advises the machine's administrator at every start, and takes leave at every end.
+#: The advice of Valkey at every start, and its last message at every end.
 _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|bye bye")
 
 
@@ -157,7 +157,7 @@ def _web_part(plan: InstallationPlan) -> ManagedProcess:
         name="web",
         launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
         needs=("prepare",),
-        ready=_answers(plan.web_reached_at, plan.web_port, "/healthz"),
+        ready=_http_probe(plan.web_reached_at, plan.web_port, "/healthz"),
     )
 
 
@@ -166,7 +166,7 @@ def _flower_part(plan: InstallationPlan) -> ManagedProcess:
         name="flower",
         launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
         needs=("prepare",),
-        ready=_answers(LOOPBACK, plan.flower_port, "/healthcheck"),
+        ready=_http_probe(LOOPBACK, plan.flower_port, "/healthcheck"),
     )
 
 
@@ -193,7 +193,7 @@ def base_env(run: RunFolder) -> dict[str, str]:
     """Return the environment that all parts have in common."""
     data_dir = run.path.parent
     return {
-        # Agents are many and each computes little: threads inside one computation only get in each other's way.
+        # Agents are many and each computes little, so threads inside one computation only slow the others.
         "OPENBLAS_NUM_THREADS": "1",
         **os.environ,
         "ARBOR_DATA_DIR": str(data_dir),
@@ -210,13 +210,13 @@ def _arbor(
         arbor=arguments,
         env={**base_env(plan.run), "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
-        # Without a supervisor the servers end too, and a worker that waits for its broker would wait for ever.
+        # Without a supervisor the servers end too, and a worker would wait for its broker for ever.
         orphan_signal=signal.SIGKILL,
     )
     return lambda: launch
 
 
-def _answers(host: str, port: int, path: str) -> Callable[[], bool]:
+def _http_probe(host: str, port: int, path: str) -> Callable[[], bool]:
     def probe() -> bool:
         connection = http.client.HTTPConnection(host, port, timeout=_PROBE_WITHIN_S)
         try:

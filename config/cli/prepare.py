@@ -21,7 +21,7 @@ from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 from config.supervisor.run_folder import write_private
 
-#: Who did it, in the audit.
+#: The actor in the audit log.
 ACTOR = "cli:prepare"
 
 
@@ -31,7 +31,7 @@ def prepare(demo: bool, report: Path | None) -> None:
     refuse_unsafe_role()
     click.echo("the database is migrated")
     _seed_templates()
-    operator, made = _make_operator()
+    operator, is_new = _create_operator()
     if demo and (agents := make_demo(operator=operator)):
         click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")
     if report is not None:
@@ -41,7 +41,7 @@ def prepare(demo: bool, report: Path | None) -> None:
             report,
             {
                 "operator": operator,
-                "operator_made": made,
+                "operator_made": is_new,
                 "model": default_model(),
                 "agents": agents,
                 "tenants": tenants,
@@ -56,8 +56,8 @@ def _seed_templates() -> None:
     click.echo(f"built-in templates: {news}")
 
 
-def _make_operator() -> tuple[str, bool]:
-    """Make the first operator's account; return its name, and whether it is new."""
+def _create_operator() -> tuple[str, bool]:
+    """Create the first operator's account; return its name, and whether it is new."""
     name = env.str("ARBOR_OPERATOR", default="operator")
     if User.objects.using(OPS).filter(username=name).exists():
         return name, False

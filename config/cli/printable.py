@@ -1,34 +1,34 @@
-"""Make text printable: replace the control characters that drive a terminal."""
+"""Make text printable: replace the characters that control a terminal."""
 
 from __future__ import annotations
 
 import re
 
-#: C0 and C1 controls but tab and line feed, and what turns the direction of text around (the marks that only say which
-#: way a letter runs stay: Hebrew and Arabic need them).
-_DRIVING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-#: Replaces each of them.
-_SHOWN = "\ufffd"
-#: A longer line of an error quotes what somebody typed; its start and end say enough.
+#: C0 and C1 controls except tab and line feed, and the characters that override the direction of text. (Marks of direction
+#: are not replaced: Hebrew and Arabic need them.)
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: The replacement of a control character.
+_REPLACEMENT = "\ufffd"
+#: The longest line of an error, and the parts of a longer one that are shown: it quotes an input.
 _LONGEST_LINE, _HEAD, _TAIL = 1_000, 600, 300
 
 
 def printable(text: str) -> str:
-    """Return the text with every character that drives a terminal shown as one that does not."""
-    return _DRIVING.sub(_SHOWN, text.replace("\r\n", "\n"))
+    """Return the text with every control character replaced."""
+    return _CONTROL_CHARACTERS.sub(_REPLACEMENT, text.replace("\r\n", "\n"))
 
 
 def escaped(json_text: str) -> str:
-    """Return JSON in which those characters are escaped; what it says stays the same."""
-    return _DRIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    """Return JSON with control characters escaped; its value stays the same."""
+    return _CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def error_text(message: object) -> str:
     """Return a printable error message: overlong lines lose their middle."""
-    return "\n".join(_shortened(line) for line in printable(str(message)).split("\n"))
+    return "\n".join(_shorten(line) for line in printable(str(message)).split("\n"))
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     if len(line) <= _LONGEST_LINE:
         return line
     return f"{line[:_HEAD]}… {len(line) - _HEAD - _TAIL:,} characters …{line[-_TAIL:]}"

@@ -1,4 +1,4 @@
-"""Refuse to serve as a database role that row-level security does not bind."""
+"""Refuse to serve under a database role that row-level security does not bind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from arbor.errors import ConfigurationInvalid
 def refuse_unsafe_role() -> None:
     """Raise ConfigurationInvalid when the role would see every tenant's rows.
 
-    A database that is away is no reason to end: workers wait for it, and the console says that it is.
+    A database that does not answer is reported only: workers wait for it, and the console shows the problem.
     """
-    # The console's first process has not loaded Django; what it loads, its children share.
+    # The console's first process loads Django here, so that its children share the memory.
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     connection: Any = connections[APP]
@@ -33,7 +33,7 @@ def refuse_unsafe_role() -> None:
         )
         return
     finally:
-        # Children are forked later; neither a connection nor a pool may be theirs too.
+        # Children are forked later and must inherit neither a connection nor a pool.
         connection.close()
         connection.close_pool()
     if faults:

@@ -20,27 +20,27 @@ from config.supervisor.run_folder import RunFolder
 
 REFRESHED_EVERY_S = 2.0
 _GOOD = {"ready", "done"}
-_COLOURS = {"ok": "green", "warn": "yellow", "critical": "red"}
+_COLORS = {"ok": "green", "warn": "yellow", "critical": "red"}
 
 
 def status(watch: bool, as_json: bool) -> None:
     """Show heartbeats, agents, queues, workers, backlogs, maintenance and addresses."""
     if as_json:
         while True:
-            click.echo(json_of(_now(), indent=None if watch else 2))
+            click.echo(json_of(_read_state(), indent=None if watch else 2))
             if not watch:
                 return
             time.sleep(REFRESHED_EVERY_S)
     if not watch:
-        console().print(_render(_now()))
+        console().print(_render(_read_state()))
         return
-    with Live(_render(_now()), console=console(), screen=True, auto_refresh=False) as live:
+    with Live(_render(_read_state()), console=console(), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(REFRESHED_EVERY_S)
-            live.update(_render(_now()), refresh=True)
+            live.update(_render(_read_state()), refresh=True)
 
 
-def _now() -> dict[str, Any]:
+def _read_state() -> dict[str, Any]:
     run = RunFolder(data_dir())
     state = run.state() if run.supervisor() is not None else {}
     urls = server_urls(data_dir())
@@ -66,7 +66,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     )
     table.add_row("now", _counts(heartbeats, "due", "queued", "running", "lost_leases") + _due(heartbeats))
     table.add_row("agents", _counts(now["agents"], *now["agents"]))
-    table.add_row("noticed", _noticed(now["notices"]))
+    table.add_row("noticed", _render_notices(now["notices"]))
     table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
     table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
@@ -79,15 +79,15 @@ def _render(now: dict[str, Any]) -> RenderableType:
         return table
     parts = Table("part", "status", "process", "restarts", box=None, header_style="dim", padding=(0, 2))
     for part in now["parts"]:
-        colour = "green" if part["status"] in _GOOD else "yellow" if part["status"] != "crash loop" else "red"
-        state = Text(part["status"], colour)
+        color = "green" if part["status"] in _GOOD else "yellow" if part["status"] != "crash loop" else "red"
+        state = Text(part["status"], color)
         parts.add_row(part["name"], state, str(part["pid"] or ""), str(part["restarts"] or ""))
     return Group(table, Text(), parts)
 
 
-def _noticed(notices: dict[str, int]) -> Text:
-    found = [f"{count} with {kind.replace('_', ' ')}" for kind, count in notices.items() if count]
-    return Text(f"agents: {', '.join(found)}", "yellow") if found else Text("nothing wrong", "green")
+def _render_notices(notices: dict[str, int]) -> Text:
+    problems = [f"{count} with {kind.replace('_', ' ')}" for kind, count in notices.items() if count]
+    return Text(f"agents: {', '.join(problems)}", "yellow") if problems else Text("nothing wrong", "green")
 
 
 def _counts(figures: dict[str, int], *names: str) -> str:
@@ -106,9 +106,9 @@ def _outbox(figures: dict[str, Any]) -> Text:
 
 def _maintenance(health: dict[str, Any]) -> Text:
     text = Text("keeps up", "green") if not health["findings"] else Text()
-    for place, finding in enumerate(health["findings"]):
-        text.append("\n" if place else "")
-        text.append(finding["what"], _COLOURS[finding["state"]])
+    for number, finding in enumerate(health["findings"]):
+        text.append("\n" if number else "")
+        text.append(finding["what"], _COLORS[finding["state"]])
         text.append(f"\n  → {finding['remedy']}", "dim")
     return text
 

@@ -1,4 +1,4 @@
-"""Resolve the tenant and the agent that a command is about, and open the transaction that it runs in."""
+"""Resolve the tenant and the agent of a command, and open its transaction."""
 
 from __future__ import annotations
 
@@ -34,60 +34,60 @@ class ChosenAgent:
 
 
 def with_agent[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
-    """Resolve AGENT and `--tenant` to the agent that a command is about; the command opens its own transactions.
+    """Resolve AGENT and `--tenant` for a command that opens its own transactions.
 
-    For commands that call a model, an embedder or a service with transactions of its own.
+    Such a command calls a model, an embedder or a service with transactions of its own.
     """
 
     @wraps(run)
-    def resolved(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
-        return run(choose_agent(agent, tenant_slug), **given)  # type: ignore[call-arg]
+    def run_resolved(*, agent: str, tenant_slug: str | None, **parameters: Any) -> R:
+        return run(choose_agent(agent, tenant_slug), **parameters)  # type: ignore[call-arg]
 
-    return resolved
+    return run_resolved
 
 
 def in_agent_transaction[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
     """Resolve AGENT and `--tenant`, and run the command in one transaction of the agent's tenant."""
 
     @wraps(run)
-    def within(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
+    def run_in_transaction(*, agent: str, tenant_slug: str | None, **parameters: Any) -> R:
         chosen = choose_agent(agent, tenant_slug)
         with tenant_transaction(chosen.tenant_id):
-            return run(chosen, **given)  # type: ignore[call-arg]
+            return run(chosen, **parameters)  # type: ignore[call-arg]
 
-    return within
+    return run_in_transaction
 
 
 def with_optional_agent[**P, R](run: Callable[Concatenate[ChosenAgent | None, P], R]) -> Callable[..., R]:
     """Resolve `--agent`, if it is given, and make `--tenant` the agent's; the command opens its own transactions."""
 
     @wraps(run)
-    def resolved(*, agent: str | None, tenant_slug: str | None, **given: Any) -> R:
+    def run_resolved(*, agent: str | None, tenant_slug: str | None, **parameters: Any) -> R:
         chosen = choose_agent(agent, tenant_slug) if agent else None
-        return run(chosen, tenant_slug=chosen.tenant_slug if chosen else tenant_slug, **given)  # type: ignore[arg-type, call-arg]
+        return run(chosen, tenant_slug=chosen.tenant_slug if chosen else tenant_slug, **parameters)  # type: ignore[arg-type, call-arg]
 
-    return resolved
+    return run_resolved
 
 
 def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> Callable[..., R]:
     """Resolve `--tenant`, and run the command in one transaction of the tenant."""
 
     @wraps(run)
-    def within(*, tenant_slug: str | None, **given: Any) -> R:
+    def run_in_transaction(*, tenant_slug: str | None, **parameters: Any) -> R:
         tenant = choose_tenant(tenant_slug)
         with tenant_transaction(tenant.id):
-            return run(tenant, **given)  # type: ignore[call-arg]
+            return run(tenant, **parameters)  # type: ignore[call-arg]
 
-    return within
+    return run_in_transaction
 
 
 def actor() -> str:
-    """Return the person at the command line, as the audit names them."""
+    """Return the name of the person at the command line for the audit log."""
     return f"cli:{getpass.getuser()}"
 
 
 def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:
-    """Audit what a person did to an agent at the command line; ids in the detail become texts."""
+    """Audit a person's act on an agent at the command line; ids in the detail become texts."""
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor(),
@@ -98,7 +98,7 @@ def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:
 
 
 def choose_tenant(slug: str | None) -> Tenant:
-    """Return the tenant named, or the only one. Raises NotFound; a choice among several is wrong usage."""
+    """Return the named tenant, or the only one. Raises NotFound, and UsageError where there are several."""
     if slug is not None:
         return tenant_by_slug(slug)
     tenant = only_tenant()
@@ -111,16 +111,16 @@ def choose_tenant(slug: str | None) -> Tenant:
 
 
 def only_tenant() -> Tenant | None:
-    """Return the installation's tenant; none where there is none, or more than one."""
+    """Return the installation's only tenant, or None."""
     tenants = list(Tenant.objects.using(OPS).all()[:2])
     return tenants[0] if len(tenants) == 1 else None
 
 
 @contextmanager
 def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
-    """Open the tenant named, or the only one; else read across all tenants, which is audited.
+    """Open a transaction of the named tenant, or of the only one; else read across all tenants, which is audited.
 
-    Yields the tenant, or none. Raises NotFound.
+    Yields the tenant, or None. Raises NotFound.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
@@ -132,43 +132,43 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
 
 def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
-    """Return the tenant named, the only one, or the one that alone has such rows; the search across tenants is audited.
+    """Return the named tenant, the only one, or the only one with such rows; a search across tenants is audited.
 
-    Raises NotFound, with the hint if there is one; what several tenants have is wrong usage.
+    Raises NotFound, with the hint, and UsageError where several tenants have such rows.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
         return tenant.id
     with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} {what}"):
-        found: dict[UUID, str] = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
-    if not found:
+        matches: dict[UUID, str] = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
+    if not matches:
         raise NotFound(f"no tenant has {what}" + (f": {hint}" if hint else ""))
-    if len(found) > 1:
-        slugs = ", ".join(sorted(found.values()))
+    if len(matches) > 1:
+        slugs = ", ".join(sorted(matches.values()))
         raise click.UsageError(f"{slugs} have {what}: choose one with --tenant SLUG")
-    (tenant_id,) = found
+    (tenant_id,) = matches
     return tenant_id
 
 
 def choose_agent(name: str, slug: str | None) -> ChosenAgent:
-    """Return the agent of that name: in the tenant named, in the only one, or wherever it alone has that name.
+    """Return the agent of that name: in the named tenant, in the only one, or in the only tenant with such an agent.
 
-    Raises NotFound; a name that agents of several tenants have is wrong usage. A search across tenants is audited.
+    Raises NotFound, and UsageError for agents of that name in several tenants. A search across tenants is audited.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
-            return _chosen(agent_by_name(name), tenant.slug)
+            return _chosen_agent(agent_by_name(name), tenant.slug)
     with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} the agent {name!r} by its name"):
-        found = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
-    found = [agent for agent in found if agent.name == name.strip()] or found
-    if not found:
+        matches = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
+    matches = [agent for agent in matches if agent.name == name.strip()] or matches
+    if not matches:
         raise NotFound(f"no tenant has an agent {name!r}; `arbor agent list` shows those there are")
-    if len(found) > 1:
-        slugs = ", ".join(sorted(agent.tenant.slug for agent in found))
+    if len(matches) > 1:
+        slugs = ", ".join(sorted(agent.tenant.slug for agent in matches))
         raise click.UsageError(f"agents called {name!r} live in {slugs}: choose one with --tenant SLUG")
-    return _chosen(found[0], found[0].tenant.slug)
+    return _chosen_agent(matches[0], matches[0].tenant.slug)
 
 
-def _chosen(agent: Agent, slug: str) -> ChosenAgent:
+def _chosen_agent(agent: Agent, slug: str) -> ChosenAgent:
     return ChosenAgent(id=agent.id, name=agent.name, tenant_id=agent.tenant_id, tenant_slug=slug)

@@ -49,11 +49,11 @@ def list_tenants() -> Output:
 
 def create(slug: str, name: str | None) -> Output:
     """Create a tenant."""
-    made = open_tenant(slug=slug, name=name or slug, actor=actor())
+    created = open_tenant(slug=slug, name=name or slug, actor=actor())
     return Output(
-        {"id": made.id, "slug": made.slug, "name": made.name, "status": made.status},
-        people=f"Created tenant [bold]{made.slug}[/bold]. Next:"
-        f" [bold]arbor agent create NAME --template Scout --tenant {made.slug}[/bold]",
+        {"id": created.id, "slug": created.slug, "name": created.name, "status": created.status},
+        people=f"Created tenant [bold]{created.slug}[/bold]. Next:"
+        f" [bold]arbor agent create NAME --template Scout --tenant {created.slug}[/bold]",
     )
 
 
@@ -69,16 +69,18 @@ def resume(slug: str) -> Output:
     return Output({"slug": slug, "status": changed.status}, people=f"{slug} is active.")
 
 
-def limit(slug: str, **given: Any) -> Output:
+def limit(slug: str, **parameters: Any) -> Output:
     """Limit the daily usage of a tenant's agents together; `none` removes a limit, what is not named stays."""
-    limits = {name: None if value == NONE else value for name, value in given.items() if value is not None}
+    limits = {
+        name: None if value == NONE else value for name, value in parameters.items() if value is not None
+    }
     changed = limit_tenant(slug=slug, limits=limits, actor=actor()) if limits else tenant_by_slug(slug)
-    said = {name: getattr(changed, name) for name in ("daily_beats", "daily_tokens", "daily_usd")}
+    limits_now = {name: getattr(changed, name) for name in ("daily_beats", "daily_tokens", "daily_usd")}
     words = ", ".join(
         f"{name.removeprefix('daily_')} {'unlimited' if value is None else value}"
-        for name, value in said.items()
+        for name, value in limits_now.items()
     )
-    return Output({"slug": slug, **said}, people=f"In a day, {slug} may use: {words}.")
+    return Output({"slug": slug, **limits_now}, people=f"In a day, {slug} may use: {words}.")
 
 
 def add_member(slug: str, username: str, role: str) -> Output:
@@ -118,17 +120,17 @@ def create_user(
     if password_stdin and generate:
         raise click.UsageError("--password-stdin and --generate exclude each other")
     if tenant_slug:
-        tenant_by_slug(tenant_slug)  # before anything is made
+        tenant_by_slug(tenant_slug)  # fails before anything is created
     password = _password(password_stdin=password_stdin, generate=generate)
-    made: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
+    created: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
     if tenant_slug:
         admit_member(slug=tenant_slug, username=username, role=Role(role), actor=actor())
-    shown = {"password": password} if generate else {}
+    shown_once = {"password": password} if generate else {}
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
     return Output(
-        {"user": made.username, "superuser": superuser, "tenant": tenant_slug, **shown},
+        {"user": created.username, "superuser": superuser, "tenant": tenant_slug, **shown_once},
         people=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
     )
 

@@ -27,28 +27,28 @@ from config.supervisor.log import Log, Mask
 from config.supervisor.run_folder import RunFolder, end_orphans, find_orphans, write_private
 from config.supervisor.supervisor import Supervisor
 
-#: Not the servers' usual ports: those often belong to a server of the machine's own.
+#: The default ports; the usual ports often belong to another server of the machine.
 POSTGRES_PORT, VALKEY_PORT = 5442, 6389
 #: Variables whose values must never reach the log.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_PASSWORD", "_SECRET")
 
 
-def _say(text: str) -> None:
+def _print_step(text: str) -> None:
     click.echo(f"{click.style('·', dim=True)} {text}")
 
 
 def _choose_parts(value: str | None) -> frozenset[str]:
     if not value:
         return frozenset(NAMES)
-    wanted = {name.strip() for name in value.split(",")}
-    if wanted & {"worker", "workers"}:
-        wanted = (wanted - {"worker", "workers"}) | set(WORKERS)
-    unknown = wanted - set(NAMES)
+    parts = {name.strip() for name in value.split(",")}
+    if parts & {"worker", "workers"}:
+        parts = (parts - {"worker", "workers"}) | set(WORKERS)
+    unknown = parts - set(NAMES)
     if unknown:
         raise click.BadParameter(
             f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
         )
-    return frozenset(wanted)
+    return frozenset(parts)
 
 
 def up(only: str | None, no_demo: bool, port: int | None) -> None:
@@ -68,13 +68,13 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
             _supervise(plan, started)
         finally:
             run.clear()
-    _say("everything has stopped; the next start goes on from here")
+    _print_step("everything has stopped; the next start continues from here")
 
 
 def _end_orphans() -> None:
     orphans = find_orphans(data_dir())
     if orphans:
-        _say(f"ending {len(orphans)} processes that an earlier run left behind")
+        _print_step(f"ending {len(orphans)} processes that an earlier run left behind")
         end_orphans(orphans)
 
 
@@ -90,22 +90,22 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
-        wanted = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
+        port = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
         postgres = EmbeddedPostgres(
             data_dir() / "postgres",
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
-            port=wanted,
-            say=_say,
+            port=port,
+            say=_print_step,
         )
-        _say_if_moved("PostgreSQL", wanted, postgres.port)
+        _print_moved_port("PostgreSQL", port, postgres.port)
         if not postgres.data_dir.exists():
-            _say(f"making the database in {postgres.data_dir}")
+            _print_step(f"making the database in {postgres.data_dir}")
     if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
-        wanted = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
+        port = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
         valkey = EmbeddedValkey(
-            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=wanted
+            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=port
         )
-        _say_if_moved("Valkey", wanted, valkey.port)
+        _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     return InstallationPlan(
         run=run,
@@ -122,13 +122,13 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
 
 def _port(title: str, wanted: int, host: str) -> int:
     port = free_port(wanted, host=host)
-    _say_if_moved(title, wanted, port)
+    _print_moved_port(title, wanted, port)
     return port
 
 
-def _say_if_moved(title: str, wanted: int, got: int) -> None:
-    if got != wanted:
-        _say(f"port {wanted} is taken: {title} listens on {click.style(str(got), bold=True)}")
+def _print_moved_port(title: str, wanted: int, actual: int) -> None:
+    if actual != wanted:
+        _print_step(f"port {wanted} is taken: {title} listens on {click.style(str(actual), bold=True)}")
 
 
 def _supervise(plan: InstallationPlan, started: float) -> None:
@@ -146,8 +146,8 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
 
 def _known_secrets() -> set[str]:
     known = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
-    made = {secret_folder().read(name) for name in SecretName}
-    return known | {value for value in made if value}
+    stored = {secret_folder().read(name) for name in SecretName}
+    return known | {value for value in stored if value}
 
 
 def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
@@ -170,7 +170,7 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     )
 
 
-#: The handle of the rule policy that stands in when no model is configured.
+#: The provider of the reflex policy, which decides where no model is configured.
 REFLEX = "reflex"
 
 
@@ -181,7 +181,7 @@ class PanelSummary:
     web_url: str
     flower_url: str
     operator: str
-    #: Shown once, when the account was made; None afterwards.
+    #: The new operator's password, shown once; None afterwards.
     password: str | None
     password_file: Path
     model: str

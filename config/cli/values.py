@@ -1,4 +1,4 @@
-"""Parameter types of the command line."""
+"""The parameter types of the command line."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class DurationType(click.ParamType[timedelta]):
         """Parse the value."""
         if isinstance(value, timedelta):
             return value
-        read = _DURATION.fullmatch(str(value).strip().lower())
-        if read is None:
+        parsed = _DURATION.fullmatch(str(value).strip().lower())
+        if parsed is None:
             self.fail(f"{value!r} is no length of time: write 30s, 5m, 1h or 2d", param, ctx)
         try:
-            return timedelta(seconds=float(read[1]) * _SECONDS[read[2]])
+            return timedelta(seconds=float(parsed[1]) * _SECONDS[parsed[2]])
         except OverflowError:
             self.fail(f"{value!r} is too long", param, ctx)
 
 
 class MomentType(click.ParamType[datetime]):
-    """A date, or a date and time in ISO form; UTC unless it says otherwise."""
+    """A date, or a date and time in ISO form; UTC by default."""
 
     name = "moment"
 
@@ -47,24 +47,24 @@ class MomentType(click.ParamType[datetime]):
         if isinstance(value, datetime):
             return value
         try:
-            read = datetime.fromisoformat(str(value))
+            parsed = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r} is no date: write 2026-12-24 or 2026-12-24T18:00", param, ctx)
-        return read if read.tzinfo else read.replace(tzinfo=UTC)
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 class ExpiryType(click.ParamType[datetime]):
-    """A moment to come: a length of time from now, or a date."""
+    """A future moment: a length of time from now, or a date."""
 
     name = "expiry"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Parse the value."""
         now = datetime.now(UTC)
-        typed = str(value).strip().lower()
-        if typed.startswith("-") and _DURATION.fullmatch(typed[1:]):
+        text = str(value).strip().lower()
+        if text.startswith("-") and _DURATION.fullmatch(text[1:]):
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
-        if _DURATION.fullmatch(typed):
+        if _DURATION.fullmatch(text):
             try:
                 moment = now + DurationType().convert(value, param, ctx)
             except OverflowError:
@@ -85,7 +85,7 @@ class LimitType(click.ParamType[Any]):
         self._number = number
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the value; `none` stays a text, since None means that the option was not given."""
+        """Parse the value; `none` stays a text, because None means that the option was not given."""
         if str(value).lower() == NONE:
             return NONE
         try:
@@ -111,7 +111,7 @@ class HoursType(click.ParamType[Any]):
 
 
 def in_words(span: timedelta) -> str:
-    """Return a length of time as it is typed: `1h`, `90s`."""
+    """Format a length of time like the option's values: `1h`, `90s`."""
     seconds = span.total_seconds()
     for unit in ("d", "h", "m"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
@@ -128,15 +128,15 @@ class TrustedSource(click.ParamType[Source]):
         """Parse the value."""
         if isinstance(value, Source):
             return value
-        kind, colon, rest = str(value).partition(":")
-        reference, at, trust = rest.rpartition("@")
-        if not colon or not kind or not rest:
+        kind, colon, source = str(value).partition(":")
+        reference, at, trust = source.rpartition("@")
+        if not colon or not kind or not source:
             self.fail(
                 f"{value!r} is no source: write KIND:NAME or KIND:NAME@TRUST, as document:log@0.9", param, ctx
             )
         try:
             if not at:
-                return Source(kind=kind, reference=rest)
+                return Source(kind=kind, reference=source)
             return Source(kind=kind, reference=reference, trust=float(trust or DEFAULT_SOURCE_TRUST))
         except (Invalid, ValueError) as error:
             self.fail(f"{value!r} is no source: {error}", param, ctx)

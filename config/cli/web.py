@@ -12,9 +12,9 @@ from config.cli.serving_role import refuse_unsafe_role
 
 #: Threads per process. Pages mostly wait for the database, so a second process only adds a second CPU core.
 THREADS = 8
-#: gunicorn kills and replaces a process that does not report itself as alive for this long.
+#: The seconds after which gunicorn replaces a process that does not report itself as alive.
 WORKER_TIMEOUT_S = 60
-#: The time that pages under way have to finish when the console stops.
+#: The seconds in which open requests can finish when the console stops.
 GRACEFUL_TIMEOUT_S = 4
 
 

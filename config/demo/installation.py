@@ -1,4 +1,4 @@
-"""The installation's demo: two tenants with three agents each, who remember the same conversation and beat in seconds."""
+"""The installation's demo: two tenants with three agents each, which remember the same conversation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from config.cli.agents.trace import is_reflex
 
 ACTOR = "cli:demo"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
-#: Often enough to be watched, seldom enough to be read; and where each heartbeat is paid for, much more seldom.
+#: The interval between heartbeats, short enough to watch; much longer where a model costs money.
 INTERVAL = timedelta(seconds=30)
 INTERVAL_WITH_MODEL = timedelta(minutes=10)
 
@@ -51,31 +51,33 @@ TENANTS = (
 
 
 def make_demo(*, operator: str) -> int:
-    """Make the demo's tenants and agents, with the operator as owner of both; return how many agents are new.
+    """Create the demo's tenants and agents, with the operator as owner of both; return the number of new agents.
 
-    Only an installation without any tenant gets them. What a making that was broken off left out is made later, in a tenant
-    that is not suspended; what was destroyed since does not come back.
+    Only an installation without any tenant gets the demo. An interrupted creation is completed later, in tenants that are
+    not suspended; destroyed agents are not created again.
     """
-    begun = PlatformEvent.objects.using(OPS).filter(action=AuditAction.TENANT_CREATED, actor=ACTOR).exists()
-    if Tenant.objects.using(OPS).exists() and not begun:
+    has_begun = (
+        PlatformEvent.objects.using(OPS).filter(action=AuditAction.TENANT_CREATED, actor=ACTOR).exists()
+    )
+    if Tenant.objects.using(OPS).exists() and not has_begun:
         return 0
-    cast = [(demo, name) for demo in TENANTS for name in demo.agents]
-    made = 0
-    for place, (demo, name) in enumerate(cast):
-        tenant = _open(demo, operator)
+    demo_agents = [(demo, name) for demo in TENANTS for name in demo.agents]
+    created = 0
+    for number, (demo, name) in enumerate(demo_agents):
+        tenant = _open_tenant(demo, operator)
         if tenant.status != TenantStatus.ACTIVE:
             continue
-        # The first beats at once, the others follow evenly, instead of each after a phase of its own.
-        made += _make_agent(tenant, name, demo.agents[name], wait=interval() * place / len(cast))
-    return made
+        # The first agent's heartbeat is due at once, the others' follow at equal distances.
+        created += _make_agent(tenant, name, demo.agents[name], wait=interval() * number / len(demo_agents))
+    return created
 
 
 def interval() -> timedelta:
-    """Return how often the demo's agents beat with the model of this installation."""
+    """Return the interval between heartbeats of the demo's agents, by the model of this installation."""
     return INTERVAL if is_reflex(default_model()) else INTERVAL_WITH_MODEL
 
 
-def _open(demo: DemoTenant, operator: str) -> Tenant:
+def _open_tenant(demo: DemoTenant, operator: str) -> Tenant:
     tenant = Tenant.objects.using(OPS).filter(slug=demo.slug).first()
     if tenant is None:
         tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
@@ -84,10 +86,10 @@ def _open(demo: DemoTenant, operator: str) -> Tenant:
 
 
 def _make_agent(tenant: Tenant, name: str, template: str, *, wait: timedelta) -> bool:
-    """Make an agent, or finish one whose making was broken off; return whether there was something to do."""
+    """Create an agent, or complete an interrupted creation; return whether anything was done."""
     with tenant_transaction(tenant.id):
         agent: Agent | None = Agent.objects.filter(name=name).first()
-        if agent is None and _was_made(name):
+        if agent is None and _was_created(name):
             return False
         if agent is None:
             agent = create_agent(name=name, template_name=template, actor=ACTOR, interval=interval())
@@ -100,7 +102,7 @@ def _make_agent(tenant: Tenant, name: str, template: str, *, wait: timedelta) ->
     return True
 
 
-def _was_made(name: str) -> bool:
-    """Tell whether the record, which outlives the agent, knows of its making."""
-    made = AuditEvent.objects.filter(action=AuditAction.AGENT_CREATED, actor=ACTOR)
-    return made.filter(message__startswith=f"created {name} from").exists()
+def _was_created(name: str) -> bool:
+    """Return whether the audit log, which outlives the agent, has its creation."""
+    created = AuditEvent.objects.filter(action=AuditAction.AGENT_CREATED, actor=ACTOR)
+    return created.filter(message__startswith=f"created {name} from").exists()

@@ -1,4 +1,4 @@
-"""The story that `arbor demo` tells: an agent's first hour, in steps that each return what there is to see."""
+"""The steps of `arbor demo`, an agent's first hour; each step returns the values to show."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from config.cli.tenancy import ChosenAgent, actor
 
 TENANT = "demo"
 TEMPLATE = "Odalys"
-#: It beats when the story says so, and hardly ever by itself.
+#: So long that the agent has heartbeats only when the demo requests them.
 INTERVAL = timedelta(days=30)
 GOAL = "Know the story of the Halcyon"
 GOAL_DONE = "I can tell who Mara and Teo are, what became of the boat, and what they plan next."
-#: How many themes are told of.
+#: The most clusters that are shown.
 _THEMES = 3
-#: Asked of the bundled conversation: something said, something felt, something that only the turn beside it answers.
+#: Questions about the bundled conversation: a fact, a feeling, and one that only the next turn answers.
 QUESTIONS = (
     "How many seals did they count on Skerra?",
     "Why does Mara want to sail on the first of October?",
@@ -48,20 +48,20 @@ QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class DemoState:
-    """What an agent has at one moment."""
+    """The state of an agent at one moment."""
 
     energy: float
     beats: int
-    #: DemoState and progress by title.
+    #: State and progress by title.
     goals: dict[str, str]
-    #: How many, by type.
+    #: The number of memories by type.
     memories: dict[str, int]
     edges: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoCluster:
-    """What several memories gather around, and the one that is nearest to its centre."""
+    """A cluster with its size and the memory nearest to its center."""
 
     name: str
     size: int
@@ -69,40 +69,40 @@ class DemoCluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grown:
-    """What maintenance has made of an agent's memories."""
+class DemoMaintenance:
+    """The results of maintenance of an agent's memories."""
 
     episodes: int
-    #: How many memories the longest episode has.
+    #: The number of memories of the longest episode.
     longest: int
-    #: The weightiest first.
+    #: The most important clusters, first the best.
     themes: list[DemoCluster]
 
 
 def require_templates() -> None:
-    """Raise ConfigurationInvalid, saying how to start, when the database is not prepared."""
+    """Raise ConfigurationInvalid, with the way to start, when the database is not prepared."""
     try:
         missing = "" if BuiltinTemplate.objects.using(OPS).filter(name=TEMPLATE).exists() else "no templates"
     except (OperationalError, ProgrammingError) as error:
-        # Without its tables it does not know our roles either.
+        # A database without tables has no serving roles either.
         missing = str(error).strip().splitlines()[0]
     if missing:
         raise ConfigurationInvalid(
-            f"there is no prepared database to tell the story in ({missing}). `make up` makes and runs everything;"
-            " on a database of your own, `arbor prepare` makes the tables and templates. Then `arbor demo` again"
+            f"there is no prepared database for the demo ({missing}). `make up` creates and runs everything;"
+            " on an external database, `arbor prepare` creates the tables and templates. Then run `arbor demo` again"
         )
 
 
-def home(slug: str | None) -> Tenant:
-    """Return the tenant the story plays in; its own is made when it is not there."""
+def demo_tenant(slug: str | None) -> Tenant:
+    """Return the tenant of the demo; the default one is created if missing."""
     if slug is None and not Tenant.objects.using(OPS).filter(slug=TENANT).exists():
         return open_tenant(slug=TENANT, name="Demo", actor=actor())
     return tenant_by_slug(slug or TENANT)
 
 
 @contextmanager
-def an_agent(tenant: Tenant, *, keep: bool) -> Iterator[Agent]:
-    """Create and start an agent; destroy it at the end, however that comes, unless it is to be kept."""
+def demo_agent(tenant: Tenant, *, keep: bool) -> Iterator[Agent]:
+    """Create and start an agent; destroy it at the end, also after an error, unless `keep`."""
     with tenant_transaction(tenant.id):
         agent = create_agent(
             name=f"demo-{token_hex(2)}", template_name=TEMPLATE, actor=actor(), interval=INTERVAL
@@ -116,8 +116,8 @@ def an_agent(tenant: Tenant, *, keep: bool) -> Iterator[Agent]:
                 destroy_agent(agent_id=agent.id, confirm=agent.name, actor=actor())
 
 
-def wish(agent: ChosenAgent) -> Goal:
-    """Give the agent a goal about what it has read."""
+def add_demo_goal(agent: ChosenAgent) -> Goal:
+    """Add a goal about the conversation."""
     with tenant_transaction(agent.tenant_id):
         return create_goal(
             agent_id=agent.id,
@@ -129,8 +129,8 @@ def wish(agent: ChosenAgent) -> Goal:
         )
 
 
-def look_at(agent: ChosenAgent) -> DemoState:
-    """Return what the agent has now."""
+def read_demo_state(agent: ChosenAgent) -> DemoState:
+    """Read the current state of the agent."""
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
         memories = Memory.objects.filter(agent_id=agent.id).values("type").annotate(count=Count("id"))
@@ -147,17 +147,17 @@ def look_at(agent: ChosenAgent) -> DemoState:
 
 
 def maintain_clusters(agent: ChosenAgent) -> None:
-    """Do for this one agent what maintenance does by the clock: find its themes."""
+    """Recluster the agent's memories now, instead of waiting for maintenance."""
     recluster_mind(agent.tenant_id, agent.id)
 
 
-def grown(agent: ChosenAgent) -> Grown:
-    """Return what maintenance has made of the agent's memories."""
+def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:
+    """Read the results of maintenance of the agent's memories."""
     with tenant_transaction(agent.tenant_id):
         episodes = Episode.objects.filter(agent_id=agent.id)
         longest = episodes.order_by("-size", "id").first()
         themes = Cluster.objects.filter(agent_id=agent.id).order_by("-importance", "-size", "id")[:_THEMES]
-        return Grown(
+        return DemoMaintenance(
             episodes=episodes.count(),
             longest=longest.size if longest else 0,
             themes=[
@@ -172,7 +172,7 @@ def grown(agent: ChosenAgent) -> Grown:
 
 
 def ask(agent: ChosenAgent, question: str, *, limit: int = 3) -> list[Recalled]:
-    """Return what the agent remembers about a question."""
+    """Recall memories about a question."""
     return recall(
         tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=question, limit=limit)
     )

@@ -1,4 +1,4 @@
-"""The PostgreSQL and the Valkey that come with Arbor, run as child processes on the loopback."""
+"""The embedded PostgreSQL and Valkey, run as child processes on the loopback."""
 
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey

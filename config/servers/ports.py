@@ -1,4 +1,4 @@
-"""Finds a free port of the loopback, as near to the wanted one as can be."""
+"""Find a free port of the loopback, the next one at or above a wanted port."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 from arbor.errors import ServerError
 
 LOOPBACK = "127.0.0.1"
-#: How far above the wanted port we look before giving up.
+#: The number of ports that are tried.
 PORT_SEARCH = 200
 
 
 def is_free(port: int, *, host: str = LOOPBACK) -> bool:
-    """Say whether a server could listen there now."""
+    """Return whether a server could listen on a port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # A port whose last connection is still winding down is free for a server; servers set this too.
+        # A port with a closed connection in TIME_WAIT is free for servers, which set this option too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -27,7 +27,7 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
 
 
 def free_port(wanted: int | None = None, *, host: str = LOOPBACK, avoid: frozenset[int] = frozenset()) -> int:
-    """Return the first free port at or above the wanted one; without a wish, any the system offers.
+    """Return the first free port at or above the wanted one; without one, any free port.
 
     Raises ServerError when none of the next 200 is free.
     """

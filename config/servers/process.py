@@ -1,4 +1,4 @@
-"""The base of both embedded servers: start, wait until ready, stop, and end what an earlier run left."""
+"""The base of both embedded servers: start, wait until ready, stop, and end processes of an earlier run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.errors import ServerError
 from config.supervisor.launch import Launch, spawn
 from config.supervisor.run_folder import end_orphans
 
-#: A cold start makes the database; a start after a crash replays its log.
+#: The limit of a start: a first start creates the database, a start after a crash replays its log.
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 8.0
 _POLL_S = 0.02
@@ -24,26 +24,26 @@ _POLL_S = 0.02
 
 def processes_in(folder: Path, program: str) -> list[psutil.Process]:
     """Return the running processes of that program whose working directory is `folder`."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["name"]):
         if not (process.info["name"] or "").startswith(program):
             continue
         try:
             if Path(process.cwd()) == folder and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                processes.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    return found
+    return processes
 
 
 class EmbeddedServer(ABC):
-    """One server process, ours from start to end.
+    """One server process, a child of this process.
 
-    A caller either holds it (`with server:`) or hands `prepare`, `launch`, `is_ready` and `after_ready`
-    to the supervisor, which starts it again when it ends.
+    A caller either uses it as a context manager (`with server:`), or passes `prepare`, `launch`, `is_ready` and `after_ready`
+    to the supervisor, which restarts the server when it ends.
     """
 
-    #: What people call it.
+    #: The name for people.
     title: str
     #: The program's name in the process table.
     program: str
@@ -56,21 +56,21 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the files the server needs and clear what an earlier run left."""
+        """Create the files that the server needs, and remove the remains of an earlier run."""
 
     @abstractmethod
     def launch(self) -> Launch:
-        """Return how its process is started."""
+        """Return the launch of its process."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Say whether it answers now; never blocks for long."""
+        """Return whether the server answers now; never blocks for long."""
 
     def after_ready(self) -> None:  # noqa: B027 (a server may need nothing)
-        """Make what has to exist inside the running server."""
+        """Create the required objects in the running server."""
 
     def start(self) -> None:
-        """Start it and wait until it answers. Raises ServerError with the end of its log."""
+        """Start the server and wait until it answers. Raises ServerError with the end of its log."""
         self.prepare()
         with self.log_path.open("ab") as log:
             self._process = spawn(self.launch(), output=log)
@@ -99,7 +99,7 @@ class EmbeddedServer(ABC):
         return "\n".join(lines[-10:])
 
     def stop(self) -> None:
-        """End it, patiently at first; a throw-away server's files go too."""
+        """End the server, gracefully at first; delete the files of a temporary one."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(self.launch().stop_signal)
@@ -113,11 +113,11 @@ class EmbeddedServer(ABC):
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs under this object."""
+        """The process id while the server runs as a child of this process."""
         return None if self._process is None else self._process.pid
 
     def end_orphans(self) -> None:
-        """End what an earlier run left working on the same files: two servers would destroy them."""
+        """End servers of an earlier run on the same files, which two servers would destroy."""
         orphans = processes_in(self.data_dir, self.program)
         left = end_orphans(orphans, stop_signal=self.launch().stop_signal, within_s=STOP_WITHIN_S)
         if left:

@@ -1,17 +1,17 @@
-"""Statements that set up the embedded database server. They run before Django has a database, so there is no ORM for them."""
+"""Statements that set up the embedded database server. They run before Django has a database, so the ORM cannot be used."""
 
 from __future__ import annotations
 
 from psycopg import sql
 
-#: Whether the database is there already: then nothing is set up.
+#: Finds the database; if it exists, nothing is set up.
 FIND_DATABASE = "SELECT 1 FROM pg_database WHERE datname = %s"
-#: Whether an earlier set-up, which was cut off, has made the owner.
+#: Finds the owner, which an interrupted set-up may have created.
 FIND_ROLE = "SELECT 1 FROM pg_roles WHERE rolname = %s"
-#: In the template, so that every database made from it, as tests do, has it: only a superuser may add it.
+#: Run in the template, so that each new database, such as those of tests, has the extension, which only a superuser can add.
 ADD_VECTOR = "CREATE EXTENSION IF NOT EXISTS vector"
-#: The owner makes databases for tests and the serving roles, and migrates past row-level security.
+#: The owner creates databases for tests and the serving roles, and migrates without row-level security.
 CREATE_OWNER = sql.SQL("CREATE ROLE {} LOGIN CREATEDB CREATEROLE BYPASSRLS PASSWORD {}")
-#: Serving roles get at Arbor's database only.
+#: Serving roles may connect to Arbor's database only.
 CLOSE_OTHERS = "REVOKE CONNECT, TEMPORARY ON DATABASE postgres, template1 FROM PUBLIC"
 CREATE_DATABASE = sql.SQL("CREATE DATABASE {} OWNER {}")

@@ -1,4 +1,4 @@
-"""The embedded Valkey: keeps its queue on disk, never drops a message to save memory, asks for a password."""
+"""The embedded Valkey: persists its queues, never evicts a message, requires a password."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EmbeddedValkey(EmbeddedServer):
         durable: bool = True,
         throwaway: bool = False,
     ) -> None:
-        """Take note of the wishes; nothing is touched before `prepare`. `port` is a wish, as in PostgreSQL."""
+        """Store the parameters; no file is touched before `prepare`. Where `port` is in use, the next free one is chosen."""
         super().__init__(data_dir, throwaway=throwaway)
         self.password = password or secrets.token_urlsafe(24)
         self.port = free_port(port)
@@ -45,17 +45,17 @@ class EmbeddedValkey(EmbeddedServer):
         try:
             self._program = get_binary_path()
         except ValkeyBinaryNotFoundError as error:
-            raise ServerError(f"{error} Set CELERY_BROKER_URL to use a server of your own.") from error
+            raise ServerError(f"{error} Set CELERY_BROKER_URL to use another server.") from error
 
     @classmethod
     def temporary(cls) -> Self:
-        """Return a server in a new temporary folder, writing nothing; the folder goes when it stops."""
+        """Return a server without persistence in a new temporary folder, which is deleted when it stops."""
         folder = Path(tempfile.mkdtemp(prefix="arbor-valkey-"))
         return cls(folder / "data", durable=False, throwaway=True)
 
     @property
     def url(self) -> str:
-        """The address with its password, as Celery takes it."""
+        """The address with its password, for Celery."""
         return f"redis://:{quote(self.password, safe='')}@{LOOPBACK}:{self.port}/0"
 
     @property
@@ -63,7 +63,7 @@ class EmbeddedValkey(EmbeddedServer):
         return self.data_dir / "valkey.conf"
 
     def prepare(self) -> None:
-        """Write the configuration, readable by the owner only; clear what a killed server left."""
+        """Write the configuration, readable by the owner only; end a server of an earlier run."""
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.end_orphans()
         descriptor = os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -79,14 +79,14 @@ class EmbeddedValkey(EmbeddedServer):
             f"appendonly {'yes' if self._durable else 'no'}",
             "appendfsync everysec",
             'save ""',
-            # A full broker must say so: an evicted key would be a lost queue.
+            # A full broker must refuse messages: an evicted key would be a lost queue.
             "maxmemory-policy noeviction",
             "loglevel warning",
             "daemonize no",
         ]
 
     def launch(self) -> Launch:
-        """Return how the server is started; the password is in its file, not among the arguments."""
+        """Return the launch of the server; the password is in its configuration, not among the arguments."""
         return Launch(
             argv=(str(self._program), str(self._config_path)),
             env={"PATH": os.defpath, "LC_ALL": "C"},
@@ -95,16 +95,16 @@ class EmbeddedValkey(EmbeddedServer):
         )
 
     def is_ready(self) -> bool:
-        """Say whether it answers a ping: not yet while it reads its log from disk."""
+        """Return whether the server answers a ping, which it does not while it reads its log."""
         try:
             with socket.create_connection((LOOPBACK, self.port), timeout=_ANSWER_WITHIN_S) as connection:
                 connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
                 answer = b""
                 while answer.count(b"\r\n") < 2:
-                    piece = connection.recv(256)
-                    if not piece:
+                    chunk = connection.recv(256)
+                    if not chunk:
                         return False
-                    answer += piece
+                    answer += chunk
         except OSError:
             return False
         return answer.startswith(b"+OK\r\n+PONG")

@@ -1,4 +1,4 @@
-"""Starts the parts of one installation, watches them, restarts what ends, and leaves nothing behind."""
+"""The supervisor: starts, watches and restarts the parts of one installation, and ends all their processes."""
 
-#: In the environment of every supervised process and of its children: the data folder it works for.
+#: The environment variable of every supervised process and its children that names the data folder.
 MARK = "ARBOR_SUPERVISED"

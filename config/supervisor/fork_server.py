@@ -1,7 +1,7 @@
-"""A process that loads Arbor's libraries once, and from which the parts are forked in a moment.
+"""The supervisor's side of the fork server, a process that loads Arbor's libraries once and forks the parts.
 
-Loading them takes each process a second; a dozen at once on two cores would make every start wait. Linux only: there,
-a supervisor can adopt the processes that another forked for it, and watch them as if it had started them itself.
+Loading the libraries takes each process a second, and a dozen processes at once on two cores would wait for each other.
+Linux only: there, a supervisor can adopt the forked processes, and watch them like its own children.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 from config.supervisor.launch import Child, Launch
 
-#: linux/prctl.h: orphans below this process become its children.
+#: From linux/prctl.h: orphans below this process become its children.
 _PR_SET_CHILD_SUBREAPER = 36
-#: A fork takes milliseconds; whoever does not answer for so long has hung.
+#: The limit of an answer: a fork takes milliseconds, so a fork server without an answer hangs.
 _ANSWER_WITHIN_S = 5.0
 LONGEST_MESSAGE = 65_536
 READY = b"ready"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adopted:
-    """A process that the fork server forked and that is now our child."""
+class AdoptedProcess:
+    """A process that the fork server forked and that is now a child of the supervisor."""
 
     pid: int
 
@@ -36,51 +36,51 @@ class Adopted:
 
 
 class ForkServer:
-    """Our end of the line to the fork server, itself a part like any other."""
+    """The supervisor's end of the socket to the fork server, which is a part like any other."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """Take note of the environment the fork server is started with; parts get what they have beyond it."""
+        """Store the environment of the fork server; requests contain only a part's differences from it."""
         self._env = dict(env)
-        self._ours: socket.socket | None = None
-        self._theirs: socket.socket | None = None
+        self._own_end: socket.socket | None = None
+        self._server_end: socket.socket | None = None
         self._ready = False
 
     @staticmethod
     def is_possible() -> bool:
-        """Say whether this system can do it."""
+        """Return whether this system supports a fork server."""
         return sys.platform == "linux"
 
     def adopt_orphans(self) -> None:
-        """Become the parent of every orphan below us."""
+        """Make this process the parent of every orphan below it."""
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def prepare(self) -> None:
-        """Lay a new line: a fork server that ended has taken its end with it."""
+        """Create a new pair of sockets, because a fork server that ended has closed its own."""
         self.close()
-        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._ours.settimeout(_ANSWER_WITHIN_S)
+        self._own_end, self._server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._own_end.settimeout(_ANSWER_WITHIN_S)
 
     @property
     def line(self) -> int:
         """The descriptor that the fork server's process inherits."""
-        assert self._theirs is not None
-        return self._theirs.fileno()
+        assert self._server_end is not None
+        return self._server_end.fileno()
 
     def is_ready(self) -> bool:
-        """Say whether it has loaded everything; asked until it has."""
-        if self._theirs is not None:
-            self._theirs.close()  # the process has its copy: ours would hide its end
-            self._theirs = None
-        if not self._ready and self._ours is not None:
+        """Return whether the fork server has loaded everything; polled until then."""
+        if self._server_end is not None:
+            self._server_end.close()  # the process has a copy; this one would hide its end
+            self._server_end = None
+        if not self._ready and self._own_end is not None:
             try:
-                self._ready = self._ours.recv(len(READY), socket.MSG_DONTWAIT) == READY
+                self._ready = self._own_end.recv(len(READY), socket.MSG_DONTWAIT) == READY
             except OSError:
                 return False
         return self._ready
 
     def spawn(self, launch: Launch, *, output: int) -> Child | None:
-        """Fork the part's process; None when the fork server cannot, and the process must be started from nothing."""
-        if not launch.arbor or not self._ready or self._ours is None:
+        """Fork the part's process; return None when the fork server cannot, so that the caller starts the process."""
+        if not launch.arbor or not self._ready or self._own_end is None:
             return None
         request = {
             "arguments": launch.arbor,
@@ -94,16 +94,16 @@ class ForkServer:
         if len(message) > LONGEST_MESSAGE:
             return None
         try:
-            socket.send_fds(self._ours, [message], [output])
-            return Adopted(pid=int(json.loads(self._ours.recv(LONGEST_MESSAGE))["pid"]))
+            socket.send_fds(self._own_end, [message], [output])
+            return AdoptedProcess(pid=int(json.loads(self._own_end.recv(LONGEST_MESSAGE))["pid"]))
         except (OSError, ValueError):
             self.close()
             return None
 
     def close(self) -> None:
-        """Give the line up; a fork server that hears nothing any more ends."""
-        for end in (self._ours, self._theirs):
+        """Close the sockets, which ends the fork server."""
+        for end in (self._own_end, self._server_end):
             if end is not None:
                 end.close()
-        self._ours = self._theirs = None
+        self._own_end = self._server_end = None
         self._ready = False

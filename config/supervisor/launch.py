@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-#: linux/prctl.h: the signal this process gets when its parent ends, however that ended.
+#: From linux/prctl.h: sets the signal that this process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 
 type Output = int | IO[bytes] | None
@@ -24,7 +24,7 @@ class Child(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
 
     def wait(self) -> int:
         """Wait for its end and return its code; negative: the signal that ended it."""
@@ -32,7 +32,7 @@ class Child(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OsUser:
-    """The operating system's user that a process runs as when we are root."""
+    """The operating system's user that a process runs as under root."""
 
     name: str
     uid: int
@@ -41,35 +41,35 @@ class OsUser:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Everything needed to start one process, as many times as it takes."""
+    """Everything needed to start one process, any number of times."""
 
     argv: tuple[str, ...]
-    #: The whole environment of the process; nothing is inherited that is not in here.
+    #: The whole environment of the process; nothing else is inherited.
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
-    #: The same as arguments of `arbor`, when it is one of our own commands: the fork server can then become it.
+    #: The arguments of `arbor`, for one of its own commands, which the fork server can run.
     arbor: tuple[str, ...] = ()
-    #: Descriptors of ours that the process keeps, beyond its output.
+    #: Descriptors of this process that the new process inherits, besides its output.
     keep: tuple[int, ...] = ()
-    #: None: the user we are.
+    #: None: the current user.
     user: OsUser | None = None
-    #: Asks the process to end and to finish what it holds.
+    #: The signal that asks the process to end gracefully.
     stop_signal: signal.Signals = signal.SIGTERM
-    #: Sent by the kernel when we are gone (Linux): nobody is left to wait for a patient end.
+    #: The signal that the kernel sends when this process has ended (Linux).
     orphan_signal: signal.Signals = signal.SIGTERM
 
 
 def spawn(launch: Launch, *, output: Output = None) -> subprocess.Popen[bytes]:
     """Start the process in a session of its own, its two outputs joined into `output`.
 
-    Call it from a thread that lives as long as the process should: the kernel's parent-death signal
-    follows the thread, not the program.
+    Call this from a thread that lives as long as the process should: the kernel sends the parent-death signal when the
+    thread ends, not the program.
     """
     user = launch.user
     with warnings.catch_warnings():
-        # Python warns of any fork beside threads; between fork and exec we only make two system calls.
+        # Python warns of any fork beside threads; between fork and exec there are only two system calls.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return subprocess.Popen(  # noqa: S603 (argv comes from our own parts)
+        return subprocess.Popen(  # noqa: S603 (argv comes from Arbor's own parts)
             launch.argv,
             env=dict(launch.env),
             cwd=launch.cwd,
@@ -86,16 +86,16 @@ def spawn(launch: Launch, *, output: Output = None) -> subprocess.Popen[bytes]:
 
 
 def end_with_parent(orphan_signal: signal.Signals, *, parent: int) -> Callable[[], None] | None:
-    """Return what a new process calls to get that signal when its parent ends; None where no kernel can do it."""
+    """Return a function for the new process that requests the signal for its parent's end; None except on Linux."""
     if sys.platform != "linux":
         return None
-    # Looked up here, before the fork: afterwards as little as possible may happen.
+    # Looked up before the fork, after which as little as possible may happen.
     prctl = ctypes.CDLL(None).prctl
     number = int(orphan_signal)
 
     def arm() -> None:
         prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-        if os.getppid() != parent:  # the parent ended before the kernel knew of our wish
+        if os.getppid() != parent:  # the parent ended before the request
             os._exit(1)
 
     return arm

@@ -1,4 +1,4 @@
-"""One readable log of all parts: the time, the part's name in its colour, the line without secrets."""
+"""One readable log of all parts: the time, the part's name in its color, the line without secrets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TextIO
 
 _RESET, _DIM, _BOLD = "\033[0m", "\033[2m", "\033[1m"
 _RED, _YELLOW = "\033[31m", "\033[33m"
-#: Bright colours without red and yellow, which say that something is wrong.
-_COLOURS = ("\033[36m", "\033[32m", "\033[35m", "\033[34m", "\033[96m", "\033[92m", "\033[95m", "\033[94m")
+#: Bright colors without red and yellow, which mark problems.
+_COLORS = ("\033[36m", "\033[32m", "\033[35m", "\033[34m", "\033[96m", "\033[92m", "\033[95m", "\033[94m")
 _MASK = "••••"
-#: Shorter words occur by chance; masking them would only hide the log.
+#: The shortest secret that is masked, because shorter words occur by chance.
 _SHORTEST_SECRET = 8
 
 _URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
@@ -37,7 +37,7 @@ class Mask:
 
 
 class Log:
-    """Writes the lines of all parts to one stream, in colour when a person watches."""
+    """Writes the lines of all parts to one stream, in color on a terminal."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class Log:
         self._stream = stream or sys.stdout
         self._mask = mask
         self._now = now
-        self._coloured = self._stream.isatty()
+        self._is_colored = self._stream.isatty()
         self._width = max([len(name) for name in names], default=0)
-        self._colour = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+        self._color = {name: _COLORS[index % len(_COLORS)] for index, name in enumerate(names)}
 
     def line(self, name: str, text: str) -> None:
         """Write one line of a part's output."""
-        # A part's own escape codes could move the cursor or recolour what follows.
+        # A part's own escape codes could move the cursor or change later colors.
         text = self._mask(_CONTROL.sub("", text.rstrip()))
         if not text:
             return
@@ -71,9 +71,9 @@ class Log:
     def _write(self, name: str, text: str, tone: str) -> None:
         time = f"{self._now():%H:%M:%S}"
         label = name.ljust(self._width)
-        if self._coloured:
-            colour = self._colour.get(name, "")
-            line = f"{_DIM}{time}{_RESET} {colour}{label} │{_RESET} {tone}{text}{_RESET if tone else ''}\n"
+        if self._is_colored:
+            color = self._color.get(name, "")
+            line = f"{_DIM}{time}{_RESET} {color}{label} │{_RESET} {tone}{text}{_RESET if tone else ''}\n"
         else:
             line = f"{time} {label} | {text}\n"
         self._stream.write(line)

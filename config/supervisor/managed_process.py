@@ -1,4 +1,4 @@
-"""One part of the installation: its declaration, its process, and the rule for starting it again."""
+"""One part of the installation: its declaration, its process, and the rule for restarting it."""
 
 from __future__ import annotations
 
@@ -14,85 +14,85 @@ from typing import Any
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.launch import Child, Launch, spawn
 
-#: A part that ran this long was well; if it ends now, that is a new story.
+#: The seconds after which a part counts as stable, so that its next end starts a new count of quick ends.
 STABLE_AFTER_S = 30.0
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
-#: From this number of quick ends in a row on, the status says so.
+#: The number of quick ends in a row from which the status is "crash loop".
 CRASH_LOOP_AFTER = 5
 
 
 class Status(StrEnum):
-    """Where a part stands."""
+    """The status of a part."""
 
     #: Not started: something it needs is not ready.
     WAITING = "waiting"
-    #: Its process runs but does not answer yet.
+    #: The process runs, but does not answer yet.
     STARTING = "starting"
-    #: It answers.
+    #: The process answers.
     READY = "ready"
     #: A step that ended well.
     DONE = "done"
-    #: It ended and will be started again in a moment.
+    #: The process ended and is restarted after a delay.
     BACKOFF = "backoff"
-    #: It ended again and again; it is still tried, at the longest delay.
+    #: The process ended again and again; it is restarted at the longest delay.
     CRASH_LOOP = "crash loop"
-    #: Without it nothing can go on, and it failed.
+    #: An essential part failed.
     FAILED = "failed"
-    #: Ended because we wanted it.
+    #: The process was stopped on request.
     STOPPED = "stopped"
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the part needs no such step."""
 
 
-def _at_once() -> bool:
+def _is_ready_at_once() -> bool:
     """Count as ready as soon as the process runs."""
     return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManagedProcess:
-    """One process of the installation, and how to tell how it is."""
+    """The declaration of one process of the installation, with its checks."""
 
     name: str
-    #: Called for every start, so that a change of circumstances is met.
+    #: Called for every start, because the launch may change.
     launch: Callable[[], Launch]
     #: Names of the parts that must be ready (or done) before this one starts for the first time.
     needs: tuple[str, ...] = ()
-    #: Done before every start; raises an ArborError when it cannot be.
-    prepare: Callable[[], None] = _nothing
-    #: Asked often while it starts; must answer within a fraction of a second.
-    ready: Callable[[], bool] = _at_once
-    #: Done each time it has become ready.
-    after_ready: Callable[[], None] = _nothing
-    #: A step: it ends by itself, and others wait until it has ended well.
+    #: Called before every start; raises an ArborError on failure.
+    prepare: Callable[[], None] = _do_nothing
+    #: Called often while the process starts; must return within a fraction of a second.
+    ready: Callable[[], bool] = _is_ready_at_once
+    #: Called each time the process has become ready.
+    after_ready: Callable[[], None] = _do_nothing
+    #: Whether the part is a step that ends by itself, and that other parts wait for.
     once: bool = False
-    #: Everything ends when it cannot be started at all.
+    #: Whether the installation stops when the part cannot be started.
     essential: bool = False
-    #: After this it is said that it is late.
+    #: The time after which a late start is reported.
     ready_within_s: float = 60.0
-    #: How long its end is awaited before it is killed.
+    #: The time to end gracefully before the process is killed.
     stop_within_s: float = 5.0
-    #: Lines of its output that tell nothing to a reader.
+    #: The lines of its output that are not logged.
     noise: re.Pattern[str] | None = None
 
 
 def restart_delay_s(quick_ends: int) -> float:
-    """Return how long to wait after a number of quick ends in a row: 0.5 s, doubled each time, at most 30 s."""
+    """Return the delay after a number of quick ends in a row: 0.5 s, doubled each time, at most 30 s."""
     if quick_ends <= 0:
         return FIRST_DELAY_S
     return float(min(FIRST_DELAY_S * 2.0 ** min(quick_ends - 1, 16), LONGEST_DELAY_S))
 
 
-#: A line longer than this is cut into pieces.
+#: The longest line; longer ones are split.
 LONGEST_LINE = 16_384
 _READ_SIZE = 65_536
 
 
 class Unit:
-    """A part and its present process, if it has one. Decides nothing: the supervisor does."""
+    """A part with its current process, if any; the supervisor makes all decisions."""
 
     def __init__(self, part: ManagedProcess) -> None:
         self.part = part
@@ -102,12 +102,12 @@ class Unit:
         self.quick_ends = 0
         self.restarts = 0
         self.was_ready = False
-        self.said_late = False
+        self.reported_late = False
         self.last_line = ""
         self.output: int | None = None
         self._process: Child | None = None
         self._stop_signal = signal.SIGTERM
-        self._rest = b""
+        self._incomplete_line = b""
 
     @property
     def name(self) -> str:
@@ -120,9 +120,9 @@ class Unit:
         return None if self._process is None else self._process.pid
 
     def start(self, now: float, fork_server: ForkServer | None = None) -> None:
-        """Start its process, which must not be running: in the fork server if that can be, else from nothing."""
+        """Start the process, which must not be running: forked by the fork server if possible, else as a new one."""
         self.last_line = ""
-        self._rest = b""
+        self._incomplete_line = b""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         try:
@@ -138,61 +138,61 @@ class Unit:
         self.output = reading
         self.status = Status.STARTING
         self.started_at = now
-        self.said_late = False
+        self.reported_late = False
 
     def has_ended(self) -> bool:
-        """Say whether its process has ended; it stays in the process table until `reap`."""
+        """Return whether the process has ended; it is a zombie until `reap`."""
         if self._process is None:
             return False
         ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return ended is not None
 
     def reap(self) -> int:
-        """Kill what its process left in its group, and return its code. Negative: the signal that ended it."""
+        """Kill the rest of the process group, and return the exit code. Negative: the signal that ended the process."""
         assert self._process is not None
-        # While the leader is unreaped, the number of the group cannot belong to anybody else.
+        # While the leader is not reaped, no other group can get its number.
         self.signal_group(signal.SIGKILL)
         code = self._process.wait()
         self._process = None
         return code
 
     def close_output(self) -> None:
-        """Forget the pipe; whoever still holds its other end writes to nobody."""
+        """Close the pipe of the output."""
         if self.output is not None:
             os.close(self.output)
             self.output = None
 
     def ask_to_stop(self) -> None:
-        """Send the signal that asks its process to end."""
+        """Send the signal that asks the process to end."""
         if self._process is not None:
-            # Not `Popen.send_signal`: it would reap a process that has just ended, and its group with it.
+            # Not `Popen.send_signal`, which would reap a process that has just ended, and so free its group's number.
             os.kill(self._process.pid, self._stop_signal)
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to its process and everything that process started."""
+        """Send a signal to the process and its group."""
         if self._process is not None:
-            # macOS answers "not permitted" for a group in which only the dead are left.
+            # macOS answers "not permitted" for a group of zombies.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
     def read_lines(self) -> Iterator[str]:
-        """Yield the complete lines its process has written since the last call."""
+        """Yield the complete lines that the process has written since the last call."""
         while self.output is not None:
             try:
-                piece = os.read(self.output, _READ_SIZE)
+                chunk = os.read(self.output, _READ_SIZE)
             except BlockingIOError:
                 return
-            if not piece:
+            if not chunk:
                 self.close_output()
-                yield from self._split(b"\n" if self._rest else b"")
+                yield from self._split(b"\n" if self._incomplete_line else b"")
                 return
-            yield from self._split(piece)
+            yield from self._split(chunk)
 
-    def _split(self, piece: bytes) -> Iterator[str]:
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > LONGEST_LINE:
-            lines.append(self._rest)
-            self._rest = b""
+    def _split(self, chunk: bytes) -> Iterator[str]:
+        *lines, self._incomplete_line = (self._incomplete_line + chunk).split(b"\n")
+        if len(self._incomplete_line) > LONGEST_LINE:
+            lines.append(self._incomplete_line)
+            self._incomplete_line = b""
         for raw in lines:
             text = raw.decode("utf-8", errors="replace")
             if self.part.noise is None or not self.part.noise.search(text):
@@ -200,5 +200,5 @@ class Unit:
                 yield text
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what others may know of it, for the state file."""
+        """Return the public state of the part for the state file."""
         return {"name": self.name, "status": self.status.value, "pid": self.pid, "restarts": self.restarts}

@@ -1,4 +1,4 @@
-"""The folder of a running installation, and the processes that an earlier, killed run left."""
+"""The folder of a running installation, and the orphans of an earlier, killed run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from config.supervisor import MARK
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file for the owner only, whole or not at all."""
+    """Write a JSON file for the owner only, atomically."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -27,18 +27,18 @@ def write_private(path: Path, content: Mapping[str, Any]) -> None:
 
 
 class RunFolder:
-    """`run/` in the data folder. Nothing in it outlives the run, and nothing in it is missed after a crash."""
+    """The folder `run/` in the data folder, whose files are needed only while the installation runs."""
 
     def __init__(self, data_dir: Path) -> None:
         self.path = data_dir / "run"
         self.state_file = self.path / "up.json"
-        #: Read by the settings of every process: where the servers are.
+        #: The addresses of the servers, read by the settings of every process.
         self.servers_file = self.path / "servers.json"
-        #: What the preparing step reports to whoever started it.
+        #: The report of `arbor prepare` for the supervisor.
         self.prepared_file = self.path / "prepared.json"
 
     def make(self) -> None:
-        """Make the folder, for the owner only."""
+        """Create the folder, for the owner only."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def ready_file(self, name: str) -> Path:
@@ -61,18 +61,18 @@ class RunFolder:
         state = self.state()
         try:
             process = psutil.Process(state["pid"])
-            same = process.create_time() == state["created"] and process.status() != psutil.STATUS_ZOMBIE
+            is_same = process.create_time() == state["created"] and process.status() != psutil.STATUS_ZOMBIE
         except (KeyError, psutil.NoSuchProcess):
             return None
-        return process if same else None
+        return process if is_same else None
 
-    def note(self, **news: Any) -> None:
-        """Write what others may know of this supervisor: how to find it, and its parts."""
+    def note(self, **fields: Any) -> None:
+        """Write the state of this supervisor: its process, and further fields such as its parts."""
         ourselves = psutil.Process()
-        write_private(self.state_file, {"pid": ourselves.pid, "created": ourselves.create_time(), **news})
+        write_private(self.state_file, {"pid": ourselves.pid, "created": ourselves.create_time(), **fields})
 
     def state(self) -> dict[str, Any]:
-        """Return what the supervisor last wrote of itself, or nothing."""
+        """Return the state that the supervisor last wrote; empty without one."""
         try:
             state: dict[str, Any] = json.loads(self.state_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class RunFolder:
         return state
 
     def clear(self) -> None:
-        """Remove what only a running installation has."""
+        """Remove the files that only a running installation has."""
         for file in (self.state_file, self.servers_file, *self.path.glob("*.ready")):
             file.unlink(missing_ok=True)
 
@@ -89,23 +89,23 @@ _PATIENCE_S = 3.0
 
 
 def mark(data_dir: Path) -> dict[str, str]:
-    """Return what to add to a part's environment so that it can be found again."""
+    """Return the environment variable by which `find_orphans` recognizes a process."""
     return {MARK: str(data_dir)}
 
 
 def find_orphans(data_dir: Path) -> list[psutil.Process]:
-    """Return the marked processes of this installation, except ourselves and our parents."""
-    ours = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    wanted = str(data_dir)
+    """Return the marked processes of this installation, except this one and its parents."""
+    own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    own_data_dir = str(data_dir)
     orphans = []
     for process in psutil.process_iter():
-        if process.pid in ours:
+        if process.pid in own_pids:
             continue
         try:
-            if process.environ().get(MARK) == wanted and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(MARK) == own_data_dir and process.status() != psutil.STATUS_ZOMBIE:
                 orphans.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
-            continue  # gone meanwhile, or another user's and so not ours
+            continue  # ended meanwhile, or a process of another user
     return orphans
 
 
@@ -115,13 +115,13 @@ def end_orphans(
     stop_signal: signal.Signals = signal.SIGTERM,
     within_s: float = _PATIENCE_S,
 ) -> list[psutil.Process]:
-    """Ask processes to end, then kill those that have not; return those that are left."""
+    """Ask processes to end, then kill the others; return those that still run."""
     left = list(orphans)
-    for wish in (stop_signal, signal.SIGKILL):
+    for number in (stop_signal, signal.SIGKILL):
         for process in left:
             with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(wish)
-        _gone, left = psutil.wait_procs(left, timeout=within_s)
+                process.send_signal(number)
+        _ended, left = psutil.wait_procs(left, timeout=within_s)
         if not left:
             break
     return left

@@ -1,4 +1,4 @@
-"""Keeps the parts of one installation running: one thread, one loop, no part left behind."""
+"""Run the parts of one installation: one thread with one loop starts, watches, restarts and ends them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from config.supervisor.managed_process import (
     restart_delay_s,
 )
 
-#: While something is about to change, and while nothing is.
+#: The seconds between polls while a part starts or ends, and while all are ready.
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
 _ORPHANS_WITHIN_S = 2.0
 _SATISFIED = {Status.READY, Status.DONE}
@@ -33,9 +33,9 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Supervisor:
-    """Starts parts in the order of their needs, starts again what ends, and ends all of them together.
+    """Starts parts in the order of their needs, restarts those that end, and ends all of them together.
 
-    It must run in the main thread: a child receives a signal when the thread that started it ends.
+    The supervisor must run in the main thread: a child receives a signal when the thread that started it ends.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Supervisor:
         fork_server: ForkServer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the parts in starting order.
+        """Store the parts, given in starting order.
 
-        `on_change` hears of every change of a part's status, `on_ready` once that all parts are ready.
-        With a fork server, itself one of the parts, this process adopts every orphan below it.
+        `on_change` is called at every change of a part's status, `on_ready` once when all parts are ready. With a fork
+        server, which is one of the parts, this process adopts every orphan below it.
         """
         self._units = [Unit(part) for part in parts]
         self._by_name = {unit.name: unit for unit in self._units}
@@ -62,24 +62,24 @@ class Supervisor:
         self._log = log
         self._on_change = on_change
         self._on_ready = on_ready
-        self._nursery = fork_server
+        self._fork_server = fork_server
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._stop_requests = 0
         self._failure: str | None = None
         self._last_change: list[dict[str, Any]] = []
-        self._said_ready = False
+        self._reported_ready = False
 
     def run(self) -> None:
         """Run until asked to stop. Raises ServerError when an essential part cannot be started."""
-        with self._woken_by_signals():
-            if self._nursery is not None:
-                self._nursery.adopt_orphans()
+        with self._wake_on_signals():
+            if self._fork_server is not None:
+                self._fork_server.adopt_orphans()
             try:
                 while not self._stop_requests and self._failure is None:
                     for unit in self._units:
                         self._advance(unit)
-                    self._bury_orphans()
+                    self._reap_orphans()
                     self._note_changes()
                     self._relay_output(_BUSY_POLL_S if self._is_busy() else _QUIET_POLL_S)
             finally:
@@ -88,7 +88,7 @@ class Supervisor:
             raise ServerError(self._failure)
 
     def request_stop(self) -> None:
-        """Ask for the end; a second time, ask for it at once."""
+        """Request the end; a second request ends the parts at once."""
         self._stop_requests += 1
 
     # --- Starting and watching -----------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Supervisor:
                     self._start(unit)
             case Status.STARTING | Status.READY:
                 if unit.has_ended():
-                    self._ended(unit, now)
+                    self._handle_end(unit, now)
                 elif unit.status is Status.STARTING:
                     self._await_ready(unit, now)
                 elif now - unit.started_at > STABLE_AFTER_S:
@@ -114,9 +114,9 @@ class Supervisor:
     def _start(self, unit: Unit) -> None:
         try:
             unit.part.prepare()
-            unit.start(self._clock(), self._nursery)
+            unit.start(self._clock(), self._fork_server)
         except (ArborError, OSError) as error:
-            self._failed(unit, f"cannot start: {error}")
+            self._handle_failure(unit, f"cannot start: {error}")
             return
         assert unit.output is not None
         self._selector.register(unit.output, selectors.EVENT_READ, unit)
@@ -130,29 +130,29 @@ class Supervisor:
             except ArborError as error:
                 unit.signal_group(signal.SIGKILL)
                 self._collect(unit)
-                self._failed(unit, str(error))
+                self._handle_failure(unit, str(error))
                 return
             unit.status = Status.READY
             unit.was_ready = True
-        elif now - unit.started_at > unit.part.ready_within_s and not unit.said_late:
-            unit.said_late = True
+        elif now - unit.started_at > unit.part.ready_within_s and not unit.reported_late:
+            unit.reported_late = True
             self._log.say(f"is not ready after {unit.part.ready_within_s:.0f} s", name=unit.name, alarm=True)
 
-    def _ended(self, unit: Unit, now: float) -> None:
-        lasted = now - unit.started_at
+    def _handle_end(self, unit: Unit, now: float) -> None:
+        duration_s = now - unit.started_at
         code = self._collect(unit)
         if unit.part.once and code == 0:
             unit.status = Status.DONE
             return
-        if lasted > STABLE_AFTER_S:
+        if duration_s > STABLE_AFTER_S:
             unit.quick_ends = 0
-        self._failed(unit, f"ended after {lasted:.0f} s {_describe(code)}")
+        self._handle_failure(unit, f"ended after {duration_s:.0f} s {_describe(code)}")
 
-    def _failed(self, unit: Unit, what: str) -> None:
+    def _handle_failure(self, unit: Unit, what: str) -> None:
         first_time = not unit.was_ready
         if unit.part.once or (unit.part.essential and first_time):
             unit.status = Status.FAILED
-            # All of it stands in the log just above; the last line is usually the reason.
+            # The log has the whole output; its last line is usually the reason.
             reason = f": {unit.last_line.strip()}" if unit.last_line else ""
             self._failure = f"{unit.name} {what}{reason}"
             return
@@ -165,7 +165,7 @@ class Supervisor:
         self._log.say(f"{what}{times}; starting again in {delay:g} s", name=unit.name, alarm=True)
 
     def _collect(self, unit: Unit) -> int:
-        """Take leave of a process that has ended or is being killed: its last words, then its code."""
+        """Log the last output of a process that has ended or is being killed; return its exit code."""
         code = unit.reap()
         self._relay(unit)
         if unit.output is not None:
@@ -173,20 +173,20 @@ class Supervisor:
             unit.close_output()
         return code
 
-    def _bury_orphans(self) -> None:
-        """Reap adopted processes that have ended; the parts' own are reaped with their story."""
-        if self._nursery is None:
+    def _reap_orphans(self) -> None:
+        """Reap adopted processes that have ended, except those of the parts, which `_collect` reaps."""
+        if self._fork_server is None:
             return
         known = {unit.pid for unit in self._units}
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in known:
-                return  # its turn comes; whoever stands behind it in the queue waits until then
+                return  # reaped later with its part; the orphans behind it wait until then
             os.waitpid(ended.si_pid, 0)
 
     # --- Stopping ------------------------------------------------------------------------------------
 
     def _stop_all(self) -> None:
-        """Stop what nothing needs any more, layer by layer, until nothing runs."""
+        """Stop the parts that no running part needs, layer by layer, until nothing runs."""
         if any(unit.pid for unit in self._units):
             self._log.say("stopping")
         while running := [unit for unit in self._units if unit.pid is not None]:
@@ -197,10 +197,10 @@ class Supervisor:
         self._selector.close()
 
     def _end_orphans(self) -> None:
-        """Kill what left its part's group and outlived it."""
-        if self._nursery is None:
+        """Kill the processes that left the group of their part and outlived it."""
+        if self._fork_server is None:
             return
-        self._nursery.close()
+        self._fork_server.close()
         orphans = psutil.Process().children(recursive=True)
         for orphan in orphans:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -214,13 +214,13 @@ class Supervisor:
         started = self._clock()
         left = list(units)
         while left:
-            hurried = self._stop_requests > max(patient_stops, 1)
+            is_urgent = self._stop_requests > max(patient_stops, 1)
             for unit in list(left):
                 if unit.has_ended():
                     self._collect(unit)
                     unit.status = Status.STOPPED
                     left.remove(unit)
-                elif hurried or self._clock() - started > unit.part.stop_within_s:
+                elif is_urgent or self._clock() - started > unit.part.stop_within_s:
                     self._log.say("does not end by itself and is killed", name=unit.name, alarm=True)
                     unit.signal_group(signal.SIGKILL)
                     self._collect(unit)
@@ -228,7 +228,7 @@ class Supervisor:
                     left.remove(unit)
             self._relay_output(_BUSY_POLL_S)
 
-    # --- Output, signals, news -----------------------------------------------------------------------
+    # --- Output, signals, changes --------------------------------------------------------------------
 
     def _relay_output(self, timeout_s: float) -> None:
         for key, _events in self._selector.select(timeout_s):
@@ -246,8 +246,8 @@ class Supervisor:
             self._selector.unregister(pipe)
 
     @contextlib.contextmanager
-    def _woken_by_signals(self) -> Iterator[None]:
-        """Let signals end the wait for output: a stop wish, or the end of a child."""
+    def _wake_on_signals(self) -> Iterator[None]:
+        """Make signals end the wait for output: a request to stop, or the end of a child."""
         reading, writing = os.pipe()
         for end in (reading, writing):
             os.set_blocking(end, False)
@@ -256,14 +256,14 @@ class Supervisor:
         def on_stop(_number: int, _frame: FrameType | None) -> None:
             self.request_stop()
 
-        before = {number: signal.signal(number, on_stop) for number in _STOP_SIGNALS}
-        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        previous_handlers = {number: signal.signal(number, on_stop) for number in _STOP_SIGNALS}
+        previous_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(wakeup_before)
-            for number, handler in before.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
             os.close(reading)
             os.close(writing)
@@ -276,15 +276,15 @@ class Supervisor:
         if snapshot != self._last_change:
             self._last_change = snapshot
             self._on_change(snapshot)
-        if not self._said_ready and all(unit.status in _SATISFIED for unit in self._units):
-            self._said_ready = True
+        if not self._reported_ready and all(unit.status in _SATISFIED for unit in self._units):
+            self._reported_ready = True
             self._on_ready()
 
 
 def _all_needs(
     part: ManagedProcess, parts: Mapping[str, ManagedProcess], path: tuple[str, ...] = ()
 ) -> frozenset[str]:
-    """Return what a part needs, and what that needs, and so on."""
+    """Return the names of the parts that a part needs, directly or through others."""
     if part.name in path:
         raise ServerError(f"parts need each other in a circle: {' → '.join((*path, part.name))}")
     direct = frozenset(part.needs)

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its own debugging protocol: for tests that look at pages as people do."""
+"""A headless Chromium, driven by its debugging protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
-#: It runs as root in containers, has no screen, and asks nobody but the page's own server.
+#: Chromium runs as root in containers, without a screen, and connects to the page's own server only.
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -90,9 +90,9 @@ class Browser:
 
     def text(self, selector: str = "body") -> str:
         """Return the visible text of the first element that matches; fails when there is none."""
-        found = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
-        assert found is not None, f"nothing on {self.address} matches {selector}"
-        return str(found)
+        value = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+        assert value is not None, f"nothing on {self.address} matches {selector}"
+        return str(value)
 
     def count(self, selector: str) -> int:
         """Count the elements that match."""
@@ -115,7 +115,7 @@ class Browser:
         return str(self.evaluate("location.href"))
 
     def screenshot(self, path: Path) -> Path:
-        """Save a picture of the whole page, as on a screen that is high enough for it."""
+        """Save a screenshot of the whole page."""
         self._resize(int(self.evaluate("document.documentElement.scrollHeight")))
         answer = self._command("Page.captureScreenshot", format="png")
         self._resize(self._height)
@@ -125,7 +125,7 @@ class Browser:
     # --- The protocol ------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        # Alpine shows the page when it has started; fonts must be there before a picture is taken.
+        # Alpine shows the page once started; fonts must be loaded before a screenshot.
         self._wait_for("document.readyState === 'complete' && !document.querySelector('html[x-cloak]')")
         self.evaluate("document.fonts.ready.then(() => true)")
 
@@ -175,7 +175,7 @@ class Browser:
 
     async def _disconnect(self) -> None:
         self._socket.close()
-        # The other side's goodbye ends the connection; without it the loop would end with it open.
+        # The closing frame of the peer ends the connection; without it the loop would end with an open socket.
         while await asyncio.wait_for(self._socket.read_message(), PATIENCE_S) is not None:
             pass
 

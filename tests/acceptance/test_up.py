@@ -1,4 +1,4 @@
-"""`arbor up` as a person uses it: a first start, a look, a crash, Ctrl-C, a start again."""
+"""`arbor up` from the first start to a crash, Ctrl-C and a second start."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 FIRST_HEARTBEAT_WITHIN_S = 90
 STOPPED_WITHIN_S = 10
-#: A message that is lost comes back after a minute.
+#: A lost message is published again after a minute.
 ANSWERED_WITHIN_S = 30
 
 
 @pytest.fixture(scope="module")
-def taken() -> Iterator[int]:
+def port() -> Iterator[int]:
     """Occupy a port of the installation."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         yield holder.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
-def installation(taken: int) -> Iterator[Installation]:
+def installation(port: int) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="arbor-up-") as folder:
         wanted = {
-            "ARBOR_WEB_PORT": str(taken),
+            "ARBOR_WEB_PORT": str(port),
             "ARBOR_FLOWER_PORT": "15555",
             "ARBOR_POSTGRES_PORT": "15442",
             "ARBOR_VALKEY_PORT": "16389",
@@ -65,10 +65,10 @@ def get(url: str, *, user: str = "", password: str = "") -> int:
         return error.code
 
 
-def test_the_first_start_leads_to_a_heartbeat(installation: Installation, taken: int) -> None:
+def test_the_first_start_leads_to_a_heartbeat(installation: Installation, port: int) -> None:
     started = time.monotonic()
     installation.start()
-    assert f"port {taken} is taken" in installation.output
+    assert f"port {port} is taken" in installation.output
     assert "reflex policy" in installation.output
     installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S - (time.monotonic() - started))
     assert time.monotonic() - started < FIRST_HEARTBEAT_WITHIN_S
@@ -98,14 +98,14 @@ def test_the_password_is_shown_once_and_nothing_secret_is_in_the_log(installatio
         assert secrets[name] not in installation.output
 
 
-def test_no_argument_of_any_process_holds_a_secret(installation: Installation) -> None:
+def test_no_argument_of_any_process_contains_a_secret(installation: Installation) -> None:
     secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
     for process in installation.processes():
         line = " ".join(process.cmdline())
         assert not [secret for secret in secrets if secret in line], line
 
 
-def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> None:
+def test_the_console_and_flower_require_a_login(installation: Installation) -> None:
     urls = installation.status()["urls"]
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
     assert get(f"{urls['web']}admin/login/") == 200
@@ -115,7 +115,7 @@ def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> 
     assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
 
 
-def test_who_is_talked_to_on_the_page_answers_at_once(installation: Installation) -> None:
+def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
     agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
     with httpx.Client(
@@ -125,19 +125,19 @@ def test_who_is_talked_to_on_the_page_answers_at_once(installation: Installation
         client.get("admin/login/")
         client.post("admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
         page = f"admin/agents/agent/{agent['id']}/chat/"
-        said = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-        assert client.post(page, data=said).status_code == 200
+        message = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+        assert client.post(page, data=message).status_code == 200
         installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
 
 
-def test_a_second_start_in_the_same_folder_says_so(installation: Installation) -> None:
+def test_a_second_start_in_the_same_folder_is_refused(installation: Installation) -> None:
     result = installation.arbor("up")
     assert result.returncode == 3
     assert "already runs" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["heartbeat", "valkey", "postgres", "web"])
-def test_a_killed_part_comes_back(installation: Installation, name: str) -> None:
+def test_a_killed_part_is_restarted(installation: Installation, name: str) -> None:
     before = installation.part(name)
     os.kill(before["pid"], signal.SIGKILL)
     installation.wait_for(
@@ -149,27 +149,27 @@ def test_a_killed_part_comes_back(installation: Installation, name: str) -> None
     assert installation.part(name)["restarts"] == before["restarts"] + 1
 
 
-def test_work_goes_on_after_the_servers_were_killed(installation: Installation) -> None:
+def test_heartbeats_resume_after_the_servers_were_killed(installation: Installation) -> None:
     before = installation.status()["heartbeats"]["completed"]
     installation.wait_for_heartbeats(before + 1, within_s=FIRST_HEARTBEAT_WITHIN_S)
     assert installation.status()["heartbeats"]["completed"] > before
 
 
 def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installation) -> None:
-    said_before = len(installation.lines)
+    lines_before = len(installation.lines)
     assert installation.stop(signal.SIGINT) < STOPPED_WITHIN_S
     assert installation.processes() == []
-    assert "Traceback" not in "".join(installation.lines[said_before:])
+    assert "Traceback" not in "".join(installation.lines[lines_before:])
 
 
-def test_the_next_start_remembers(installation: Installation) -> None:
+def test_the_next_start_preserves_the_heartbeats(installation: Installation) -> None:
     installation.start()
     status = installation.status()
     assert status["heartbeats"]["completed"] > 0
     assert "shown at the first start" in installation.output
 
 
-def test_down_stops_it_from_another_terminal(installation: Installation) -> None:
+def test_arbor_down_stops_the_installation_from_another_terminal(installation: Installation) -> None:
     assert installation.process is not None
     result = installation.arbor("down")
     assert result.returncode == 0
@@ -178,14 +178,14 @@ def test_down_stops_it_from_another_terminal(installation: Installation) -> None
     assert "does not run" in installation.arbor("down").stdout
 
 
-def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(
+def test_a_killed_supervisor_does_not_prevent_the_next_start(
     installation: Installation,
 ) -> None:
     installation.start()
     assert installation.process is not None
     installation.process.kill()
     installation.process.wait()
-    _gone, left = psutil.wait_procs(installation.processes(), timeout=15)
+    _ended, left = psutil.wait_procs(installation.processes(), timeout=15)
     if sys.platform == "linux":
         assert left == []
     installation.start()

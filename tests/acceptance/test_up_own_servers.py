@@ -13,7 +13,7 @@ from tests.acceptance.installation import Installation
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 
-def test_servers_of_your_own_are_used_and_none_is_started() -> None:
+def test_external_servers_are_used_and_none_is_started() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="arbor-up-") as folder,
         EmbeddedPostgres.temporary() as postgres,

@@ -1,1 +1,1 @@
-"""Rows for tests. Everything that belongs to a tenant is made inside `tenant_transaction`, in that tenant."""
+"""Rows for tests. Create rows of a tenant inside `tenant_transaction` of that tenant."""

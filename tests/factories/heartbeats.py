@@ -1,4 +1,4 @@
-"""Heartbeats, their calls, and the processes that run them, for tests."""
+"""Heartbeats, calls and worker processes for tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
 
 
 def a_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
-    """Return one step of a heartbeat's trace, as its row keeps it."""
+    """Return one step of a heartbeat's trace in its stored form."""
     return {
         "sequence": sequence,
         "node": "observe",
@@ -122,8 +122,8 @@ class ExternalCallFactory(TenantRowFactory[ExternalCall]):
     ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
 
 
-class ErrandFactory(TenantRowFactory[ExternalCall]):
-    """A call that maintenance makes."""
+class MaintenanceCallFactory(TenantRowFactory[ExternalCall]):
+    """A maintenance call."""
 
     class Meta:
         model = ExternalCall

@@ -1,4 +1,4 @@
-"""Memories for tests, and what maintenance makes of them."""
+"""Memories, and rows of maintenance, for tests."""
 
 from __future__ import annotations
 

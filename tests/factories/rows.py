@@ -1,4 +1,4 @@
-"""What all factories of a tenant's rows have in common."""
+"""The base of all factories of a tenant's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RowFactory[M: Model](DjangoModelFactory[M]):
         abstract = True
 
     if TYPE_CHECKING:
-        # Calling a factory makes a row: factory-boy's metaclass, which has no annotations, sees to that.
+        # Calling a factory creates a row, by factory-boy's metaclass, which has no annotations.
         def __new__(cls, **fields: Any) -> M: ...  # type: ignore[misc]  # a factory has no instances
 
 

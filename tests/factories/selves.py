@@ -1,4 +1,4 @@
-"""Selves for tests: beliefs, aspects, boundaries, and how they change."""
+"""Selves for tests: beliefs, aspects, boundaries and their changes."""
 
 from __future__ import annotations
 

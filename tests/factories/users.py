@@ -1,4 +1,4 @@
-"""People who sign in, for tests."""
+"""Users for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.tenants.models import User
 from apps.tenants.scope import OPS
 from tests.factories.rows import RowFactory
 
-#: The password of every user made here.
+#: The password of every user of the factory.
 PASSWORD = "correct horse battery staple"
 
 

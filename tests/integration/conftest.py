@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests that need one: thrown away afterwards, served under the application's own role."""
+"""A real, throw-away PostgreSQL, used under the application's own roles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
-from tests.support.database import Emptier, use_database
+from tests.support.database import DatabaseCleaner, use_database
 
 
 @pytest.fixture(scope="session")
@@ -45,14 +45,14 @@ def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psyco
 
 
 @pytest.fixture(scope="session")
-def emptier(cleaner: psycopg.Connection[Any]) -> Emptier:
-    """Return what empties the database."""
-    return Emptier(cleaner)
+def emptier(cleaner: psycopg.Connection[Any]) -> DatabaseCleaner:
+    """Return the service that empties the database."""
+    return DatabaseCleaner(cleaner)
 
 
 @pytest.fixture
-def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
-    """Let the test use the database through every role, and empty it afterwards: tests commit, as the product does."""
+def database(emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[None]:
+    """Open the database to the test through each role, and empty it afterwards: tests commit, as the product does."""
     with django_db_blocker.unblock():
         yield
         emptier.empty()
@@ -60,7 +60,7 @@ def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture
 def tenant(database: None) -> Tenant:
-    """Return a tenant of its own for the test."""
+    """Return a tenant for this test alone."""
     return create_tenant(slug="acme", name="Acme")
 
 

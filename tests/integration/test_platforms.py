@@ -1,4 +1,4 @@
-"""The locked packages can be had as wheels on every platform that the documentation names."""
+"""The locked packages have wheels for each platform that the documentation names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: As uv reports that no registry answers.
+#: The message of uv when no registry answers.
 NO_NETWORK = ("Failed to fetch", "error sending request", "Network connectivity is disabled")
 
 
@@ -38,7 +38,7 @@ def test_the_runtime_lock_has_wheels_for(platform: str, tmp_path: Path) -> None:
     assert resolved.returncode == 0, resolved.stderr
 
 
-def test_a_package_without_a_wheel_is_noticed(tmp_path: Path) -> None:
+def test_a_package_without_a_wheel_is_detected(tmp_path: Path) -> None:
     lock = tmp_path / "sources.lock"
     lock.write_text("wordllama==0.4.0.post1\n")
     resolved = resolve(str(lock), "aarch64-unknown-linux-gnu", tmp_path / "target")

@@ -1,4 +1,4 @@
-"""The embedded servers against real processes: passwords, ports, crashes, and nothing left behind."""
+"""The embedded servers as real processes: passwords, ports, crashes, and no remains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None
 
 @pytest.fixture
 def tmp_folder() -> Iterator[Path]:
-    # Not pytest's: its folders are closed to the user that PostgreSQL runs as when we are root.
+    # Not pytest's folder: it is closed to the user that PostgreSQL runs as when the tests run as root.
     with tempfile.TemporaryDirectory(prefix="arbor-test-") as name:
         yield Path(name)
 
@@ -74,7 +74,7 @@ class TestPostgres:
                     host=LOOPBACK, port=postgres.port, user=user, password=password, dbname="arbor"
                 )
 
-    def test_it_listens_on_the_loopback_only(self, postgres: EmbeddedPostgres) -> None:
+    def test_the_server_listens_on_the_loopback_only(self, postgres: EmbeddedPostgres) -> None:
         assert postgres.pid is not None
         listening = [
             connection.laddr.ip
@@ -83,12 +83,12 @@ class TestPostgres:
         ]
         assert listening == [LOOPBACK]
 
-    def test_its_arguments_hold_no_password(self, postgres: EmbeddedPostgres) -> None:
+    def test_the_arguments_include_no_password(self, postgres: EmbeddedPostgres) -> None:
         assert postgres.password not in " ".join(postgres.launch().argv)
 
 
 class TestPostgresOnDisk:
-    def test_what_was_committed_survives_a_kill(self, tmp_folder: Path) -> None:
+    def test_committed_rows_survive_a_kill(self, tmp_folder: Path) -> None:
         first = EmbeddedPostgres(tmp_folder / "postgres", password="kept")
         first.start()
         with psycopg.connect(first.owner_url) as connection:
@@ -104,7 +104,7 @@ class TestPostgresOnDisk:
             assert connection.execute("SELECT text FROM note").fetchone() == ("still here",)
         first.stop()
 
-    def test_a_pid_file_that_names_a_living_stranger_does_not_block_the_start(self, tmp_folder: Path) -> None:
+    def test_a_pid_file_that_names_another_process_allows_the_start(self, tmp_folder: Path) -> None:
         server = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
         with server:
             lines = (server.data_dir / "postmaster.pid").read_text().splitlines()
@@ -148,7 +148,7 @@ class TestValkey:
         with redis.Redis(port=valkey.port) as client, pytest.raises(redis.AuthenticationError):
             client.ping()
 
-    def test_it_never_drops_a_key_to_save_memory(self, valkey: EmbeddedValkey) -> None:
+    def test_the_server_never_evicts_a_key(self, valkey: EmbeddedValkey) -> None:
         with redis.Redis.from_url(valkey.url, decode_responses=True) as client:
             assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
@@ -169,15 +169,15 @@ class TestValkey:
 
 
 class TestPorts:
-    def test_the_wanted_port_is_taken_when_free(self) -> None:
-        wanted = free_port()
-        assert free_port(wanted) == wanted
+    def test_the_preferred_port_is_used_when_free(self) -> None:
+        preferred = free_port()
+        assert free_port(preferred) == preferred
 
-    def test_the_next_free_port_is_taken_otherwise(self) -> None:
-        with socket.create_server((LOOPBACK, 0)) as taken:
-            wanted = taken.getsockname()[1]
-            assert not is_free(wanted)
-            assert free_port(wanted) > wanted
+    def test_the_next_free_port_replaces_a_used_one(self) -> None:
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            used = listener.getsockname()[1]
+            assert not is_free(used)
+            assert free_port(used) > used
 
 
 SCRIPT = """

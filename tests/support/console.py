@@ -1,4 +1,4 @@
-"""The console as its tests see it: a tenant's pages, somebody signed in, and all pages crawled once."""
+"""Console pages of a tenant, and crawls of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant, User
 
-#: Models whose rows only those who run the installation see.
+#: Models whose rows are visible only to platform administrators.
 PLATFORM = {
     "tenants.Tenant",
     "tenants.User",
@@ -37,13 +37,13 @@ class World:
 
     @property
     def pages(self) -> list[str]:
-        """Every address of the console that shows something of the tenant."""
-        found = [reverse("admin:index")]
+        """The address of every console page about the tenant."""
+        urls = [reverse("admin:index")]
         for model in admin.site._registry:
             if model._meta.label not in PLATFORM:
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
-                found.append(reverse(f"admin:{name}_changelist"))
-        return found + [page_of(row) for row in self.rows] + [self.chat]
+                urls.append(reverse(f"admin:{name}_changelist"))
+        return urls + [page_of(row) for row in self.rows] + [self.chat]
 
     @property
     def agents_page(self) -> str:
@@ -70,7 +70,7 @@ def sign_in(user: User) -> Client:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page as one person got it."""
+    """A page as rendered for one user."""
 
     address: str
     status: int

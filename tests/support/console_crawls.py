@@ -1,4 +1,4 @@
-"""Crawls of all pages that many tests assert on: each page is rendered once for a person and a state of the rows."""
+"""Crawls of all console pages, rendered once for each user and state of the rows."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ type Snapshot = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ViewerCrawl:
-    """The pages of a tenant whose texts are hostile, as its viewer sees them, beside another tenant."""
+    """Pages of a tenant with hostile texts, rendered for its viewer, beside another tenant."""
 
     pages: tuple[Page, ...]
-    #: The agent and a heartbeat of it, which show the hostile text.
+    #: The agent and one of its heartbeats, both with the hostile text.
     of_agent: tuple[str, str]
     other_agent: UUID
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerCrawl:
-    """The pages of a tenant as its owner sees them: with a row of everything, and with many more."""
+    """Pages of a tenant rendered for its owner: with one row of each model, and with many."""
 
     few: tuple[Page, ...]
     many: tuple[Page, ...]
     #: All tables before and after the first crawl.
     before: Snapshot
     after: Snapshot
-    #: How often the tenant's memory counts as recalled, after it.
+    #: The recorded number of recalls of the tenant's memory after the crawl.
     recalled: int
     #: Connections to the broker that pages asked for.
     broker_connections: int
@@ -85,7 +85,7 @@ def crawl_as_owner() -> OwnerCrawl:
     add_member(tenant=tenant, user=user, role=Role.OWNER)
     client = sign_in(user)
     with pytest.MonkeyPatch.context() as patch:
-        asked = refuse_broker(patch)
+        queues = refuse_broker(patch)
         before = snapshot()
         few = crawl(client, world.pages)
         after = snapshot()
@@ -98,24 +98,24 @@ def crawl_as_owner() -> OwnerCrawl:
         before=before,
         after=after,
         recalled=recalled,
-        broker_connections=len(asked),
+        broker_connections=len(queues),
     )
 
 
 def refuse_broker(patch: pytest.MonkeyPatch) -> list[str]:
-    """Refuse connections to the broker; return the list of those that were asked for."""
-    asked: list[str] = []
+    """Refuse connections to the broker; return the list of refused names."""
+    queues: list[str] = []
 
     def refusing(name: str) -> Callable[..., None]:
         def refuse(*_arguments: Any, **_options: Any) -> None:
-            asked.append(name)
+            queues.append(name)
             raise AssertionError("a page opened a connection to the broker")
 
         return refuse
 
     for name in ("_ensure_connection", "connect"):
         patch.setattr(kombu.Connection, name, refusing(name))
-    return asked
+    return queues
 
 
 def snapshot() -> Snapshot:
@@ -125,17 +125,17 @@ def snapshot() -> Snapshot:
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
         names = [name for (name,) in cursor.fetchall() if name != "django_session"]
-        found = {}
+        counts = {}
         for name in names:
             cursor.execute(
                 f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {name} t"
             )
-            found[name] = cursor.fetchone()[0]
-        return found
+            counts[name] = cursor.fetchone()[0]
+        return counts
 
 
 def crowd(world: World) -> None:
-    """Make many more of everything that grows."""
+    """Create many more rows of each growing model."""
     with tenant_transaction(world.tenant.id):
         for _ in range(12):
             agent = AgentFactory()

@@ -36,10 +36,10 @@ from tests.factories.goals import (
 )
 from tests.factories.heartbeats import (
     DailyUsageFactory,
-    ErrandFactory,
     ExternalCallFactory,
     HeartbeatFactory,
     LedgerEntryFactory,
+    MaintenanceCallFactory,
     PerceptFactory,
     ScheduleFactory,
 )
@@ -76,7 +76,7 @@ from tests.support.console import World
 
 
 def make_world(tenant: Tenant, *, text: str = "the river") -> World:
-    """Fill a tenant; `text` is in every field that somebody outside can write."""
+    """Fill a tenant; every field that outsiders can write contains `text`."""
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
         episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
@@ -90,23 +90,23 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             sequence=1,
         )
         goal = GoalFactory(agent=agent, title=f"Map {text}", description=text, blocked_by=text)
-        beat = HeartbeatFactory(
+        heartbeat = HeartbeatFactory(
             agent=agent, memory=memory, narrative=text, reasoning=text, reason=text, situation={"name": text}
         )
-        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in beat.actions]
-        type(beat).objects.filter(id=beat.id).update(
+        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in heartbeat.actions]
+        type(heartbeat).objects.filter(id=heartbeat.id).update(
             actions=actions,
             goal_changes=[{"goal_id": str(goal.id), "kind": "progressed", "change": text}],
             dropped=[{"path": text, "value": text, "reason": text}],
         )
         call = ExternalCallFactory(
-            heartbeat=beat,
+            heartbeat=heartbeat,
             reply=f'{{"thinking": "{text.replace(chr(34), "")}"}}',
             error=text,
             sections=[{"name": text, "text": text, "tokens": 9}],
             request={"system": text, "messages": [{"role": "user", "content": text}]},
         )
-        world = World(tenant=tenant, agent=agent, beat=beat)
+        world = World(tenant=tenant, agent=agent, beat=heartbeat)
         world.rows += [
             agent,
             AgentStateFactory(
@@ -126,23 +126,23 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             MemoryAccessFactory(memory=memory),
             EdgeFactory(agent=agent, source_id=memory.id, note=text, origin=text),
             episode,
-            *_remembered(memory, text),
+            *_add_maintenance_rows(memory, text),
             BeliefFactory(agent=agent, statement=text, source=text),
             IdentityAspectFactory(agent=agent, content=text, source=text),
             goal,
-            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=beat.id),
+            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=heartbeat.id),
             IntentFactory(agent=agent, goal=goal, description=text),
-            beat,
+            heartbeat,
             call,
             LedgerEntryFactory(call=call),
-            LedgerEntryFactory(call=ErrandFactory(agent=agent, error=text, reply=text)),
-            ErrandFactory(
+            LedgerEntryFactory(call=MaintenanceCallFactory(agent=agent, error=text, reply=text)),
+            MaintenanceCallFactory(
                 agent=agent,
                 error=text,
                 subject={"episode": str(episode.id)},
                 subject_key=f"episode:{episode.id}",
             ),
-            ErrandFactory(
+            MaintenanceCallFactory(
                 agent=agent,
                 purpose="extract",
                 subject={"memories": [str(memory.id)]},
@@ -151,10 +151,10 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             PerceptFactory(agent=agent, content=text),
             PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
             CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
-            *_selfhood(agent, memory, text),
-            *_planned(agent, goal, memory, text),
-            *_said(agent, text),
-            *_wrote(agent, text),
+            *_add_self(agent, memory, text),
+            *_add_plan(agent, goal, memory, text),
+            *_add_conversation(agent, text),
+            *_add_messages(agent, text),
             ScheduleFactory(agent=agent, last_error=text),
             record(
                 action=AuditAction.OPERATOR_ACT,
@@ -169,8 +169,8 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     return world
 
 
-def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
-    """Make what serves a goal: a part of it, a plan with a step, a memory of it, and what it was worth."""
+def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
+    """Create rows of a goal: a part, a plan with a step, a linked memory and a satisfaction."""
     plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
     return [
         GoalFactory(agent=agent, parent=goal, title=f"Part of {text}"),
@@ -181,8 +181,8 @@ def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]
     ]
 
 
-def _wrote(agent: Agent, text: str) -> list[Model]:
-    """Make what an agent sent, and a way by which it did."""
+def _add_messages(agent: Agent, text: str) -> list[Model]:
+    """Create messages of an agent, and their delivery channel."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     return [
         channel,
@@ -201,8 +201,8 @@ def _wrote(agent: Agent, text: str) -> list[Model]:
     ]
 
 
-def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
-    """Make what the agent's self has beside beliefs and aspects."""
+def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:
+    """Create the rows of the agent's self other than beliefs and aspects."""
     belief = BeliefFactory(agent=agent, statement=f"Not {text}")
     proposal = ProposalFactory(
         agent=agent,
@@ -227,7 +227,7 @@ def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
     ]
 
 
-def _said(agent: Agent, text: str) -> list[Model]:
+def _add_conversation(agent: Agent, text: str) -> list[Model]:
     session = ChatSessionFactory(agent=agent, person=text)
     boundary = {"name": text, "response": text, "why": text, "withheld": False}
     return [
@@ -237,22 +237,22 @@ def _said(agent: Agent, text: str) -> list[Model]:
     ]
 
 
-def _remembered(memory: Memory, text: str) -> list[Model]:
-    """Make what maintenance would make of a memory; return what has a page."""
+def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
+    """Create the rows that maintenance derives from a memory; return those with a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
-    theme = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
+    cluster = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
     other = ClusterFactory(agent=agent, name=f"Other {text}")
     broad = ConceptFactory(agent=agent, name=f"Nature {text}"[:100])
     concept = ConceptFactory(
         agent=agent, name=f"Idea {text}"[:100], description=text, parent=broad, ancestors=[str(broad.id)]
     )
-    ClusterMemberFactory(cluster=theme, memory=memory)
-    ClusterRelationFactory(source=theme, target=other, relation=text[:24])
+    ClusterMemberFactory(cluster=cluster, memory=memory)
+    ClusterRelationFactory(source=cluster, target=other, relation=text[:24])
     MemoryConceptFactory(concept=concept, memory=memory)
     return [
         near,
-        theme,
+        cluster,
         other,
         broad,
         concept,

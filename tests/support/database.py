@@ -26,11 +26,11 @@ def use_database(owner_url: str) -> None:
         url = owner_url
         if alias != OWNER:
             url = with_user(owner_url, settings["USER"], settings["PASSWORD"])
-        found = env.db_url_config(url)
-        settings.update({key: found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
+        database = env.db_url_config(url)
+        settings.update({key: database[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
 
 
-class Emptier:
+class DatabaseCleaner:
     """Empties the database through a session that may delete everything: past row security, privileges and references."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:
@@ -51,14 +51,14 @@ class Emptier:
         row = self._session.execute("SELECT pg_temp.empty_tables()").fetchone()
         assert row is not None
         if "memories_memory" in row[0]:
-            # Plans go by its size, and index-only scans by what vacuum knows.
+            # Query plans depend on the size of the table, index-only scans on vacuum.
             self._session.execute("VACUUM memories_memory")
 
 
 def _emptying(tables: list[str]) -> Composed:
     """Return the definition of a function that deletes all rows and returns the tables that had some.
 
-    Its statements are planned once for all tests. TRUNCATE would make a file anew for each table and index.
+    Its statements are planned once for all tests. TRUNCATE would create a new file for each table and index.
     """
     steps = SQL("").join(
         SQL(

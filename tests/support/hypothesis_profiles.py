@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis: the same examples at each run on a developer's machine, new ones at each run of CI."""
+"""Profiles of Hypothesis: fixed examples on a developer's machine, new ones at each run of CI."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def configure(config: pytest.Config) -> None:
 
 
 def report_seed(config: pytest.Config) -> str:
-    """Return the line of pytest's header that says how to repeat the run with the same examples."""
+    """Return the line of pytest's header with the option that repeats the examples of the run."""
     seed = config.option.hypothesis_seed
     return "hypothesis: " + ("the same examples at each run" if seed is None else f"--hypothesis-seed={seed}")

@@ -1,4 +1,4 @@
-"""A talk to remember, and the shortest way to remember."""
+"""A conversation to remember, and a short call that stores memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Races: different operations that start at the same moment, each on a database connection of its own."""
+"""Concurrent operations that start at the same moment, each on a database connection of its own."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from threading import Barrier
 
 from django.db import connections
 
-#: A barrier that a thread does not reach breaks, and the test fails with it.
+#: A barrier that a thread does not reach breaks, and the test fails.
 _PATIENCE_S = 60
 
 
 def race[T](*operations: Callable[[], T]) -> list[T]:
-    """Start all operations together and return their results in order. Raises what the first failed one raised."""
+    """Start all operations together and return their results in order. Raises the first error."""
     barrier = Barrier(len(operations))
 
     def run(operation: Callable[[], T]) -> T:
@@ -28,7 +28,7 @@ def race[T](*operations: Callable[[], T]) -> list[T]:
 
 
 def refused_or[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
-    """Return the operation, which may be refused because the other one was first: then its result is None."""
+    """Return the operation with the result None if the other operation was first and this one is refused."""
 
     def run() -> T | None:
         try:

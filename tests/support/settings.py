@@ -1,4 +1,4 @@
-"""The settings as a process reads them that starts in another environment."""
+"""Settings read in another environment."""
 
 from __future__ import annotations
 

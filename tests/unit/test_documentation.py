@@ -1,4 +1,4 @@
-"""Links of the documentation, and paths of documents that the code names, resolve."""
+"""Links and paths of the documentation, and its table of packages."""
 
 from __future__ import annotations
 
@@ -81,3 +81,40 @@ def test_the_index_names_every_page() -> None:
 
 def test_the_readme_stays_short() -> None:
     assert (ROOT / "README.md").stat().st_size <= README_BYTES
+
+
+LAYERS = ("arbor", "apps", "workers", "config")
+#: Folders that Django prescribes.
+PRESCRIBED = {"migrations", "management"}
+
+
+def packages() -> set[str]:
+    """Return the folders of the four layers that Python can import, as the table writes them."""
+    return {
+        f"{init.parent.relative_to(ROOT)}/"
+        for layer in LAYERS
+        for init in (ROOT / layer).rglob("__init__.py")
+        if not PRESCRIBED & set(init.parent.parts)
+    }
+
+
+def described_packages() -> dict[str, str]:
+    """Return the table's packages with their lines."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Packages\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `([^`]+/)` \| (.+) \|$", section, flags=re.MULTILINE))
+
+
+def test_every_package_has_its_line() -> None:
+    assert sorted(packages() - described_packages().keys()) == []
+
+
+def test_every_line_has_its_package() -> None:
+    assert sorted(described_packages().keys() - packages()) == []
+
+
+def test_files_of_the_walkthroughs_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:arbor|apps|workers|config)/[\w/]+\.py)`", text))
+    assert len(named) > 20
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []

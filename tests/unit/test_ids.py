@@ -11,20 +11,20 @@ from arbor.ids import read_id, uuid7
 
 
 def test_ids_made_in_order_sort_in_order() -> None:
-    made = [uuid7() for _ in range(5_000)]
-    assert made == sorted(made)
-    assert len(set(made)) == len(made)
+    ids = [uuid7() for _ in range(5_000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == len(ids)
 
 
-def test_an_id_is_a_uuid_of_version_7_that_tells_its_time() -> None:
-    made = uuid7()
-    assert made.version == 7
-    assert abs((made.int >> 80) - time.time_ns() // 1_000_000) < 1_000
+def test_an_id_is_a_uuid_of_version_7_with_its_time() -> None:
+    ids = uuid7()
+    assert ids.version == 7
+    assert abs((ids.int >> 80) - time.time_ns() // 1_000_000) < 1_000
 
 
 @pytest.mark.parametrize(
     ("text", "read"),
     [(str(UUID(int=7)), UUID(int=7)), (UUID(int=7), UUID(int=7)), (None, None), ("", None), ("goal 7", None)],
 )
-def test_what_is_no_id_reads_as_none(text: str | UUID | None, read: UUID | None) -> None:
+def test_a_text_that_is_no_id_reads_as_none(text: str | UUID | None, read: UUID | None) -> None:
     assert read_id(text) == read

@@ -10,14 +10,14 @@ TESTS = Path(__file__).parents[1]
 
 def dotted_targets(source: str) -> list[str]:
     """Return the targets that a module's monkeypatches name by a dotted string."""
-    found = []
+    targets = []
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="setattr" | "delattr"), args=[ast.Constant(value=str(target)), *_]
             ):
-                found.append(target)
-    return found
+                targets.append(target)
+    return targets
 
 
 def test_a_dotted_target_is_found() -> None:
@@ -27,9 +27,9 @@ def test_a_dotted_target_is_found() -> None:
 
 
 def test_monkeypatches_name_modules_not_strings() -> None:
-    found = {
+    dotted = {
         str(path.relative_to(TESTS)): targets
         for path in TESTS.rglob("*.py")
         if (targets := dotted_targets(path.read_text()))
     }
-    assert found == {}, 'write `monkeypatch.setattr(module, "name", …)`'
+    assert dotted == {}, 'write `monkeypatch.setattr(module, "name", …)`'

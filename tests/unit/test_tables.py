@@ -1,4 +1,4 @@
-"""SQL keeps the order of the apps: no statement names a table of a higher app."""
+"""The order of the apps in SQL: no statement names a table of a higher app."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def table_owners() -> dict[str, str]:
 
 
 def declared_table(model: ast.ClassDef) -> str | None:
-    """Return the `db_table` of a model's Meta, if it has one."""
+    """Return the `db_table` of a model's Meta, if present."""
     return next(
         (
             str(node.value.value)
@@ -105,7 +105,7 @@ def strings(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_statement_names_a_table_of_a_higher_app() -> None:
-    assert [found for found in tables_above() if found not in EXCEPTIONS] == []
+    assert [reference for reference in tables_above() if reference not in EXCEPTIONS] == []
 
 
 def test_each_exception_is_needed() -> None:

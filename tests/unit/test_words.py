@@ -1,4 +1,4 @@
-"""The check of words, on small modules and on this house."""
+"""The check of words, on small modules and on the repository."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import pytest
 
 from tests.words import (
     GLOSSARY,
+    LONGEST_TEST_NAME,
+    TESTS,
     Banned,
     check,
+    check_test_names,
     compare,
     count,
     read_banned,
@@ -19,7 +22,7 @@ from tests.words import (
 BANNED = Banned(names={"theme": "`cluster`"}, texts={"piece of code": '"code snippet"'})
 
 
-def found(source: str, file: str = "arbor/near.py") -> list[str]:
+def subjects_of(source: str, file: str = "arbor/near.py") -> list[str]:
     """Return the subjects of what a module breaks."""
     return [finding.subject for finding in check({file: f'"""Names."""\n{source}'}, BANNED)]
 
@@ -44,25 +47,28 @@ def test_a_module_needs_a_docstring() -> None:
     ["class ThemeView: ...", "def next_theme(): ...", "async def theme(): ...", "def f(*, theme): ..."],
 )
 def test_names_of_the_glossary_are_refused_as_parts_of_names(source: str) -> None:
-    assert found(source) == ["name theme"]
+    assert subjects_of(source) == ["name theme"]
 
 
 def test_a_module_name_is_checked_and_other_words_pass() -> None:
-    assert found("x = 1", file="arbor/theme_order.py") == ["name theme"]
-    assert found("def themed(atheme): ...\nclass THEMES: ...") == []
+    assert subjects_of("x = 1", file="arbor/theme_order.py") == ["name theme"]
+    assert subjects_of("def themed(atheme): ...\nclass THEMES: ...") == []
 
 
 def test_texts_are_refused_in_any_string_and_across_lines() -> None:
-    assert found('x = f"A piece of code, {1}"\ndef f():\n    """Keep a Piece of\n    code."""') == [
+    assert subjects_of('x = f"A piece of code, {1}"\ndef f():\n    """Keep a Piece of\n    code."""') == [
         "text piece of code",
         "text piece of code",
     ]
-    assert found('x = "masterpiece of code, piece of codex"') == []
+    assert subjects_of('x = "masterpiece of code, piece of codex"') == []
 
 
 def test_a_loop_variable_is_not_called_each() -> None:
-    assert found("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}") == ["each"] * 3
-    assert found("for one in each: ...") == []
+    assert (
+        subjects_of("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}")
+        == ["each"] * 3
+    )
+    assert subjects_of("for one in each: ...") == []
 
 
 def test_a_class_name_is_unique() -> None:
@@ -75,14 +81,39 @@ def test_a_class_name_is_unique() -> None:
     ]
 
 
+def test_a_long_test_name_is_refused() -> None:
+    longest = "a" * LONGEST_TEST_NAME
+    source = f"def test_{longest}(): ...\nclass TestIt:\n    async def test_{longest}b(self): ...\ndef {longest}bc(): ...\n"
+    (finding,) = check_test_names({"tests/test_a.py": source})
+    assert (finding.line, finding.subject) == (3, "long test name")
+    assert "at most 60 characters after test_, got 61" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("test_what_is_empty_is_refused", True),
+        ("test_it_ends", True),
+        ("test_the_one_that_fits_is_chosen", True),
+        ("test_those", True),
+        ("test_items_are_read", False),
+        ("test_the_ones_digit_is_read", False),
+        ("what_a_helper_returns", False),
+    ],
+)
+def test_a_test_name_opens_with_a_subject(name: str, refused: bool) -> None:
+    findings = check({}, BANNED, tests={"tests/test_a.py": f"def {name}() -> None: ...\n"})
+    assert [finding.subject for finding in findings] == ["test name opens with a clause"] * refused
+
+
 def test_exceptions_neither_grow_nor_outlive_their_reason() -> None:
     findings = check({"a.py": '"""A."""\nfor each in x: ...\nfor each in y: ...\n'}, BANNED)
     assert list(compare(findings, {"a.py": {"each": 2}})) == []
     assert len(list(compare(findings, {"a.py": {"each": 1}}))) == 2
     (surplus,) = compare(findings, {"a.py": {"each": 3}})
     assert surplus.startswith("a.py: each: 3 exceptions, 2 needed")
-    (gone,) = compare(findings, {"a.py": {"each": 2}, "b.py": {"each": 1}})
-    assert gone.startswith("b.py")
+    (outdated,) = compare(findings, {"a.py": {"each": 2}, "b.py": {"each": 1}})
+    assert outdated.startswith("b.py")
 
 
 def test_shrinking_removes_exceptions_and_adds_none() -> None:
@@ -98,8 +129,9 @@ def test_the_tables_of_the_glossary_are_read() -> None:
     assert "answer" not in banned.names
 
 
-def test_this_house_keeps_to_its_words() -> None:
+def test_the_repository_follows_the_glossary() -> None:
     exceptions = read_exceptions()
     assert exceptions is not None
     banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
-    assert list(compare(check(read_sources(), banned), exceptions)) == []
+    findings = check(read_sources(), banned, tests=read_sources([TESTS]))
+    assert list(compare(findings, exceptions)) == []

@@ -21,7 +21,7 @@ class AbstractTemplate(models.Model):
     name = models.CharField(max_length=100)
     version = models.CharField(max_length=40)
     description = models.TextField(blank=True)
-    #: The Markdown it was read from, and what was read (`arbor.agents.template.TemplateSpec` as JSON).
+    #: The template's Markdown, and the same as `arbor.agents.template.TemplateSpec` in JSON.
     source_text = models.TextField()
     spec = models.JSONField()
     content_hash = models.CharField(max_length=64)
@@ -47,7 +47,7 @@ class BuiltinTemplate(AbstractTemplate):
 
 
 class Template(AbstractTemplate, TenantModel):
-    """A tenant's own template; it goes before a built-in one of the same name."""
+    """A tenant's own template; it takes precedence over a built-in one of the same name."""
 
     class Meta(AbstractTemplate.Meta, TenantModel.Meta):
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="agents_template_name")]
@@ -97,24 +97,24 @@ class AgentState(TenantModel):
     nops = models.IntegerField(default=0)
     #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
     working_memory = PackedJSON(default=dict)
-    #: `arbor.selves.drives.Drives` as JSON: the level of each and when it was last satisfied; empty: at their baselines.
+    #: `arbor.selves.drives.Drives` as JSON: level and last satisfaction of each drive; empty: the baselines.
     drives = models.JSONField(default=dict, db_default={})
-    #: `arbor.selves.emotions.Mood` as JSON: valence, arousal, and when that was so; empty: the baseline.
+    #: `arbor.selves.emotions.Mood` as JSON: valence, arousal and their time; empty: the baseline.
     mood = models.JSONField(default=dict, db_default={})
     #: {action: [attempts, successes]}
     learned = models.JSONField(default=dict, db_default={})
     #: Actions earned by rest for the next heartbeat, under a budget of actions.
     bonus_actions = models.PositiveSmallIntegerField(default=0, db_default=0)
-    #: Ticks that are left of its cycle, under a budget of ticks.
+    #: Remaining ticks of the current cycle, under a budget of ticks.
     ticks_left = models.PositiveIntegerField(default=0, db_default=0)
-    #: Idle heartbeats in a row, and heartbeats since the agent last met something new.
+    #: Idle heartbeats in a row, and heartbeats since something new last happened.
     idle_beats = models.PositiveIntegerField(default=0, db_default=0)
     stale_beats = models.PositiveIntegerField(default=0, db_default=0)
     #: `arbor.heartbeat.failure_modes.Notice` as JSON.
     notices = models.JSONField(default=list, db_default=[])
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)
-    #: When it last reached out to its users.
+    #: Time of the agent's last message to its users on its own initiative.
     last_reach_out_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
@@ -128,7 +128,7 @@ class AgentState(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.energy:g} energy after {self.beats} beats"
+        return f"{self.energy:g} energy after {self.beats} heartbeats"
 
 
 class AgentPolicy(TenantModel):
@@ -137,11 +137,11 @@ class AgentPolicy(TenantModel):
     agent = TenantOneToOne(Agent, primary_key=True, related_name="policy")
     #: An `arbor.heartbeat.budgets.BudgetKind`.
     budget = models.CharField(max_length=8, default="energy")
-    #: Ticks of a cycle, under a budget of ticks; actions of a beat, under one of actions. Empty: the default.
+    #: Ticks per cycle under a budget of ticks, actions per heartbeat under a budget of actions. Empty: the default.
     allowance = models.PositiveIntegerField(null=True, blank=True)
     #: {tier: [`provider/model`, …]} in order of preference; a missing tier means the agent's model.
     tier_models = models.JSONField(default=dict, blank=True)
-    #: Hours with heartbeats, in the policy's time zone; empty: always. From 22:00 until 06:00 is a night.
+    #: Hours with heartbeats, in the policy's time zone; empty: always. 22:00 to 06:00 is valid and spans midnight.
     active_from = models.TimeField(null=True, blank=True)
     active_until = models.TimeField(null=True, blank=True)
     time_zone = models.CharField(max_length=60, default="UTC")
@@ -166,7 +166,7 @@ class AgentPolicy(TenantModel):
 class AgentKey(TenantModel):
     """An agent's key pair; the private half only as a sealed record, which no page shows."""
 
-    #: Constant, and deleted with the agent.
+    #: No UPDATE: a key never changes, and is deleted with its agent.
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     ops_privileges: ClassVar[str] = ""
 

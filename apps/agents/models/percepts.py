@@ -13,19 +13,19 @@ from arbor.ids import uuid7
 class PerceptKind(models.TextChoices):
     """Kinds of percepts."""
 
-    #: Somebody wrote to it.
+    #: A person wrote to the agent.
     USER_MESSAGE = "user_message"
-    #: Another agent of its tenant wrote to it.
+    #: Another agent of the tenant wrote to the agent.
     PEER_MESSAGE = "peer_message"
     #: An action with a later result has ended.
     ACTION_RESULT = "action_result"
-    #: Something happened around it.
+    #: Something happened in the agent's environment.
     ENVIRONMENT = "environment"
     #: Something went wrong.
     ERROR = "error"
     #: A step was abandoned because it used up its heartbeats.
     TIMEOUT = "timeout"
-    #: Somebody interrupts it.
+    #: A person interrupts the agent.
     INTERRUPT = "interrupt"
 
 
@@ -36,14 +36,14 @@ class Percept(TenantModel):
     agent = TenantForeignKey(Agent, related_name="percepts")
     kind = models.CharField(max_length=16, choices=PerceptKind)
     content = models.TextField()
-    #: The agent that sent it, if one did.
+    #: The agent that sent the message, for a message of an agent.
     peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: Ids of its subject: {"goal": id, "intent": id, "message": id, …}.
     detail = models.JSONField(default=dict, db_default={})
-    #: Whether it brought the next heartbeat forward.
+    #: Whether the percept brought the next heartbeat forward.
     urgent = models.BooleanField(default=False, db_default=False)
     at = models.DateTimeField(auto_now_add=True)
-    #: The heartbeat that took it in; empty while it is pending.
+    #: The heartbeat that took in the percept; empty while pending.
     heartbeat = TenantForeignKey(
         "heartbeats.Heartbeat", deleting=OnDelete.SET_NULL, null=True, related_name="+"
     )

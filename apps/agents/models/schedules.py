@@ -16,7 +16,7 @@ from apps.tenants.models import TenantModel
 class ScheduleState(models.TextChoices):
     """The state of an agent for the dispatcher."""
 
-    #: Waits for its next time.
+    #: Waits until the next heartbeat is due.
     IDLE = "idle"
     #: Claimed; a message is published.
     QUEUED = "queued"
@@ -29,7 +29,7 @@ class ScheduleState(models.TextChoices):
 class Trigger(models.TextChoices):
     """The cause of a heartbeat."""
 
-    #: It was due.
+    #: The heartbeat was due.
     TIMER = "timer"
     #: An operator asked for it.
     OPERATOR = "operator"
@@ -41,7 +41,7 @@ class Trigger(models.TextChoices):
     EVENT = "event"
     #: A drive became urgent.
     DRIVE = "drive"
-    #: It is a tick of a cycle.
+    #: The heartbeat is a tick of a cycle.
     CYCLE = "cycle"
 
 
@@ -58,13 +58,13 @@ class HeartbeatSchedule(TenantModel):
     state = models.CharField(max_length=8, choices=ScheduleState, default=ScheduleState.OFF)
     next_due_at = models.DateTimeField()
     interval_s = models.FloatField()
-    #: The due time of the heartbeat under way: with the agent, its identity.
+    #: The due time of the heartbeat under way, which identifies it together with the agent.
     slot_at = models.DateTimeField(null=True)
     #: The cause of the next heartbeat; a claim copies it to `trigger`.
     next_trigger = models.CharField(
         max_length=12, choices=Trigger, default=Trigger.TIMER, db_default=Trigger.TIMER.value
     )
-    #: No heartbeat is claimed until then: somebody talks to the agent.
+    #: No heartbeat is claimed before this time, while somebody talks to the agent.
     paused_until = models.DateTimeField(null=True)
     #: The cause of the heartbeat under way.
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
@@ -94,7 +94,7 @@ class HeartbeatSchedule(TenantModel):
                 name="heartbeats_due_tenant",
                 condition=models.Q(in_flight=False),
             ),
-            # Few rows, all scanned: their leases are written too often for an index.
+            # Without leases, which change too often for an index: the few rows are all scanned.
             models.Index(
                 fields=["tenant", "agent"], name="heartbeats_in_flight", condition=models.Q(in_flight=True)
             ),
@@ -108,5 +108,5 @@ class HeartbeatSchedule(TenantModel):
 
     @property
     def due_at(self) -> datetime:
-        """Return the time from which a heartbeat may be claimed: the next one, not while somebody talks to the agent."""
+        """Return the time from which the next heartbeat may be claimed; never during a conversation with the agent."""
         return max(self.next_due_at, self.paused_until or self.next_due_at)

@@ -76,7 +76,7 @@ def perceive(
 def bring_forward(*, agent_id: UUID, trigger: Trigger, timers_only: bool = False) -> bool:
     """Make the agent due now, with this trigger, after the heartbeat under way, if there is one; False if it is inactive.
 
-    With `timers_only`, another trigger than a timer stays: it has somebody who waits for an answer.
+    With `timers_only`, a trigger other than the timer stays, because somebody waits for its answer.
     """
     cause = Case(When(next_trigger=Trigger.TIMER, then=Value(trigger.value)), default=F("next_trigger"))
     due = HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF)

@@ -11,12 +11,12 @@ from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
 
 NAME_LENGTH = 64
-#: Typed on a command line and read in a log: letters of any script, digits, and punctuation of names.
+#: Names must be easy to type on a command line: letters of any script, digits, and punctuation of names.
 _NAME = re.compile(rf"[^\W_][\w .'-]{{0,{NAME_LENGTH - 1}}}")
 
 
 def valid_name(name: str) -> str:
-    """Return an agent's name without blanks around it; raises Invalid."""
+    """Strip an agent's name and return it. Raises Invalid for a name that is empty, too long or has other characters."""
     stripped = name.strip()
     if not _NAME.fullmatch(stripped):
         raise Invalid(
@@ -27,14 +27,14 @@ def valid_name(name: str) -> str:
 
 
 def agent_by_name(name: str) -> Agent:
-    """Find the current tenant's agent of a name; of names that differ by case only, the exact one.
+    """Find the current tenant's agent by name, ignoring case; an exact match takes precedence.
 
     Raises NotFound with the names that exist.
     """
-    found: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip()))
-    exact = [agent for agent in found if agent.name == name.strip()]
-    if exact or len(found) == 1:
-        return (exact or found)[0]
+    matches: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip()))
+    exact = [agent for agent in matches if agent.name == name.strip()]
+    if exact or len(matches) == 1:
+        return (exact or matches)[0]
     names = list(Agent.objects.order_by("name").values_list("name", flat=True)[:20])
     known = ", ".join(names) or "none yet; create one with `arbor agent create`"
     raise NotFound(f"there is no agent {name!r}; there is: {known}")

@@ -70,15 +70,15 @@ def _statement() -> str:
     return (
         f"UPDATE agents_agentstate s SET {changes}"  # noqa: S608 (our own names)
         f" FROM json_to_recordset(%(rows)s::json) AS r (agent_id uuid, {columns})"
-        # By their ids as well: the planner expects a hundred rows of JSON, and would read the whole table.
+        # The ids are repeated because the planner expects a hundred rows of JSON, and would read the whole table.
         " WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id AND s.agent_id = ANY(%(agents)s::uuid[])"
     )
 
 
 def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
-    """Make an agent dormant from within its own heartbeat, whose end switches its schedule off.
+    """Make an agent dormant during its heartbeat; the end of the heartbeat switches off the schedule.
 
-    Raises TransitionIllegal when a person has paused or stopped it meanwhile.
+    Raises TransitionIllegal if a person has paused or stopped the agent in the meantime.
     """
     agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
     if agent is None:

@@ -1,4 +1,4 @@
-"""Templates: seed the built-in ones; add, update and find those of a tenant, which go before built-in ones."""
+"""Seed built-in templates; add, update and find a tenant's own templates, which take precedence over built-in ones."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class FoundTemplate:
 class SeedChange(StrEnum):
     """The change that seeding makes to a built-in template."""
 
-    #: It was not there.
+    #: The database does not have the template.
     NEW = "new"
-    #: Its text is another.
+    #: The text in the database differs from the code.
     CHANGED = "changed"
-    #: It is as the code has it.
+    #: The text in the database is that of the code.
     UNCHANGED = "unchanged"
-    #: The code has it no longer.
+    #: The code no longer has the template.
     REMOVED = "removed"
 
 
@@ -98,7 +98,7 @@ def _update(row: BuiltinTemplate, text: str, spec: TemplateSpec, *, dry_run: boo
 
 @transaction.atomic
 def add_template(*, text: str, actor: str) -> Template:
-    """Add a template of the current tenant. Raises TemplateInvalid, and AlreadyExists for a name it has."""
+    """Add a template of the current tenant. Raises TemplateInvalid, AlreadyExists for a name in use."""
     spec = read_template(text)
     if Template.objects.filter(name__iexact=spec.name).exists():
         raise AlreadyExists(
@@ -127,18 +127,21 @@ def update_template(*, text: str, actor: str) -> Template:
         raise NotFound(f"this tenant has no template {spec.name!r} of its own; add it")
     if template.content_hash == _hash(text):
         return template
-    before = template.version
+    previous_version = template.version
     _fill(template, text, spec)
     template.save()
     _record(
-        f"changed template {spec.name} from {before} to {spec.version}", spec, template.content_hash, actor
+        f"changed template {spec.name} from {previous_version} to {spec.version}",
+        spec,
+        template.content_hash,
+        actor,
     )
     return template
 
 
 def list_templates() -> list[FoundTemplate]:
     """List the templates for agents of this tenant, by name; its own hide built-in ones."""
-    own = [_found(row, TemplateSource.USER) for row in Template.objects.all()]
+    own = [_to_found_template(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
     builtin = [template for template in list_builtin_templates() if template.name.casefold() not in hidden]
     return sorted([*own, *builtin], key=lambda template: template.name.casefold())
@@ -146,30 +149,32 @@ def list_templates() -> list[FoundTemplate]:
 
 def list_builtin_templates() -> list[FoundTemplate]:
     """List the built-in templates by name; needs no tenant."""
-    return [_found(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")]
+    return [
+        _to_found_template(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")
+    ]
 
 
 def find_template(name: str) -> FoundTemplate:
     """Find a template by name: the tenant's own before a built-in one. Raises NotFound."""
     own = Template.objects.filter(name__iexact=name.strip()).first()
     if own is not None:
-        return _found(own, TemplateSource.USER)
+        return _to_found_template(own, TemplateSource.USER)
     builtin = BuiltinTemplate.objects.filter(name__iexact=name.strip()).first()
     if builtin is not None:
-        return _found(builtin, TemplateSource.BUILTIN)
+        return _to_found_template(builtin, TemplateSource.BUILTIN)
     known = ", ".join(template.name for template in list_templates())
     raise NotFound(
         f"there is no template {name!r}; there is: {known or 'none yet; run `arbor manage seed_templates`'}"
     )
 
 
-def _found(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate:
+def _to_found_template(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate:
     try:
         spec = TemplateSpec.model_validate(row.spec)
     except ValidationError as error:
         raise TemplateInvalid(
-            f"the {origin} template {row.name} was stored by another version of Arbor and does not fit this one;"
-            " replace it"
+            f"the {origin} template {row.name} was stored by another version of Arbor, which this version cannot read;"
+            " replace the template"
         ) from error
     return FoundTemplate(
         name=row.name,

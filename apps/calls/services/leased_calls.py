@@ -1,4 +1,4 @@
-"""The message that enqueues an external call, and the lease of the worker that executes it."""
+"""A call leased by a worker, and the message that enqueues a call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LeasedCall:
     subject: dict[str, Any]
     #: Failed tries of a maintenance call so far.
     failures: int
-    #: When it was leased, by the monotonic clock.
+    #: The time of the lease, by the monotonic clock.
     leased_at: float = field(default_factory=time.monotonic)
 
 

@@ -21,7 +21,7 @@ from arbor.models.usage import Usage
 #: Characters of a model name in the ledger at most.
 MODEL_LENGTH = 200
 
-# Inserts the entries and adds them to daily usage, in the order of agents' ids. A part of larger statements.
+# Part: insert ledger entries and add them to daily usage, in the order of agents' ids.
 CHARGE = """
 charges AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(charges)s::json) AS charge (entry uuid, usage uuid, agent uuid, call uuid,
@@ -93,13 +93,15 @@ def reply_charge(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -
     """Return the cost of a reply."""
     return _charge_of(
         call,
-        provider=reply.provider,
-        model=storable(reply.model)[:MODEL_LENGTH],
-        usage=reply.usage,
-        cost=reply.cost_usd,
-        latency_ms=reply.latency_ms,
-        tries=reply.attempts,
-        error_kind=error_kind,
+        _Cost(
+            provider=reply.provider,
+            model=storable(reply.model)[:MODEL_LENGTH],
+            usage=reply.usage,
+            cost=reply.cost_usd,
+            latency_ms=reply.latency_ms,
+            tries=reply.attempts,
+            error_kind=error_kind,
+        ),
     )
 
 
@@ -111,17 +113,19 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
     usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
     return _charge_of(
         call,
-        provider=provider,
-        model=model,
-        usage=usage,
-        cost=None,
-        latency_ms=latency_ms,
-        tries=error.attempts,
-        error_kind=type(error).__name__,
+        _Cost(
+            provider=provider,
+            model=model,
+            usage=usage,
+            cost=None,
+            latency_ms=latency_ms,
+            tries=error.attempts,
+            error_kind=type(error).__name__,
+        ),
     )
 
 
-def note_truncated(call: LeasedCall, reply: ModelReply) -> None:
+def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
     """Write an audit event if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
         record(
@@ -133,30 +137,33 @@ def note_truncated(call: LeasedCall, reply: ModelReply) -> None:
         )
 
 
-def _charge_of(
-    call: LeasedCall,
-    *,
-    provider: str,
-    model: str,
-    usage: Usage,
-    cost: Decimal | None,
-    latency_ms: float,
-    tries: int,
-    error_kind: str,
-) -> Charge:
+@dataclass(frozen=True, kw_only=True)
+class _Cost:
+    """The part of a charge that a reply or an error determines."""
+
+    provider: str
+    model: str
+    usage: Usage
+    cost: Decimal | None
+    latency_ms: float
+    tries: int
+    error_kind: str
+
+
+def _charge_of(call: LeasedCall, cost: _Cost) -> Charge:
     return Charge(
         entry=uuid7(),
         usage=uuid7(),
         agent=call.agent_id,
         call=call.call_id,
         purpose=call.request.purpose.value,
-        provider=provider,
-        model=model,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cached=usage.cached_tokens,
-        cost=cost,
-        latency=latency_ms,
-        tries=tries,
-        error_kind=error_kind,
+        provider=cost.provider,
+        model=cost.model,
+        input=cost.usage.input_tokens,
+        output=cost.usage.output_tokens,
+        cached=cost.usage.cached_tokens,
+        cost=cost.cost,
+        latency=cost.latency_ms,
+        tries=cost.tries,
+        error_kind=cost.error_kind,
     )

@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetStatus:
-    """The budget level, and the scarcest amount."""
+    """The budget level, and the amount of which the least is left."""
 
     level: Degradation = Degradation.NORMAL
     nearest: Scarcest | None = None
@@ -68,7 +68,7 @@ def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
     return BudgetStatus(level=level_of(nearest.left if nearest else None), nearest=nearest)
 
 
-def day_of(agent_id: UUID) -> BudgetStatus:
+def budget_status_of(agent_id: UUID) -> BudgetStatus:
     """Return the budget status for conversations and maintenance calls. One or two statements."""
     ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
     tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)
@@ -80,7 +80,7 @@ def day_of(agent_id: UUID) -> BudgetStatus:
 
 
 def tenant_used() -> Amounts:
-    """Return what all agents of the current tenant have used today, at most `TENANT_SUM_KEPT_S` old."""
+    """Return the usage of all agents of the current tenant today, cached for `TENANT_SUM_KEPT_S`."""
     tenant = current_tenant()
     read_at, amounts = _sums.get(tenant, (float("-inf"), Amounts()))
     now = time.monotonic()

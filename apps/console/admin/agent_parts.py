@@ -20,14 +20,14 @@ class AgentStateAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
     ordering = ("-agent_id",)
-    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "on_its_mind")
+    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "memory_json")
 
-    on_its_mind = columns.json("working_memory", "working memory")
+    memory_json = columns.json("working_memory", "working memory")
 
 
 @admin.register(AgentKey)
 class AgentKeyAdmin(AgentRowsAdmin):
-    """The public halves of agents' keys. The private halves are never read from the database here."""
+    """List agents' public keys. Private keys are never read from the database."""
 
     list_display = ("agent_link", "public_half", "created_at")
     ordering = ("-agent_id",)
@@ -42,8 +42,8 @@ class AgentPolicyAdmin(AgentRowsAdmin):
     """List agents' policies other than the defaults; changed by `arbor agent policy set`."""
 
     when_empty = (
-        f"Every agent lives by the defaults: paid in {BudgetKind.ENERGY}, at all hours, slower while nothing happens,"
-        " on its own model, without daily limits of its own; its tenant's limits hold."
+        f"All agents have the default policy: a budget of {BudgetKind.ENERGY}, heartbeats at all hours, slower while nothing"
+        " happens, each agent's own model, and only the tenant's daily limits."
     )
     when_empty_see = "arbor agent policy set NAME"
     ordering = ("-agent_id",)
@@ -86,7 +86,7 @@ class _TemplateAdmin(ConsoleAdmin):
     fields = ("name", "version", "description", "updated_at", "content_hash", "source")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Leave out what only its own page shows."""
+        """Defer the column that the pages do not show."""
         return super().get_queryset(request).defer("spec")  # type: ignore[no-any-return]
 
     summary = columns.beginning("description", "description")
@@ -95,9 +95,9 @@ class _TemplateAdmin(ConsoleAdmin):
 
 @admin.register(Template)
 class TemplateAdmin(_TemplateAdmin):
-    """The tenant's own templates."""
+    """List the tenant's own templates."""
 
 
 @admin.register(BuiltinTemplate)
 class BuiltinTemplateAdmin(_TemplateAdmin):
-    """The templates that come with Arbor."""
+    """List the templates that come with Arbor."""

@@ -30,7 +30,7 @@ SELECTED_AT_MOST = 200
 
 
 def _act_of(verb: str, label: str) -> Any:
-    """Return the admin action that carries an act out for the selected agents."""
+    """Return the admin action that performs an act on the selected agents."""
 
     @admin.action(description=label, permissions=["operate"])
     def act(model_admin: AgentAdmin, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
@@ -69,15 +69,15 @@ class AgentAdmin(PageAdmin):
         return agents.defer("character", "genome", "pipeline", "state__working_memory")
 
     def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
-        """Let operators act."""
+        """Allow acts to operators."""
         return holds(request, Role.OPERATOR)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let operators make agents."""
+        """Allow operators to create agents."""
         return holds(request, Role.OPERATOR)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let owners end agents for good."""
+        """Allow owners to destroy agents."""
         return holds(request, Role.OWNER)
 
     # --- Pages -----------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class AgentAdmin(PageAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Make an agent."""
+        """Create an agent from a form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = NewAgentForm(request.POST if request.method == "POST" else None)
@@ -105,7 +105,7 @@ class AgentAdmin(PageAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """End an agent for good, once its name was typed."""
+        """Destroy an agent after its name was typed."""
         if not self.has_delete_permission(request):
             raise PermissionDenied
         agent = self.get_object(request, object_id)
@@ -136,23 +136,23 @@ class AgentAdmin(PageAdmin):
 
     @admin.display(description="energy")
     def energy(self, agent: Agent) -> SafeString | str:
-        """Show its energy."""
+        """Show the agent's energy."""
         state = _related(agent, "state")
         return cells.meter(state.energy, MAX_ENERGY) if state else "–"
 
-    @admin.display(description="beats")
+    @admin.display(description="heartbeats")
     def heartbeats(self, agent: Agent) -> str:
-        """Count its heartbeats."""
+        """Show the number of heartbeats."""
         state = _related(agent, "state")
         return f"{state.beats:,}" if state else "–"
 
-    @admin.display(description="last beat")
+    @admin.display(description="last heartbeat")
     def last_heartbeat(self, agent: Agent) -> SafeString | str:
         """Show the time of the last heartbeat."""
         state = _related(agent, "state")
         return cells.when(state.last_beat_at) if state else "–"
 
-    @admin.display(description="next beat")
+    @admin.display(description="next heartbeat")
     def next_heartbeat(self, agent: Agent) -> SafeString | str:
         """Show the time of the next heartbeat."""
         schedule = _related(agent, "schedule")
@@ -171,7 +171,7 @@ class AgentAdmin(PageAdmin):
     stop_selected = _act_of("stop", "Stop")
 
     def act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
-        """Carry an act out for the selected agents, each in a transaction."""
+        """Perform an act on the selected agents, each in a transaction."""
         agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
         if len(agents) > SELECTED_AT_MOST:
             messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")

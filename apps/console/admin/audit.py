@@ -71,11 +71,9 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
     ordering = ("-at",)
     search_fields = ("actor", "agent_id")
     search_help_text = "An actor such as user:NAME, or an agent's id"
+    # An agent's page links to the agent's acts.
+    linked_lookups = frozenset({"agent_id__exact"})
     fields = ("action", "actor", "message", "at", "agent_id", "detail_shown")
-
-    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Let an agent's page lead to the agent's acts."""
-        return lookup == "agent_id__exact" or super().lookup_allowed(lookup, value, request)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -85,7 +83,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         if not term:
             return queryset, False
         wanted = Q(actor__startswith=term) | Q(actor=f"user:{term}")
-        # What is no id is an actor's name.
+        # Text that is no id can only be an actor's name.
         with contextlib.suppress(ValueError):
             wanted |= Q(agent_id=UUID(term))
         return queryset.filter(wanted), False

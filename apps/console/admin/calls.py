@@ -24,7 +24,7 @@ class ExternalCallAdmin(OwnPageAdmin):
         "status_badge",
         "took",
         "attempts",
-        "trouble",
+        "problem",
     )
     list_filter = filters_by_agent("status")
     page_template = "console/call.html"
@@ -35,10 +35,10 @@ class ExternalCallAdmin(OwnPageAdmin):
 
     requested = columns.moment("requested_at", "asked")
     took = columns.cell(
-        "took", lambda call: cells.duration(call.ended_at - call.requested_at if call.ended_at else None)
+        "duration", lambda call: cells.duration(call.ended_at - call.requested_at if call.ended_at else None)
     )
-    trouble = columns.cell(
-        "trouble", lambda call: cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
+    problem = columns.cell(
+        "error", lambda call: cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
     )
 
 
@@ -77,7 +77,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
-        """Read of the call what names it."""
+        """Join the call without its large columns."""
         entries: QuerySet[LedgerEntry] = super().get_queryset(request)
         if not is_list(request):
             entries = entries.select_related("agent", "call").defer(

@@ -25,7 +25,7 @@ from apps.tenants.models import Role
 
 @admin.register(Channel)
 class ChannelAdmin(OwnPageAdmin):
-    """A tenant's channels. What signs a webhook's requests is never read from the database here."""
+    """List a tenant's channels. The secrets of webhooks are never read from the database."""
 
     page_template = "console/channel.html"
     list_display = ("name", "kind", "audience", "whose", "target_shown", "state")
@@ -34,22 +34,22 @@ class ChannelAdmin(OwnPageAdmin):
     unread = (*OwnPageAdmin.unread, "sealed_secret")
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let operators add channels."""
+        """Allow operators to add channels."""
         return holds(request, Role.OPERATOR)
 
     def read_page(self, row: Channel) -> Channel:
-        """Return the channel: it is all that its page shows."""
+        """Return the channel, which is all data of its page."""
         return row
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Add a channel. A webhook's secret is shown on the page that answers, and on no other."""
+        """Add a channel. A webhook's secret is shown once, in the response."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = NewChannelForm(request.POST if request.method == "POST" else None)
         made = form.create(actor=actor_of(request)) if form.is_valid() else None
-        # The admin lets no page be kept by caches.
+        # The secret is not cached, because responses of the admin are never cached.
         return console_page(
             request,
             "console/channel_new.html",
@@ -77,10 +77,10 @@ class ChannelAdmin(OwnPageAdmin):
 
 @admin.register(OutboxMessage)
 class OutboxMessageAdmin(OwnPageAdmin):
-    """The outbox."""
+    """List the messages of the outbox."""
 
     page_template = "console/message.html"
-    list_display = ("about", "agent_link", "kind", "to", "status_badge", "attempts", "decided", "trouble")
+    list_display = ("about", "agent_link", "kind", "to", "status_badge", "attempts", "decided", "problem")
     list_filter = filters_by_agent("status", "kind", "audience")
     text_fields = ("subject", "content")
 
@@ -92,12 +92,12 @@ class OutboxMessageAdmin(OwnPageAdmin):
     about = columns.cell("message", lambda message: cells.clipped(message.subject or message.content, 90))
     to = columns.cell("to", lambda message: cells.clipped(shown_target(message) or message.audience, 50))
     decided = columns.moment("created_at", "decided")
-    trouble = columns.error("last_error")
+    problem = columns.error("last_error")
 
 
 @admin.register(ChatSession)
 class ChatSessionAdmin(AgentRowsAdmin):
-    """Conversations of people with agents."""
+    """List conversations of people with agents."""
 
     list_display = ("began", "agent_link", "person", "last", "ended", "significance_shown", "turns")
     list_filter = filters_by_agent()
@@ -118,17 +118,17 @@ class ChatSessionAdmin(AgentRowsAdmin):
 
     @admin.display(description="what was said")
     def turns(self, session: ChatSession) -> SafeString:
-        """Link the agent's conversations."""
+        """Link to the conversation's turns."""
         page = reverse("admin:agent-chat", args=[session.agent_id])
         return format_html('<a class="ar-link" href="{}?conversation={}">read it</a>', page, session.id)
 
 
 @admin.register(ChatMessage)
 class ChatMessageAdmin(FoundByIdAdmin):
-    """Turns of conversations."""
+    """List turns of conversations."""
 
     agent_path = "session__agent"
-    list_display = ("beginning", "agent_named", "speaker", "model", "trouble", "when")
+    list_display = ("beginning", "agent_named", "speaker", "model", "problem", "when")
     text_fields = ("content",)
     sortable_by = ()
     fields = ("content", "agent_named", "session_link", "speaker", "model", "error", "detail_shown", "at")
@@ -143,6 +143,6 @@ class ChatMessageAdmin(FoundByIdAdmin):
     session_link = columns.cell(
         "conversation", lambda turn: cells.link("contacts_chatsession", turn.session_id, str(turn.session))
     )
-    trouble = columns.error("error")
+    problem = columns.error("error")
     detail_shown = columns.json("detail", "detail")
     when = columns.moment("at", "when")

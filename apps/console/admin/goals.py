@@ -23,7 +23,7 @@ BEGINNING = 100
 
 
 class NoteInline(NothingToEdit, BoundedInline):
-    """The notes of one goal."""
+    """List the notes of a goal."""
 
     model = ProgressNote
     fields = ("text", "at", "heartbeat_link")
@@ -39,7 +39,7 @@ class NoteInline(NothingToEdit, BoundedInline):
 
 
 class IntentInline(NothingToEdit, BoundedInline):
-    """The steps towards one goal."""
+    """List the intents of a goal."""
 
     model = Intent
     fields = ("action", "description", "status", "attempts", "last_error", "created_at", "ended_at")
@@ -48,7 +48,7 @@ class IntentInline(NothingToEdit, BoundedInline):
 
 
 class MemoryInline(NothingToEdit, BoundedInline):
-    """The memories tied to one goal."""
+    """List the memories linked to a goal."""
 
     model = GoalMemoryLink
     verbose_name_plural = "memories"
@@ -65,7 +65,7 @@ class MemoryInline(NothingToEdit, BoundedInline):
 
 
 class PartInline(NothingToEdit, BoundedInline):
-    """The parts of one goal."""
+    """List the parts of a goal."""
 
     model = Goal
     fk_name = "parent"
@@ -78,7 +78,7 @@ class PartInline(NothingToEdit, BoundedInline):
 
 
 class PlanInline(NothingToEdit, BoundedInline):
-    """The plans of one goal."""
+    """List the plans of a goal."""
 
     model = Plan
     fields = ("plan_link", "status", "risk", "estimated_ticks", "reason", "created_at", "ended_at")
@@ -89,17 +89,17 @@ class PlanInline(NothingToEdit, BoundedInline):
 
 
 class SatisfactionInline(NothingToEdit, BoundedInline):
-    """The satisfactions of one goal."""
+    """List the satisfactions of a goal."""
 
     model = Satisfaction
-    verbose_name_plural = "what it was worth"
+    verbose_name_plural = "satisfaction"
     fields = ("outcome", "reward_actual", "reward_expected", "reputation_delta", "novelty", "effort", "at")
     readonly_fields = fields
     ordering = ("-at",)
 
 
 class StepInline(NothingToEdit, BoundedInline):
-    """The steps of one plan."""
+    """List the steps of a plan."""
 
     model = PlanStep
     fields = (
@@ -144,7 +144,7 @@ class GoalAdmin(AgentRowsAdmin):
             },
         ),
         ("Time", {"fields": ("created_at", "touched_at", "deadline", "completed_at", "abandoned_at")}),
-        ("Trouble", {"fields": ("blocked_by", "blocked_by_goal", "abandonment_reason")}),
+        ("Obstacles", {"fields": ("blocked_by", "blocked_by_goal", "abandonment_reason")}),
     )
 
     joined = (*AgentRowsAdmin.joined, "parent", "blocked_by_goal")
@@ -157,7 +157,7 @@ class GoalAdmin(AgentRowsAdmin):
 
 @admin.register(ProgressNote)
 class ProgressNoteAdmin(FoundByIdAdmin):
-    """Notes on how goals are going."""
+    """List notes on the progress of goals."""
 
     list_display = ("beginning", "goal_link", "written")
     agent_path = "goal__agent"
@@ -174,9 +174,9 @@ class ProgressNoteAdmin(FoundByIdAdmin):
 
 @admin.register(Intent)
 class IntentAdmin(AgentRowsAdmin):
-    """Committed steps towards goals."""
+    """List intents."""
 
-    list_display = ("beginning", "action", "goal_link", "agent_link", "status_badge", "attempts", "made")
+    list_display = ("beginning", "action", "goal_link", "agent_link", "status_badge", "attempts", "created")
     list_filter = filters_by_agent("status")
     text_fields = ("description",)
     fields = (
@@ -200,7 +200,7 @@ class IntentAdmin(AgentRowsAdmin):
 
     beginning = columns.beginning("description", "step")
     goal_link = columns.goal()
-    made = columns.moment("created_at", "made")
+    created = columns.moment("created_at", "created")
     held_by = columns.heartbeat("locked_by", "locked by")
 
 
@@ -208,7 +208,7 @@ class IntentAdmin(AgentRowsAdmin):
 class PlanAdmin(AgentRowsAdmin):
     """List plans."""
 
-    list_display = ("goal_link", "agent_link", "status_badge", "risk", "estimated_ticks", "made")
+    list_display = ("goal_link", "agent_link", "status_badge", "risk", "estimated_ticks", "created")
     list_filter = filters_by_agent("status")
     text_fields = ("reason",)
     inlines = (StepInline,)
@@ -229,12 +229,12 @@ class PlanAdmin(AgentRowsAdmin):
 
     goal_link = columns.goal()
     needs = columns.cell("depends on", lambda plan: "; ".join(map(str, plan.dependencies)))
-    made = columns.moment("created_at", "made")
+    created = columns.moment("created_at", "created")
 
 
 @admin.register(PlanStep)
 class PlanStepAdmin(FoundByIdAdmin):
-    """Steps of plans."""
+    """List steps of plans."""
 
     list_display = ("beginning", "action", "position", "plan_link", "status_badge")
     agent_path = "plan__agent"
@@ -263,7 +263,7 @@ class PlanStepAdmin(FoundByIdAdmin):
 class GoalMemoryLinkAdmin(FoundByIdAdmin):
     """List links between memories and goals."""
 
-    list_display = ("kind", "goal_link", "memory_link", "made")
+    list_display = ("kind", "goal_link", "memory_link", "created")
     list_filter = filters("kind")
     agent_path = "goal__agent"
     sortable_by = ()
@@ -274,7 +274,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
 
     goal_link = columns.goal()
     memory_link = columns.memory(longest=BEGINNING)
-    made = columns.moment("created_at", "made")
+    created = columns.moment("created_at", "created")
 
 
 @admin.register(Satisfaction)

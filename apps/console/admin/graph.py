@@ -21,7 +21,7 @@ from apps.memories.models import Cluster, Concept, Edge, Episode
 
 @admin.register(Edge)
 class EdgeAdmin(AgentRowsAdmin):
-    """Typed, directed relations between what an agent remembers, thinks, believes and wants."""
+    """List typed, directed relations between memories, concepts, beliefs, aspects and goals."""
 
     list_display = ("source_link", "relation_shown", "target_link", "weight_shown", "agent_link", "drawn")
     list_filter = filters_by_agent()
@@ -39,7 +39,7 @@ class EdgeAdmin(AgentRowsAdmin):
     )
 
     def complete(self, rows: Sequence[Edge]) -> None:
-        """Read what both ends of all these relations say."""
+        """Read the texts of both ends of these relations, in one query."""
         ends = {
             end
             for edge in rows
@@ -64,7 +64,7 @@ def _end(edge: Edge, kind: str, row_id: UUID) -> SafeString:
 
 @admin.register(Episode)
 class EpisodeAdmin(OwnPageAdmin):
-    """Episodes, each with its members in order and what it came to."""
+    """List episodes, and show each with its members in order and its summary."""
 
     list_display = ("beginning", "agent_link", "state", "size", "began", "lasted", "summarized")
     list_filter = filters_by_agent()
@@ -100,7 +100,7 @@ class EpisodeAdmin(OwnPageAdmin):
 
 @admin.register(Cluster)
 class ClusterAdmin(OwnPageAdmin):
-    """List clusters, and show each with its keywords, members and feeling."""
+    """List clusters, and show each with its keywords and members."""
 
     list_display = (
         "name",
@@ -131,7 +131,7 @@ class ClusterAdmin(OwnPageAdmin):
 
 @admin.register(Concept)
 class ConceptAdmin(OwnPageAdmin):
-    """Concepts, each with the broader one above it."""
+    """List concepts, each with its broader one."""
 
     list_display = ("name", "agent_link", "broader", "depth", "made")
     list_filter = filters_by_agent()
@@ -144,7 +144,7 @@ class ConceptAdmin(OwnPageAdmin):
 
     @admin.display(description="broader")
     def broader(self, concept: Concept) -> SafeString | str:
-        """Link the concept above it."""
+        """Link the broader concept."""
         if concept.parent is None:
             return "–"
         return cells.link("memories_concept", concept.parent.id, concept.parent.name)

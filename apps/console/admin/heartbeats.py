@@ -21,7 +21,7 @@ from apps.heartbeats.services.processes import SILENT_AFTER
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(OwnPageAdmin):
-    """Heartbeats: a list, and a page with the trace of each."""
+    """List heartbeats, and show each with its trace."""
 
     list_display = (
         "began",
@@ -72,7 +72,7 @@ class PerceptAdmin(AgentRowsAdmin):
 
     @admin.display(description="taken in")
     def received(self, percept: Percept) -> SafeString:
-        """Link the heartbeat that took the percept in."""
+        """Link the heartbeat that took in the percept."""
         if percept.heartbeat_id is None:
             return cells.badge("waiting")
         return cells.link("heartbeats_heartbeat", percept.heartbeat_id, "by a heartbeat")
@@ -82,7 +82,7 @@ class PerceptAdmin(AgentRowsAdmin):
 class HeartbeatScheduleAdmin(AgentRowsAdmin):
     """List heartbeat schedules."""
 
-    list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "trouble")
+    list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "problem")
     list_display_links = None
     list_filter = filters("state")
     search_fields = ("agent__name",)
@@ -109,7 +109,7 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
 
     @property
     def search_help_text(self) -> str:
-        """Say what can be searched for."""
+        """Return the hint below the search box."""
         return "An agent's name"
 
     state_badge = columns.badge("state", "state")
@@ -121,12 +121,12 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
     lease = columns.cell(
         "lease until", lambda schedule: cells.when(schedule.lease_until) if schedule.lease_until else "–"
     )
-    trouble = columns.error("last_error")
+    problem = columns.error("last_error")
 
 
 @admin.register(Process)
 class ProcessAdmin(ConsoleAdmin):
-    """List the processes of the platform by their own reports; a silent one is shown as silent."""
+    """List the processes of the installation, by their own reports."""
 
     list_display = ("name", "state", "kind", "queues", "pool", "concurrency", "received", "started")
     ordering = ("kind", "name")
@@ -134,7 +134,7 @@ class ProcessAdmin(ConsoleAdmin):
     fields = ("name", "kind", "queues", "pool", "concurrency", "started_at", "seen_at")
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let every member look, and those who run the installation."""
+        """Allow members of the tenant, and superusers."""
         return access_of(request) is not None or is_platform_operator(request)
 
     @admin.display(description="state")
@@ -143,5 +143,5 @@ class ProcessAdmin(ConsoleAdmin):
         alive = process.seen_at >= timezone.now() - SILENT_AFTER
         return cells.badge("alive", "good") if alive else cells.badge("unknown", "warn")
 
-    received = columns.moment("seen_at", "heard of")
+    received = columns.moment("seen_at", "last report")
     started = columns.moment("started_at", "started")

@@ -1,4 +1,4 @@
-"""Pages of memories, accesses, practice, buffer items and code snippets. Viewing a page counts no access."""
+"""Pages of memories, accesses, practice, buffer items and code snippets. Viewing a page does not count as an access."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MemoryAdmin(OwnPageAdmin):
     read_page = staticmethod(read_memory)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
-        """Leave the vectors where they are, and count recalls in the same query."""
+        """Defer the vectors, and join the counts of recalls."""
         memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")
         if is_list(request):
             return memories.defer("embedding", "lexical", *self.unread)
@@ -61,7 +61,7 @@ class MemoryAdmin(OwnPageAdmin):
 
     @admin.display(description="recalled")
     def recalled(self, memory: Memory) -> str:
-        """Count the agent's own recalls; a person's look is none."""
+        """Show the number of the agent's recalls."""
         access = memory._state.fields_cache.get("access")
         return f"{access.count}×" if access else "never"
 
@@ -88,7 +88,7 @@ class MemoryAccessAdmin(FoundByIdAdmin):
 
 @admin.register(Practice)
 class PracticeAdmin(FoundByIdAdmin):
-    """List the successes of procedures."""
+    """List the outcomes of procedures."""
 
     list_display = ("memory_link", "successes", "failures", "last_at")
     agent_path = "memory__agent"
@@ -111,7 +111,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         "agent_link",
         "importance_shown",
         "accesses",
-        "heard_from",
+        "origin",
         "expires",
         "became",
     )
@@ -121,7 +121,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         "content",
         "agent",
         "importance_shown",
-        "heard_from",
+        "origin",
         "accesses",
         "created_at",
         "expires_at",
@@ -139,12 +139,12 @@ class BufferItemAdmin(AgentRowsAdmin):
 
     beginning = columns.beginning("content", "content")
     importance_shown = columns.share("importance", "importance")
-    heard_from = columns.origin("source", "source")
+    origin = columns.origin("source", "source")
     expires = columns.moment("expires_at", "expires")
 
     @admin.display(description="became")
     def became(self, item: BufferItem) -> SafeString | str:
-        """Link the memory that it was promoted to."""
+        """Link the memory that the item was promoted to."""
         if item.promoted_to is None:
             return "–"
         return cells.node("memory", item.promoted_to.id, item.promoted_to.content)
@@ -154,12 +154,12 @@ class BufferItemAdmin(AgentRowsAdmin):
 class CodeSnippetAdmin(AgentRowsAdmin):
     """List code snippets from conversations and messages."""
 
-    list_display = ("beginning", "agent_link", "language", "came_from", "kept")
+    list_display = ("beginning", "agent_link", "language", "came_from", "stored")
     list_filter = filters_by_agent()
     text_fields = ("title", "code")
     fields = ("title", "agent", "language", "came_from", "created_at", "code_shown")
 
     beginning = columns.cell("about", lambda snippet: cells.clipped(snippet.title or snippet.code))
     came_from = columns.origin("source", "source")
-    kept = columns.moment("created_at", "kept")
+    stored = columns.moment("created_at", "stored")
     code_shown = columns.cell("code", lambda snippet: cells.block(snippet.code))

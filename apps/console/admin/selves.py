@@ -108,15 +108,15 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
     unread = MEMORY_VECTORS
 
     belief_shown = columns.cell(
-        "belief", lambda piece: cells.link("selves_belief", piece.belief_id, piece.belief)
+        "belief", lambda evidence: cells.link("selves_belief", evidence.belief_id, evidence.belief)
     )
     memory_shown = columns.cell(
-        "memory", lambda piece: cells.link("memories_memory", piece.memory_id, piece.memory)
+        "memory", lambda evidence: cells.link("memories_memory", evidence.memory_id, evidence.memory)
     )
     side = columns.cell(
-        "speaks",
-        lambda piece: cells.badge(
-            "for" if piece.supports else "against", "good" if piece.supports else "bad"
+        "side",
+        lambda evidence: cells.badge(
+            "for" if evidence.supports else "against", "good" if evidence.supports else "bad"
         ),
     )
     strength_shown = columns.share("strength", "strength")
@@ -135,7 +135,7 @@ class ProposalAdmin(AgentRowsAdmin):
         "status_badge",
         "deferrals",
         "came_from",
-        "made",
+        "created",
     )
     list_filter = filters_by_agent("kind", "status")
     text_fields = ("content",)
@@ -166,15 +166,17 @@ class ProposalAdmin(AgentRowsAdmin):
         lambda proposal: cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence)))),
     )
 
-    @admin.display(description="to decide it")
+    @admin.display(description="decide by")
     def decide(self, proposal: Proposal) -> SafeString | str:
-        """Show the commands by which a person decides."""
+        """Show the commands with which a person decides."""
         if proposal.status != ProposalStatus.PENDING:
-            return "it is decided"
-        which = f"{quote(proposal.agent.name)} {proposal.id}"
-        return cells.block("\n".join(f"arbor self proposal {verb} {which}" for verb in ("accept", "reject")))
+            return "decided already"
+        arguments = f"{quote(proposal.agent.name)} {proposal.id}"
+        return cells.block(
+            "\n".join(f"arbor self proposal {verb} {arguments}" for verb in ("accept", "reject"))
+        )
 
-    made = columns.moment("created_at", "made")
+    created = columns.moment("created_at", "created")
 
 
 @admin.register(SelfChange)
@@ -204,7 +206,7 @@ _NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUND
 
 @admin.register(Boundary)
 class BoundaryAdmin(AgentRowsAdmin):
-    """List agents' own boundaries; five more are default ones."""
+    """List agents' own boundaries, without the default ones."""
 
     when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
     when_empty_see = "arbor self boundary list NAME"

@@ -18,14 +18,14 @@ from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.models import Membership, Tenant, User
 from apps.tenants.scope import OPS
 
-# Roles in tenants decide what a person may do; Django's groups would be a second, idle answer.
+# Roles in tenants decide about rights; Django's groups are not used.
 assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
 admin.site.unregister(Group)
 
 
 @admin.register(Tenant)
 class TenantAdmin(PlatformAdmin):
-    """All tenants of the installation, by name. What they hold is seen only by looking into one, with a reason."""
+    """List the tenants of the installation. Their data can only be seen by a visit, with a reason."""
 
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
@@ -56,7 +56,7 @@ class TenantAdmin(PlatformAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(ConsoleAdmin):
-    """The people of the tenant, and what they may do there."""
+    """List the members of the tenant with their roles."""
 
     list_display = ("person", "role_badge", "created_at")
     search_fields = ("user__username",)
@@ -75,7 +75,7 @@ class MembershipAdmin(ConsoleAdmin):
 
 @admin.register(User)
 class UserAdmin(PlatformAdmin):
-    """Everybody who signs in."""
+    """List the people who may sign in."""
 
     list_display = ("username", "full_name", "active", "installation", "last_login", "date_joined")
     search_fields = ("username", "email")
@@ -93,17 +93,17 @@ class UserAdmin(PlatformAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Leave password hashes where they are."""
+        """Defer the password hashes."""
         return User.objects.defer("password").order_by("username")
 
     full_name = columns.cell("name", lambda user: user.get_full_name() or "–")
 
     @admin.display(description="signs in", boolean=True)
     def active(self, user: User) -> bool:
-        """Show whether they may sign in."""
+        """Show whether the person may sign in."""
         return user.is_active
 
     @admin.display(description="runs the installation", boolean=True)
     def installation(self, user: User) -> bool:
-        """Show whether they run the installation."""
+        """Show whether the person is a superuser, who runs the installation."""
         return user.is_superuser

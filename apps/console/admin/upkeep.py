@@ -97,7 +97,7 @@ class MindAdmin(AgentRowsAdmin):
 class JobRunAdmin(PlatformAdmin):
     """List the last run of each maintenance job."""
 
-    list_display = ("name", "state", "ended", "took", "done", "failed", "error")
+    list_display = ("name", "state", "ended", "duration", "done", "failed", "error")
     ordering = ("name",)
     sortable_by = ()
     fields = ("name", "ended_at", "seconds", "succeeded_at", "done", "failed", "error")
@@ -110,7 +110,7 @@ class JobRunAdmin(PlatformAdmin):
         return cells.badge("partial") if run.failed else cells.badge("done")
 
     ended = columns.moment("ended_at", "last ended")
-    took = columns.cell("took", lambda run: cells.span(run.seconds))
+    duration = columns.cell("duration", lambda run: cells.span(run.seconds))
 
 
 @admin.register(EmbedderFault)

@@ -1,1 +1,1 @@
-"""Read what the pages of single things show."""
+"""Read the data of pages that show one row with all that belongs to it."""

@@ -34,14 +34,14 @@ INTENTS_LISTED = 12
 PERCEPTS_LISTED = 5
 MESSAGES_LISTED = 5
 
-#: The gauge is a half circle of this radius; its length is what the energy's share is taken of.
+#: Radius of the gauge, a half circle, and the length of its arc, of which a share is filled.
 GAUGE_RADIUS = 42.0
 GAUGE_LENGTH = GAUGE_RADIUS * 3.14159
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThoughtRow:
-    """Something the agent thought."""
+    """A thought with its time."""
 
     text: str
     at: datetime | None
@@ -58,7 +58,7 @@ class WorkingMemoryView:
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing is on the agent's mind."""
+        """Return whether thoughts, concerns and questions are all empty."""
         return not (self.thoughts or self.concerns or self.curiosity)
 
 
@@ -72,7 +72,7 @@ class GoalColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A goal with goals above or below it, and how deep it stands."""
+    """A goal in the tree of goals, with its depth."""
 
     goal: Goal
     depth: int
@@ -80,7 +80,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPage:
-    """An agent, as its page shows it."""
+    """The data of an agent's page."""
 
     agent: Agent
     state: AgentState | None
@@ -110,17 +110,17 @@ class AgentPage:
 
     @property
     def is_reflex(self) -> bool:
-        """Tell whether rules decide for it, not a language model."""
+        """Return whether the reflex policy decides for the agent, not a language model."""
         return self.model.startswith(f"{Provider.REFLEX}/")
 
     @property
     def last(self) -> Heartbeat | None:
-        """Return its last heartbeat."""
+        """Return the last heartbeat."""
         return self.strip[-1] if self.strip else None
 
 
 def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
-    """Read what belongs to the agent, in the current tenant; its state and schedule come with it, joined."""
+    """Read the agent's page in the current tenant; its state and schedule are joined already."""
     state: AgentState | None = getattr(agent, "state", None)
     beats = last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
@@ -187,9 +187,9 @@ def _latest_heartbeats(agent: Agent) -> list[Heartbeat]:
 
 
 def _public_key(agent: Agent) -> str:
-    # Of the pair, the public half alone is read from the database.
-    found = AgentKey.objects.filter(agent_id=agent.id).values_list("public_key", flat=True).first()
-    return bytes(found).hex() if found else ""
+    # Only the public key is read from the database.
+    public_key = AgentKey.objects.filter(agent_id=agent.id).values_list("public_key", flat=True).first()
+    return bytes(public_key).hex() if public_key else ""
 
 
 def _goals(agent: Agent) -> list[Goal]:
@@ -212,7 +212,7 @@ def _goals(agent: Agent) -> list[Goal]:
 
 
 def _tree(goals: Sequence[Goal]) -> list[Branch]:
-    """Return the goals that have parts or are parts, each part below what it is a part of."""
+    """Return the goals with parts and their parts, each part below its parent."""
     known = {goal.id: goal for goal in goals}
     parts: dict[Any, list[Goal]] = {}
     for goal in goals:
@@ -236,12 +236,12 @@ def _columns(goals: Sequence[Goal]) -> list[GoalColumn]:
     columns = [
         GoalColumn(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown
     ]
-    given_up = [goal for goal in goals if goal.state == GoalState.ABANDONED]
-    return [*columns, GoalColumn(state=GoalState.ABANDONED, goals=given_up)] if given_up else columns
+    abandoned = [goal for goal in goals if goal.state == GoalState.ABANDONED]
+    return [*columns, GoalColumn(state=GoalState.ABANDONED, goals=abandoned)] if abandoned else columns
 
 
 def _mind(stored: Any) -> WorkingMemoryView:
-    # A page must open whatever an older or newer Arbor stored: what is not understood is left out.
+    # Values of other versions of Arbor are skipped, so that the page opens in any case.
     if not isinstance(stored, dict):
         return WorkingMemoryView()
     thoughts = [thought for thought in _list(stored.get("thoughts")) if isinstance(thought, dict)]

@@ -19,13 +19,13 @@ from apps.memories.services.recall.activation import activated_clusters
 from arbor.memory.activation import ActiveCluster
 from arbor.memory.values import MemoryStatus
 
-#: Clusters that are shown when none is present in mind: the weightiest.
+#: Clusters shown at most.
 CLUSTERS_SHOWN = 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class PanelCount:
-    """A labeled count; `more`: there are more rows than were counted."""
+    """A labeled count; `more` means that there are more rows than were counted."""
 
     name: str
     count: int
@@ -37,13 +37,13 @@ class MemoryPanel:
     """An agent's memory in figures."""
 
     figures: Sequence[PanelCount]
-    #: Present in mind now; empty where nothing was recalled lately.
+    #: Clusters with recently recalled memories.
     active: Sequence[ActiveCluster]
-    #: The weightiest clusters, where none is active.
+    #: The weightiest clusters, shown if none is active.
     clusters: Sequence[Cluster]
 
 
-def _counted(agent_id: UUID) -> dict[str, QuerySet[Any]]:
+def _rows_to_count(agent_id: UUID) -> dict[str, QuerySet[Any]]:
     """Return the rows of an agent that the memory panel counts, by label."""
     memories = Memory.objects.filter(agent_id=agent_id)
     active = memories.filter(status=MemoryStatus.ACTIVE)
@@ -64,8 +64,8 @@ def _counted(agent_id: UUID) -> dict[str, QuerySet[Any]]:
 
 def read_memory_panel(agent_id: UUID) -> MemoryPanel:
     """Read the figures and clusters of an agent in the current tenant."""
-    counted = _counted(agent_id)
-    # Each is counted up to what a list shows; a table of any size is never read as a whole.
+    counted = _rows_to_count(agent_id)
+    # Counted up to the limit of lists, so that large tables are not scanned.
     counts = Agent.objects.filter(id=agent_id).values_list(
         *(RowCount(rows.order_by()[: ROWS_COUNTED + 1].values("pk")) for rows in counted.values())
     )
@@ -92,7 +92,7 @@ class SchedulePanel:
 
     @property
     def is_low(self) -> bool:
-        """Tell whether the day's budget runs low."""
+        """Return whether the day's budget runs low."""
         return self.usage is not None and self.usage.level != "normal"
 
 

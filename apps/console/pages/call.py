@@ -21,7 +21,7 @@ from arbor.models.ports import CallPurpose
 class SectionView:
     """One section of the prompt; `share` is percent of all tokens, `hue` the index of its color in the palette.
 
-    `cut` counts the entries for which it had no room.
+    `cut` is the number of entries that did not fit.
     """
 
     name: str
@@ -34,7 +34,7 @@ class SectionView:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One request to a model and what came back."""
+    """One request to a model, with its reply."""
 
     row: ExternalCall
     paid: LedgerEntry | None
@@ -45,23 +45,23 @@ class Call:
     repairs: Sequence[str]
     unreadable: str
     seconds: float | None
-    #: Whether its reply is one of a heartbeat, which is read key by key.
+    #: Whether the reply is a heartbeat's, which is parsed for the page.
     readable: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallPage:
-    """A request to a model, as its own page shows it."""
+    """The data of a model call's page."""
 
     call: Call
-    #: Who asked, with a link.
+    #: The asker, with a link.
     asked_by: SafeString
-    #: What of the reply was not used, one line each.
+    #: Parts of the reply that were not used, one line each.
     dropped: Sequence[str]
 
 
 def read_call_page(row: ExternalCall) -> CallPage:
-    """Read a request of the current tenant, and what it cost."""
+    """Read a call of the current tenant, with its cost."""
     paid = LedgerEntry.objects.filter(call_id=row.id).first()
     dropped = row.dropped if isinstance(row.dropped, list) else []
     return CallPage(
@@ -83,10 +83,10 @@ def _asked_by(row: ExternalCall) -> SafeString:
 
 
 def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
-    """Read what was asked and answered; the reply is parsed again, as the heartbeat did."""
+    """Read prompt and reply of a call; the reply is parsed like in the heartbeat."""
     parsed, unreadable = "", ""
     repairs: Sequence[str] = ()
-    # Replies to all else have forms of their own.
+    # Replies to other calls have other formats.
     readable = call.purpose == CallPurpose.THINK
     if call.reply and readable:
         try:
@@ -115,7 +115,7 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     )
 
 
-#: Colours of the palette that sections take in turn.
+#: Colors of the palette, which sections use in turn.
 _HUES = 8
 
 

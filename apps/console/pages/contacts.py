@@ -21,26 +21,26 @@ from arbor.contacts.values import DELIVERY_TRANSITIONS, ChannelKind, DeliverySta
 from arbor.models.handles import Provider
 
 TURNS_SHOWN = 60
-#: Seconds between two looks at an answer that is being made.
+#: Seconds between two reloads of a page that waits for an answer.
 REFRESH_S = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatPage:
-    """An agent's conversations, as one person's page shows them."""
+    """The data of a person's page of conversations with an agent."""
 
     agent: Agent
     turns: Sequence[ChatMessage]
-    #: The person's own, if it goes on.
+    #: The person's open conversation, if any.
     session: ChatSession | None
-    #: Whether their last turn is being answered, and whether there is anybody to do so.
+    #: Whether the person's last turn waits for an answer, and whether a worker is alive to give it.
     waiting: bool
     somebody_works: bool
-    #: Only one conversation is shown.
+    #: Whether only one conversation is shown.
     one: bool
     may_talk: bool
     is_reflex: bool
-    #: What was typed and not taken.
+    #: The text of a refused turn.
     draft: str = ""
     longest: int = TURN_LENGTH
     refresh_s: int = REFRESH_S
@@ -68,7 +68,7 @@ def read_chat(
 
 
 def _somebody_works() -> bool:
-    """Tell whether a worker that asks models was heard of lately."""
+    """Return whether a worker of the model queue is alive."""
     return any(Queue.LLM.value in process.queues.split(",") for process in living_processes())
 
 
@@ -78,7 +78,7 @@ LISTED = 40
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePage:
-    """A message, as its page shows it."""
+    """The data of a message's page."""
 
     message: OutboxMessage
     in_inbox: bool
@@ -89,17 +89,17 @@ class MessagePage:
 
 @dataclass(frozen=True, kw_only=True)
 class InboxPage:
-    """The inbox of a tenant, as its page shows it."""
+    """The data of the inbox's page."""
 
     messages: Sequence[OutboxMessage]
     unread: int
     only_unread: bool
-    #: Older ones begin after this message; none if there are none.
+    #: The last message shown if there are older ones, else None.
     older: UUID | None
 
 
 def read_message(message: OutboxMessage) -> MessagePage:
-    """Return what the page of a message shows."""
+    """Return the data of a message's page."""
     after = DELIVERY_TRANSITIONS[DeliveryStatus(message.status)]
     return MessagePage(
         message=message,
@@ -115,7 +115,7 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
     moment = _moment_of(before)
     if moment is not None:
         rows = rows.filter(created_at__lt=moment)
-    found = list(
+    listed = list(
         rows.only(
             "tenant_id",
             "subject",
@@ -128,10 +128,10 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
         )[: LISTED + 1]
     )
     return InboxPage(
-        messages=found[:LISTED],
+        messages=listed[:LISTED],
         unread=count_unread(),
         only_unread=only_unread,
-        older=found[LISTED - 1].id if len(found) > LISTED else None,
+        older=listed[LISTED - 1].id if len(listed) > LISTED else None,
     )
 
 

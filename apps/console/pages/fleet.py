@@ -25,10 +25,10 @@ from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
 
 WINDOW = timedelta(hours=24)
-#: Figures are taken from at most so many of the latest rows: a page must not read a day of 100,000 agents.
+#: Figures are computed from this number of latest rows at most, because 100,000 agents write too many in a day.
 SAMPLE = 20_000
 RECENT_BEATS = 12
-#: Agents whose last beats are drawn, and how many of them.
+#: Agents whose last heartbeats are drawn, and heartbeats drawn of each.
 STRIPS = 8
 CELLS = 40
 
@@ -63,38 +63,38 @@ class FleetPage:
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
     outbox: OutboxFigures
-    #: Agents whose day's budget runs low, and those of them that halt.
+    #: Agents whose daily budget runs low, and those of them that are halted.
     low_budget: int
     halted: int
 
     @property
     def agent_count(self) -> int:
-        """Return how many agents there are."""
+        """Return the number of agents."""
         return sum(self.agents.values())
 
     @property
     def active(self) -> int:
-        """Return how many of them heartbeat."""
+        """Return the number of active agents."""
         return self.agents.get(AgentStatus.ACTIVE, 0)
 
     @property
     def done(self) -> int:
-        """Return the heartbeats that ran to their end."""
+        """Return the number of completed heartbeats."""
         return self.beats.get(HeartbeatStatus.DONE, 0)
 
     @property
     def failed(self) -> int:
-        """Return those that ended without a decision."""
+        """Return the number of failed heartbeats."""
         return self.beats.get(HeartbeatStatus.FAILED, 0)
 
     @property
     def skipped(self) -> int:
-        """Return those that never began."""
+        """Return the number of skipped heartbeats."""
         return self.beats.get(HeartbeatStatus.SKIPPED, 0)
 
     @property
     def is_reflex(self) -> bool:
-        """Tell whether agents without a model of their own decide by rules."""
+        """Return whether agents without a model of their own decide by rules."""
         return self.model.startswith(f"{Provider.REFLEX}/")
 
 
@@ -103,7 +103,7 @@ def read_fleet() -> FleetPage:
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
     beats, hours, sampled = _heartbeats_of_day(now)
-    # The first condition finds them by its index; nobody is due who is talked to.
+    # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
     waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
         in_flight=False, next_due_at__lte=now, claimable_at__lte=now
     )
@@ -136,7 +136,7 @@ def read_fleet() -> FleetPage:
 
 
 def _low_budgets() -> Counter[str]:
-    """Count the agents whose day's budget runs low, by level."""
+    """Count the agents whose daily budget runs low, by level."""
     return Counter(
         DailyUsage.objects.filter(day=datetime.now(UTC).date())
         .exclude(level=Degradation.NORMAL)
@@ -146,7 +146,7 @@ def _low_budgets() -> Counter[str]:
 
 
 def _heartbeats() -> QuerySet[Heartbeat]:
-    """Return heartbeats without their traces and what they saw, which are wide."""
+    """Return heartbeats without their wide columns."""
     beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
         "tenant_id",
         "number",
@@ -203,7 +203,7 @@ def _spent(now: datetime) -> dict[str, Any]:
 
 
 def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
-    """Return the last beats of the agents that beat last, or of any when none did yet. Two queries."""
+    """Return the last heartbeats of the most recently active agents, filled up with others. Two queries."""
     agent_ids = list(dict.fromkeys(heartbeat.agent_id for heartbeat in recent))[:STRIPS]
     agents = Agent.objects.select_related("state", "schedule").only(
         "tenant_id",
@@ -218,13 +218,13 @@ def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
         "schedule__paused_until",
         "schedule__state",
     )
-    found = list(agents.filter(id__in=agent_ids)) if agent_ids else []
-    if len(found) < STRIPS:
-        found += list(agents.exclude(id__in=agent_ids).order_by("name")[: STRIPS - len(found)])
-    beats = last_heartbeats([agent.id for agent in found], each=CELLS)
+    shown = list(agents.filter(id__in=agent_ids)) if agent_ids else []
+    if len(shown) < STRIPS:
+        shown += list(agents.exclude(id__in=agent_ids).order_by("name")[: STRIPS - len(shown)])
+    beats = last_heartbeats([agent.id for agent in shown], each=CELLS)
     place = {agent_id: position for position, agent_id in enumerate(agent_ids)}
-    found.sort(key=lambda agent: (place.get(agent.id, STRIPS), agent.name))
-    return [Strip(agent=agent, beats=beats.get(agent.id, [])) for agent in found]
+    shown.sort(key=lambda agent: (place.get(agent.id, STRIPS), agent.name))
+    return [Strip(agent=agent, beats=beats.get(agent.id, [])) for agent in shown]
 
 
 def last_heartbeats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heartbeat]]:
@@ -241,6 +241,6 @@ def last_heartbeats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[
     beats: dict[UUID, list[Heartbeat]] = {}
     for heartbeat in rows:
         beats.setdefault(heartbeat.agent_id, []).append(heartbeat)
-    for own in beats.values():
-        own.sort(key=lambda heartbeat: heartbeat.started_at)
+    for of_agent in beats.values():
+        of_agent.sort(key=lambda heartbeat: heartbeat.started_at)
     return beats

@@ -22,13 +22,13 @@ from apps.memories.models import (
 )
 
 EPISODE_MEMBERS_SHOWN = 200
-#: A pause between two members that is worth showing, well below the 30 minutes that end an episode.
+#: Pauses between two memories are shown from this duration on; 30 minutes end an episode.
 PAUSE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRow:
-    """A memory in its place, and the pause before it where there was one."""
+    """A memory of an episode, with the pause before it, if long enough."""
 
     memory: Memory
     pause: timedelta | None
@@ -36,7 +36,7 @@ class EpisodeRow:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodePage:
-    """An episode, as its page shows it."""
+    """The data of an episode's page."""
 
     episode: Episode
     members: Sequence[EpisodeRow]
@@ -45,29 +45,30 @@ class EpisodePage:
 
     @property
     def lasted(self) -> timedelta:
-        """Return the time from its first to its last memory."""
+        """Return the time from the first to the last memory."""
         return self.episode.last_at - self.episode.started_at
 
     @property
     def hidden(self) -> int:
-        """Return how many memories were ever put in it and are not shown: archived ones apart, the later ones."""
+        """Return the number of memories that are not shown: later ones and deleted ones."""
         return max(0, self.episode.size - len(self.members))
 
 
 def read_episode(episode: Episode) -> EpisodePage:
-    """Read what belongs to the episode, in the current tenant."""
+    """Read an episode's page in the current tenant."""
     memories = list(
         Memory.objects.filter(episode_id=episode.id)
         .only("tenant_id", "content", "role", "occurred_at", "sequence", "importance", "status", "type")
         .order_by("sequence")[:EPISODE_MEMBERS_SHOWN]
     )
     pauses = [later.occurred_at - earlier.occurred_at for earlier, later in pairwise(memories)]
-    told = [None, *(pause if pause >= PAUSE else None for pause in pauses)][: len(memories)]
+    shown_pauses = [None, *(pause if pause >= PAUSE else None for pause in pauses)][: len(memories)]
     others = Episode.objects.filter(agent_id=episode.agent_id).only("tenant_id", "last_at", "summary", "size")
     return EpisodePage(
         episode=episode,
         members=[
-            EpisodeRow(memory=memory, pause=pause) for memory, pause in zip(memories, told, strict=True)
+            EpisodeRow(memory=memory, pause=pause)
+            for memory, pause in zip(memories, shown_pauses, strict=True)
         ],
         before=others.filter(last_at__lt=episode.last_at).order_by("-last_at").first(),
         after=others.filter(last_at__gt=episode.last_at).order_by("last_at").first(),
@@ -90,7 +91,7 @@ class ClusterNeighbor:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPage:
-    """A cluster, as its page shows it."""
+    """The data of a cluster's page."""
 
     cluster: Cluster
     keywords: Sequence[str]
@@ -99,12 +100,12 @@ class ClusterPage:
 
     @property
     def hidden(self) -> int:
-        """Return how many members are not shown."""
+        """Return the number of members that are not shown."""
         return max(0, self.cluster.size - len(self.members))
 
 
 def read_cluster(cluster: Cluster) -> ClusterPage:
-    """Read what belongs to the cluster, in the current tenant."""
+    """Read a cluster's page in the current tenant."""
     members = (
         ClusterMember.objects.filter(cluster_id=cluster.id)
         .select_related("memory")
@@ -141,7 +142,7 @@ NARROWER_SHOWN = 60
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptPage:
-    """A concept, as its page shows it."""
+    """The data of a concept's page."""
 
     concept: Concept
     #: The concepts above it, the broadest first.
@@ -151,12 +152,12 @@ class ConceptPage:
 
 
 def read_concept(concept: Concept) -> ConceptPage:
-    """Read what belongs to the concept, in the current tenant."""
+    """Read a concept's page in the current tenant."""
     above = _ids(concept.ancestors)
-    found = {broader.id: broader for broader in Concept.objects.filter(id__in=above)}
+    by_id = {broader.id: broader for broader in Concept.objects.filter(id__in=above)}
     return ConceptPage(
         concept=concept,
-        broader=[found[concept_id] for concept_id in above if concept_id in found],
+        broader=[by_id[concept_id] for concept_id in above if concept_id in by_id],
         narrower=list(Concept.objects.filter(parent_id=concept.id).order_by("key")[:NARROWER_SHOWN]),
         cases=list(
             MemoryConcept.objects.filter(concept_id=concept.id)
@@ -168,11 +169,11 @@ def read_concept(concept: Concept) -> ConceptPage:
 
 
 def _ids(stored: Any) -> list[UUID]:
-    # A page must open whatever was stored: what is no id is left out.
-    found = []
+    # Other values are skipped, so that the page opens in any case.
+    ids = []
     for item in stored if isinstance(stored, list) else []:
         try:
-            found.append(UUID(str(item)))
+            ids.append(UUID(str(item)))
         except ValueError:
             continue
-    return found
+    return ids

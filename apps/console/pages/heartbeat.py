@@ -27,7 +27,7 @@ from arbor.selves.emotions import in_words
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
-    """One parameter of an action; what is named by its id is shown by what it says, with its page."""
+    """One parameter of an action; an id of a node is shown as the node's text, with its page."""
 
     name: str
     text: str
@@ -36,7 +36,7 @@ class Param:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionRow:
-    """One proposed action and what became of it."""
+    """One proposed action with its decision and outcome."""
 
     action: str
     params: Sequence[Param]
@@ -52,7 +52,7 @@ class ActionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One thing that happened to a goal."""
+    """One change of a goal."""
 
     goal: Goal | None
     kind: str
@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatPage:
-    """A heartbeat, as its page shows it."""
+    """The data of a heartbeat's page."""
 
     heartbeat: Heartbeat
     picture: Picture | None
@@ -74,30 +74,30 @@ class HeartbeatPage:
     situation: str
     before: Heartbeat | None
     after: Heartbeat | None
-    #: Why it turned to its mode; empty where what it saw cannot say.
+    #: The reason of the mode; empty if it cannot be derived from the situation.
     why_mode: str
-    #: What its budget is counted in.
+    #: The unit of the action budget.
     unit: str
 
     @property
     def is_reflex(self) -> bool:
-        """Tell whether rules decided, not a language model."""
+        """Return whether the reflex policy decided, not a language model."""
         return self.heartbeat.model.startswith(f"{Provider.REFLEX}/")
 
     @property
     def spent(self) -> float:
-        """Return what its actions cost."""
+        """Return the cost of the actions that ran."""
         return sum(action.cost for action in self.actions if action.ran)
 
     @property
     def mood(self) -> str:
-        """Return in words the mood it left the agent in; empty where one half of it was not kept."""
+        """Return the mood after the heartbeat in words; empty if it was not stored completely."""
         valence, arousal = self.heartbeat.emotional_valence, self.heartbeat.arousal
         return "" if valence is None or arousal is None else in_words(valence, arousal)
 
 
 def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
-    """Read the trace of a heartbeat of the current tenant."""
+    """Read a heartbeat's page in the current tenant."""
     steps = steps_of(heartbeat)
     calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at"))
     paid = {
@@ -109,7 +109,7 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
     actions = dicts_in(heartbeat.actions)
     named = _named(heartbeat, actions)
     stages, total = read_stages(heartbeat, steps, calls)
-    neighbours = Heartbeat.objects.filter(agent_id=heartbeat.agent_id).only(
+    others = Heartbeat.objects.filter(agent_id=heartbeat.agent_id).only(
         "tenant_id", "number", "status", "started_at"
     )
     return HeartbeatPage(
@@ -136,8 +136,8 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
             for item in dicts_in(heartbeat.dropped)
         ],
         situation=pretty(heartbeat.situation) if heartbeat.situation else "",
-        before=neighbours.filter(started_at__lt=heartbeat.started_at).order_by("-started_at").first(),
-        after=neighbours.filter(started_at__gt=heartbeat.started_at).order_by("started_at").first(),
+        before=others.filter(started_at__lt=heartbeat.started_at).order_by("-started_at").first(),
+        after=others.filter(started_at__gt=heartbeat.started_at).order_by("started_at").first(),
         why_mode=_why_mode(heartbeat),
         unit=heartbeat.energy_unit or BudgetKind.ENERGY.value,
     )
@@ -145,12 +145,12 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
 
 def _why_mode(heartbeat: Heartbeat) -> str:
     try:
-        seen = Situation.model_validate(heartbeat.situation)
+        situation = Situation.model_validate(heartbeat.situation)
     except ValidationError:
-        # It has not come so far, or another Arbor stored it.
+        # The heartbeat ended before it had a situation, or another version of Arbor stored it.
         return ""
-    # Chosen by other rules than today's: theirs are not known.
-    return why_mode(seen) if mode_of(seen) == heartbeat.mode else ""
+    # A differing mode was chosen by rules of another version, which are unknown here.
+    return why_mode(situation) if mode_of(situation) == heartbeat.mode else ""
 
 
 def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
@@ -158,14 +158,14 @@ def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
         str(item.get("goal_id") or "")
         for item in [*dicts_in(heartbeat.actions), *dicts_in(heartbeat.goal_changes)]
     }
-    # A model may name a goal that never was: the page shows its text all the same.
+    # A model may name goals that do not exist; the page then shows the text only.
     ids = [row_id for text in named if (row_id := id_in(text)) is not None]
-    found = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
-    return {str(goal.id): goal for goal in found}
+    rows = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
+    return {str(goal.id): goal for goal in rows}
 
 
 def _named(heartbeat: Heartbeat, actions: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
-    """Return by its id what actions name by one: the agent's own memories, goals and the like. One query."""
+    """Return the agent's nodes whose ids occur in parameters of actions, by id. One query."""
     ids = {
         row_id
         for action in actions

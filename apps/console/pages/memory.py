@@ -24,7 +24,7 @@ from arbor.memory.importance import Appraisal, appraise
 from arbor.memory.neighborhood import KEPT
 from arbor.memory.values import MemoryType
 
-#: Members of the episode that are shown before and after the memory.
+#: Members of the episode shown before the memory, and after it.
 BESIDE_SHOWN = 4
 RELATIONS_SHOWN = 30
 LINKS_SHOWN = 20
@@ -32,7 +32,7 @@ LINKS_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class RelationLine:
-    """A relation of the memory, read from it or towards it."""
+    """A relation of the memory with another node, in either direction."""
 
     relation: str
     outward: bool
@@ -46,21 +46,21 @@ class RelationLine:
 class WeightRow:
     """The components of a memory's weight, from 0 to 1."""
 
-    #: What the rules say of the text now, and which of its words say so.
+    #: The appraisal by rule now, with the words that it is based on.
     appraisal: Appraisal
-    #: Importance with what use has added to it, and what of it time has left.
+    #: Importance raised by use, and the same decayed over time.
     effective: float
     decayed: float
-    #: What recall counts: importance, faded since the last access.
+    #: The relevance for recall: importance, faded since the last access.
     relevance: float
-    #: How present it is in mind.
+    #: The activation now.
     presence: float
     used_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPage:
-    """A memory, as its page shows it."""
+    """The data of a memory's page."""
 
     memory: Memory
     uses: int
@@ -84,7 +84,7 @@ class MemoryPage:
 
 
 def read_memory(memory: Memory) -> MemoryPage:
-    """Read what belongs to the memory, in the current tenant."""
+    """Read a memory's page in the current tenant."""
     access = memory._state.fields_cache.get("access")
     recalled, reinforced = (access.count, access.reinforced) if access else (0, 0)
     edges = _edges(memory)
@@ -176,7 +176,7 @@ def _weight(memory: Memory, access: Any) -> WeightRow:
 
 
 def _details(detail: Any) -> list[tuple[str, Sequence[str]]]:
-    # Whatever an older or newer Arbor stored: lists line by line, the rest as it is.
+    # Values of any version of Arbor: lists line by line, others as they are.
     if not isinstance(detail, Mapping):
         return []
     return [(str(name).replace("_", " "), _lines(value)) for name, value in detail.items()]
@@ -191,7 +191,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _beside(memory: Memory) -> list[Memory]:
-    """Return the memories around it in its episode, itself among them, in order."""
+    """Return the memory with its neighbors in the episode, in order."""
     if memory.episode_id is None:
         return []
     first, last = memory.sequence - BESIDE_SHOWN, memory.sequence + BESIDE_SHOWN
@@ -208,7 +208,7 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
     for edge in edges:
         related.setdefault(_other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
     rows = Memory.objects.filter(id__in=weights, status="active").values_list("id", "content", "type")
-    found = [
+    neighbors = [
         Neighbor(
             id=row_id,
             page=cells.page_of("memories_memory", row_id),
@@ -219,17 +219,17 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
         )
         for row_id, content, kind in rows
     ]
-    return sorted(found, key=lambda neighbor: (-neighbor.weight, neighbor.id))
+    return sorted(neighbors, key=lambda neighbor: (-neighbor.weight, neighbor.id))
 
 
 def _weights(neighbors: Any) -> dict[UUID, float]:
-    """Return the heaviest neighbors that can be read, whatever was stored."""
-    found: dict[UUID, float] = {}
+    """Return the heaviest neighbors; values that cannot be read are skipped."""
+    weights: dict[UUID, float] = {}
     for key, weight in neighbors.items() if isinstance(neighbors, Mapping) else ():
         try:
             row_id = UUID(key)
         except (AttributeError, TypeError, ValueError):
             continue
         if isinstance(weight, int | float) and math.isfinite(weight):
-            found[row_id] = float(weight)
-    return dict(sorted(found.items(), key=lambda item: -item[1])[:KEPT])
+            weights[row_id] = float(weight)
+    return dict(sorted(weights.items(), key=lambda item: -item[1])[:KEPT])

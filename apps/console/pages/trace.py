@@ -14,9 +14,9 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.trace import Step
 from arbor.pipeline.graph import heartbeat_text
 
-#: What is worse hides what is better when a node was passed more than once.
+#: Outcomes from worst to best: of several visits to a node, the worst is shown.
 _WORST = ("failure", "retry", "partial", "success")
-#: What a step that waits for a model leaves; a second step says how it went on.
+#: The outcome of a step that waits for a model; a second step has the final one.
 _WAITING = "waiting"
 _ENDED = {
     HeartbeatStatus.DONE: "success",
@@ -42,8 +42,8 @@ class Stage:
 def read_stages(
     heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]
 ) -> tuple[list[Stage], float]:
-    """Return the steps and the waits for models, in the order they began, and the whole time in milliseconds."""
-    marks: list[tuple[datetime, float, Stage]] = []
+    """Return the steps and the waits for models, in the order of their beginnings, and the total time in milliseconds."""
+    entries: list[tuple[datetime, float, Stage]] = []
     for step in steps:
         stage = Stage(
             name=step.node,
@@ -55,8 +55,8 @@ def read_stages(
             width=0,
             changed=[str(line) for line in step.changed if line],
         )
-        marks.append((step.started_at, step.duration_ms, stage))
-    # The database's clock stands still in a transaction: a call is asked for at its beginning, the step is at its end.
+        entries.append((step.started_at, step.duration_ms, stage))
+    # `requested_at` is the beginning of the transaction, as the database's `now()` is constant; the step ended later.
     asked = [
         step.started_at + timedelta(milliseconds=step.duration_ms)
         for step in steps
@@ -74,44 +74,46 @@ def read_stages(
             left=0,
             width=0,
         )
-        marks.append((begin, waited, stage))
-    if not marks:
+        entries.append((begin, waited, stage))
+    if not entries:
         return [], 0.0
-    marks.sort(key=lambda mark: mark[0])
-    start = min(heartbeat.started_at, marks[0][0])
-    total = max((at - start).total_seconds() * 1000 + took for at, took, _ in marks) or 1.0
-    return [_placed(stage, (at - start).total_seconds() * 1000, total) for at, _, stage in marks], total
+    entries.sort(key=lambda entry: entry[0])
+    start = min(heartbeat.started_at, entries[0][0])
+    total = max((at - start).total_seconds() * 1000 + duration_ms for at, duration_ms, _ in entries) or 1.0
+    return [
+        _with_position(stage, (at - start).total_seconds() * 1000, total) for at, _, stage in entries
+    ], total
 
 
-def _placed(stage: Stage, offset: float, total: float) -> Stage:
+def _with_position(stage: Stage, offset: float, total: float) -> Stage:
     left = min(offset / total * 100, 99.5)
     width = max(min(stage.milliseconds / total * 100, 100 - left), 0.5)
     return replace(stage, left=round(left, 2), width=round(width, 2))
 
 
 def draw_run(heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Picture | None:
-    """Draw the agent's pipeline and the way the heartbeat took through it; none when it cannot be read."""
+    """Draw the agent's pipeline with the heartbeat's path through it; None if the pipeline cannot be parsed."""
     text = heartbeat.agent.pipeline or heartbeat_text()
-    passed: dict[str, Passage] = {}
+    visited: dict[str, Passage] = {}
     path: list[str] = []
     waits = [(call.ended_at - call.requested_at).total_seconds() for call in calls if call.ended_at]
     for step in steps:
-        before = passed.get(step.node)
-        again = before is not None and (not path or path[-1] != step.node)
-        outcome = step.outcome if before is None else min(before.outcome, step.outcome, key=_badness)
-        passed[step.node] = Passage(
+        previous = visited.get(step.node)
+        is_new_visit = previous is not None and (not path or path[-1] != step.node)
+        outcome = step.outcome if previous is None else min(previous.outcome, step.outcome, key=_badness)
+        visited[step.node] = Passage(
             outcome=outcome,
-            milliseconds=step.duration_ms + (before.milliseconds if before else 0.0),
-            visits=(before.visits if before else 1) + (1 if again else 0),
+            milliseconds=step.duration_ms + (previous.milliseconds if previous else 0.0),
+            visits=(previous.visits if previous else 1) + (1 if is_new_visit else 0),
             waited=f"{span(sum(waits))} wait" if step.handler == "think" and waits else "",
         )
         if not path or path[-1] != step.node:
             path.append(step.node)
     if heartbeat.status == HeartbeatStatus.WAITING and path:
-        last = passed[path[-1]]
-        passed[path[-1]] = Passage(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
+        last = visited[path[-1]]
+        visited[path[-1]] = Passage(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
     return draw_pipeline(
-        text, passed=passed, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
+        text, passed=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
     )
 
 

@@ -1,4 +1,4 @@
-"""Draw a memory's neighborhood: the closer a neighbor, the nearer and the thicker its line."""
+"""Draw a memory's neighborhood: a closer neighbor is drawn nearer, with a thicker line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.memory.neighborhood import HIGHEST
 WIDTH = 760
 ROW_HEIGHT = 32
 MARGIN = 18
-#: From the middle to the nearest and to the farthest neighbor.
+#: Distances of the closest and the farthest neighbor from the middle.
 NEAREST, FARTHEST = 70, 140
 #: Characters of a neighbor's text that fit beside it.
 LABEL = 36
@@ -50,7 +50,7 @@ class Dot:
 
 @dataclass(frozen=True, kw_only=True)
 class Star:
-    """The drawing."""
+    """A drawn neighborhood."""
 
     width: int
     height: int
@@ -60,7 +60,7 @@ class Star:
 
 
 def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
-    """Draw neighbors, the heaviest first, around their memory and level with it; none where there are none."""
+    """Draw neighbors, the heaviest first, around their memory; None without neighbors."""
     if not neighbors:
         return None
     sides = neighbors[0::2], neighbors[1::2]
@@ -75,7 +75,7 @@ def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
 
 
 def _offsets(count: int) -> list[int]:
-    """Return the heights of rows against the middle, from the middle outwards."""
+    """Return the vertical offsets of rows from the middle, the nearest first."""
     rows = [round((row - (count - 1) / 2) * ROW_HEIGHT) for row in range(count)]
     return sorted(rows, key=lambda offset: (abs(offset), offset))
 

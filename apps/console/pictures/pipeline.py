@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from arbor.pipeline.dot import ReadGraph, read_dot
 from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
 
-#: Boxes in a row before the drawing goes on in the next.
+#: Boxes in a row at most.
 COLUMNS = 8
 BOX_WIDTH, BOX_HEIGHT = 122, 50
 GAP_X, GAP_LANE, GAP_ROW = 22, 18, 46
@@ -21,12 +22,12 @@ LINE = 17
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """How a node was passed: its worst outcome, the time in it, how often."""
+    """The visits to a node: worst outcome, total time, number."""
 
     outcome: str
     milliseconds: float
     visits: int = 1
-    #: Of the model that was waited for in it.
+    #: The time of waiting for a model, as text.
     waited: str = ""
 
 
@@ -46,7 +47,7 @@ class Box:
 
     @property
     def middle(self) -> int:
-        """Return the box's middle across."""
+        """Return the horizontal middle of the box."""
         return self.x + BOX_WIDTH // 2
 
 
@@ -59,9 +60,17 @@ class Arrow:
     title: str
 
 
+class Place(NamedTuple):
+    """The place of a node: its row, its column, and its lane within the row."""
+
+    row: int
+    column: int
+    lane: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """The drawing."""
+    """A drawn pipeline."""
 
     width: int
     height: int
@@ -74,9 +83,9 @@ class Picture:
 def draw_pipeline(
     text: str, *, passed: Mapping[str, Passage], path: Sequence[str], ended: str
 ) -> Picture | None:
-    """Draw a pipeline's DOT text and a path through it; none when the text cannot be read.
+    """Draw a pipeline's DOT text and a path through it; None if the text cannot be parsed.
 
-    `path` names the nodes in the order they were passed, `ended` is `success`, `failure`, or empty while it goes on.
+    `path` names the visited nodes in order; `ended` is `success`, `failure`, or empty before the end.
     """
     reading = _read(text)
     if reading.faults or not reading.nodes:
@@ -85,32 +94,32 @@ def draw_pipeline(
     places, lanes = _places(reading)
     tops = _row_tops(lanes)
     boxes = {
-        name: _box(reading.nodes[name], column, lane, tops[row], passed.get(name), used)
-        for name, (row, column, lane) in places.items()
+        name: _box(reading.nodes[name], place, tops[place.row], passed.get(name), used)
+        for name, place in places.items()
     }
     arrows = tuple(
         _arrow(edge, boxes, places, (edge.source, edge.target) in used)
         for edge in reading.edges
         if edge.source in boxes and edge.target in boxes
     )
-    columns = max(column for _, column, _ in places.values()) + 1
+    columns = max(place.column for place in places.values()) + 1
     return Picture(
         width=2 * MARGIN + columns * (BOX_WIDTH + GAP_X) - GAP_X,
         height=tops[-1] - GAP_ROW + MARGIN,
         boxes=tuple(boxes.values()),
-        # Those taken are drawn last, over the others.
+        # Edges of the path are drawn last, on top of the others.
         arrows=tuple(sorted(arrows, key=lambda arrow: arrow.taken)),
     )
 
 
 @lru_cache(maxsize=32)
 def _read(text: str) -> ReadGraph:
-    # Parsing takes some 5 ms for each node; nothing here changes what was read.
+    # Cached, because parsing takes some 5 ms for each node; callers must not change the graph.
     return read_dot(text)
 
 
 def _passed_edges(reading: ReadGraph, path: Sequence[str], ended: str) -> set[tuple[str, str]]:
-    """Return the edges the path took: between its steps, from the start and to the exit, and through the branches between."""
+    """Return the edges of the path: between its steps, from the start, to the exit, and through branches."""
     if not path:
         return set()
     starts = [node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START]
@@ -121,24 +130,24 @@ def _passed_edges(reading: ReadGraph, path: Sequence[str], ended: str) -> set[tu
     ]
     pairs: set[tuple[str, str]] = set()
     for before, after in pairwise(path):
-        pairs |= _way(reading, before, {after}) if before != after else set()
+        pairs |= _path_through_branches(reading, before, {after}) if before != after else set()
     for start in starts:
-        pairs |= _way(reading, start, {path[0]})
-    return pairs | _way(reading, path[-1], set(exits))
+        pairs |= _path_through_branches(reading, start, {path[0]})
+    return pairs | _path_through_branches(reading, path[-1], set(exits))
 
 
-def _way(reading: ReadGraph, source: str, targets: set[str]) -> set[tuple[str, str]]:
-    """Return the edges of the shortest way from a node to the nearest of others that leads through branches alone."""
-    ways: list[list[str]] = [[source]]
-    seen = {source}
-    for way in ways:  # grows while it is walked
-        for target in _following(reading, way[-1]):
+def _path_through_branches(reading: ReadGraph, source: str, targets: set[str]) -> set[tuple[str, str]]:
+    """Return the edges of the shortest path through branches only, from a node to the nearest of the targets."""
+    paths: list[list[str]] = [[source]]
+    visited = {source}
+    for path in paths:  # the list grows during the loop
+        for target in _following(reading, path[-1]):
             if target in targets:
-                return set(pairwise([*way, target]))
+                return set(pairwise([*path, target]))
             node = reading.nodes.get(target)
-            if node is not None and node.kind is PipelineNodeKind.BRANCH and target not in seen:
-                seen.add(target)
-                ways.append([*way, target])
+            if node is not None and node.kind is PipelineNodeKind.BRANCH and target not in visited:
+                visited.add(target)
+                paths.append([*path, target])
     return set()
 
 
@@ -146,8 +155,8 @@ def _following(reading: ReadGraph, name: str) -> list[str]:
     return [edge.target for edge in reading.edges if edge.source == name]
 
 
-def _places(reading: ReadGraph) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
-    """Return each node's row, column and lane, and how many lanes each row has."""
+def _places(reading: ReadGraph) -> tuple[dict[str, Place], list[int]]:
+    """Return the row, column and lane of each node, and the number of lanes of each row."""
     following: dict[str, list[str]] = {}
     for edge in reading.edges:
         if edge.target in reading.nodes and edge.source in reading.nodes:
@@ -155,30 +164,33 @@ def _places(reading: ReadGraph) -> tuple[dict[str, tuple[int, int, int]], list[i
     starts = [node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START]
     ranks = ranks_of(following, starts or list(reading.nodes)[:1])
     filled: dict[int, int] = {}
-    places: dict[str, tuple[int, int, int]] = {}
-    # What leads on to a good end keeps to the first lane.
+    places: dict[str, Place] = {}
+    # Nodes from which a successful exit can be reached get the first lane.
     order = sorted(ranks, key=lambda name: (ranks[name], _is_dead_end(reading, following, name)))
     for name in order:
         row, column = divmod(ranks[name], COLUMNS)
         lane = filled.get(ranks[name], 0)
         filled[ranks[name]] = lane + 1
-        places[name] = (row, column, lane)
-    rows = max(row for row, _, _ in places.values()) + 1
-    lanes = [max((lane + 1 for r, _, lane in places.values() if r == row), default=1) for row in range(rows)]
+        places[name] = Place(row, column, lane)
+    rows = max(place.row for place in places.values()) + 1
+    lanes = [
+        max((place.lane + 1 for place in places.values() if place.row == row), default=1)
+        for row in range(rows)
+    ]
     return places, lanes
 
 
 def _is_dead_end(reading: ReadGraph, following: Mapping[str, Sequence[str]], name: str) -> bool:
-    """Tell whether no successful exit can be reached from a node."""
-    seen, waiting = {name}, [name]
+    """Return whether no successful exit can be reached from a node."""
+    visited, waiting = {name}, [name]
     while waiting:
         node = reading.nodes.get(waiting.pop())
         if node is None:
             continue
         if node.kind is PipelineNodeKind.EXIT and node.exit_outcome == "success":
             return False
-        new = [target for target in following.get(node.name, []) if target not in seen]
-        seen.update(new)
+        new = [target for target in following.get(node.name, []) if target not in visited]
+        visited.update(new)
         waiting.extend(new)
     return True
 
@@ -191,7 +203,7 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, column: int, lane: int, top: int, passage: Passage | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, passage: Passage | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
     if passage is not None:
@@ -207,8 +219,8 @@ def _box(
     return Box(
         name=node.name,
         lines=_wrapped(node.label or node.name),
-        x=MARGIN + column * (BOX_WIDTH + GAP_X),
-        y=top + lane * (BOX_HEIGHT + GAP_LANE),
+        x=MARGIN + place.column * (BOX_WIDTH + GAP_X),
+        y=top + place.lane * (BOX_HEIGHT + GAP_LANE),
         round=node.kind in (PipelineNodeKind.START, PipelineNodeKind.EXIT),
         look=look,
         note=note,
@@ -230,9 +242,7 @@ def _wrapped(label: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _arrow(
-    edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], used: bool
-) -> Arrow:
+def _arrow(edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, Place], used: bool) -> Arrow:
     source, target = boxes[edge.source], boxes[edge.target]
     row, column, lane = places[edge.source]
     to_row, to_column, to_lane = places[edge.target]
@@ -250,7 +260,7 @@ def _arrow(
         path = f"M{source.middle} {source.y}C{source.middle} {high} {_entry(target)} {high} {_entry(target)} {target.y - 3}"
     elif to_row > row:
         side, between = right + GAP_X // 2, _row_top(target, to_lane) - GAP_ROW // 2
-        # Into a lower lane from the side: from above it would run through the box there.
+        # A lower lane is entered from the side, because from above the arrow would cross another box.
         end = (
             f"H{target.x - GAP_X // 2}V{to_middle}H{left}" if to_lane else f"H{target.middle}V{target.y - 3}"
         )
@@ -265,17 +275,17 @@ def _arrow(
 
 
 def _entry(box: Box) -> int:
-    """Return where an arrow from above meets a box: beside the middle, so that two do not fall together."""
+    """Return the horizontal position of an arrow from above: beside the middle, so that two arrows do not overlap."""
     return box.middle + 12
 
 
 def _row_top(box: Box, lane: int) -> int:
-    """Return where the row of a box in that lane begins."""
+    """Return the top of the row of a box in that lane."""
     return box.y - lane * (BOX_HEIGHT + GAP_LANE)
 
 
 def ranks_of(following: Mapping[str, Sequence[str]], starts: Sequence[str]) -> dict[str, int]:
-    """Return for each node that can be reached how many others come before it on the longest way without a way back."""
+    """Return the rank of each reachable node: its distance from the start on the longest path without back edges."""
     ahead: dict[str, list[str]] = {}
     order: list[str] = []
     for start in starts:
@@ -291,7 +301,7 @@ def ranks_of(following: Mapping[str, Sequence[str]], starts: Sequence[str]) -> d
 def _order(
     start: str, following: Mapping[str, Sequence[str]], ahead: dict[str, list[str]], order: list[str]
 ) -> None:
-    """Add the nodes that a start leads to, each after all that it leads to; `ahead` gets their ways but those back."""
+    """Append the nodes reachable from a start in postorder; `ahead` gets their edges except back edges."""
     if start in ahead:
         return
     ahead[start], open_nodes = [], {start}

@@ -1,4 +1,4 @@
-"""A drawn pipeline as an SVG file that stands by itself."""
+"""Render a drawn pipeline as a standalone SVG file."""
 
 from __future__ import annotations
 

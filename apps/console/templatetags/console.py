@@ -20,14 +20,14 @@ register = template.Library()
 
 @register.filter
 def ago(moment: datetime | Literal[""] | None) -> SafeString:
-    """Write a moment in words, its exact time on hovering."""
-    # Of a row that is not there, a template takes every field for an empty text.
+    """Write a relative time, with the exact time on hovering."""
+    # Templates replace the fields of a missing row by empty texts.
     return cells.when(moment or None)
 
 
 @register.filter
 def due(moment: datetime) -> SafeString:
-    """Write a moment that is to come in words."""
+    """Write a relative time in the future."""
     return cells.due(moment)
 
 
@@ -45,7 +45,7 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def count(value: float | None) -> str:
-    """Write a number with its thousands apart."""
+    """Write a number with thousands separators."""
     return "–" if value is None else f"{value:,.0f}"
 
 
@@ -67,7 +67,7 @@ def energy(value: float | None) -> str:
 
 @register.filter
 def spending(heartbeat: Heartbeat) -> str:
-    """Write what a heartbeat had and what it left, in its unit."""
+    """Write the budget before and after a heartbeat, with its unit."""
     return cells.spending(heartbeat.energy_start, heartbeat.energy_end, heartbeat.energy_unit)
 
 
@@ -95,13 +95,13 @@ def words(value: str) -> str:
 
 @register.filter
 def origin(text: str) -> SafeString:
-    """Write where something comes from, with a link where it has a page."""
+    """Write an origin, linked if it has a page."""
     return cells.origin(text)
 
 
 @register.filter
 def badge(text: str) -> SafeString:
-    """Write a status as a coloured label."""
+    """Write a status as a colored label."""
     return cells.badge(text)
 
 
@@ -113,7 +113,7 @@ def look(status: str) -> str:
 
 @register.filter
 def target(row: Channel | OutboxMessage) -> str:
-    """Write where a channel or a message leads, without what only its receiver knows."""
+    """Write the target of a channel or message, without secret parts."""
     return shown_target(row)
 
 
@@ -125,5 +125,5 @@ def page(model: str, key: UUID | str) -> str:
 
 @register.simple_tag
 def feeling(valence: float, intensity: float) -> SafeString:
-    """Write a feeling as a coloured label."""
+    """Write an emotion as a colored label."""
     return cells.feeling(valence, intensity)

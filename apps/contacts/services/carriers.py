@@ -14,12 +14,12 @@ from arbor.contacts.ports import Carrier, Outgoing
 from arbor.contacts.values import ChannelKind
 from arbor.errors import DeliveryFailed
 
-#: A mail's header line holds no line breaks, and readers cut long ones.
+#: Characters of a subject at most: mail programs truncate longer ones.
 _SUBJECT_LENGTH = 150
 _PERMANENT = 500
 _MAILER = "default"
 _NOT_CONFIGURED = (
-    "no mail server is set: set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM, then have it tried again"
+    "no mail server is configured: set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM, then retry the message"
     " (`arbor contact outbox retry`)"
 )
 
@@ -42,9 +42,9 @@ class Mail:
                 f"the mail server refused the address with {code}", final=code >= _PERMANENT
             ) from error
         except smtplib.SMTPResponseException as error:
-            said = f"the mail server answered {error.smtp_code} {_line(error.smtp_error)}"
-            # A wrong password is a person's to mend, but the server says so with 5xx as well.
-            raise DeliveryFailed(said, final=error.smtp_code >= _PERMANENT) from error
+            reason = f"the mail server answered {error.smtp_code} {_line(error.smtp_error)}"
+            # Servers also answer 5xx to a wrong password, which a person must correct.
+            raise DeliveryFailed(reason, final=error.smtp_code >= _PERMANENT) from error
         except (smtplib.SMTPException, OSError) as error:
             raise DeliveryFailed(
                 f"the mail server did not take it: {type(error).__name__}: {error}"
@@ -64,7 +64,7 @@ def _mail(message: Outgoing) -> EmailMessage:
         headers={
             "Message-ID": f"<{re.sub(r'[^0-9A-Za-z.-]', '.', message.key)}@{domain}>",
             "Idempotency-Key": message.key,
-            # No vacation notice answers a machine (RFC 3834, 5).
+            # Suppresses automatic replies (RFC 3834, 5).
             "Auto-Submitted": "auto-generated",
         },
     )

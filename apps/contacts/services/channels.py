@@ -40,15 +40,15 @@ def channels_for(*, agent_id: UUID, audience: Audience, platform: str = "") -> l
 
     With a platform, the one of that name. Raises NotFound with the names that exist.
     """
-    found = list(
+    channels = list(
         Channel.objects.filter(audience=audience, enabled=True, agent_id=agent_id)
         or Channel.objects.filter(audience=audience, enabled=True, agent_id__isnull=True)
     )
     if not platform:
-        return found
-    chosen = [channel for channel in found if channel.name.casefold() == platform.strip().casefold()]
+        return channels
+    chosen = [channel for channel in channels if channel.name.casefold() == platform.strip().casefold()]
     if not chosen:
-        names = ", ".join(channel.name for channel in found) or "only the inbox, which needs no name"
+        names = ", ".join(channel.name for channel in channels) or "only the inbox, which needs no name"
         raise NotFound(f"there is no channel {platform!r} for this; there is: {names}")
     return chosen
 
@@ -97,7 +97,7 @@ def add_channel(
 @transaction.atomic
 def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
     """Remove a channel. Its pending messages fail; sent ones stay on record. Raises NotFound."""
-    channel = _locked(channel_id)
+    channel = _lock_channel(channel_id)
     Channel.objects.filter(id=channel_id).delete()
     _audit(channel, actor, f"removed the channel {channel.name}")
     return channel
@@ -106,7 +106,7 @@ def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
 @transaction.atomic
 def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
     """Enable or disable a channel. Pending messages of a disabled one fail. Raises NotFound."""
-    channel = _locked(channel_id)
+    channel = _lock_channel(channel_id)
     if channel.enabled != enabled:
         channel.enabled = enabled
         channel.save(update_fields=["enabled"])
@@ -115,19 +115,19 @@ def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
 
 
 def channel_by_name(name: str) -> Channel:
-    """Find the current tenant's channel of a name; raises NotFound with the names that exist."""
-    found: Channel | None = Channel.objects.filter(name=name.strip()).first()
-    if found is None:
+    """Find the current tenant's channel by name; raises NotFound with the names that exist."""
+    channel: Channel | None = Channel.objects.filter(name=name.strip()).first()
+    if channel is None:
         names = list(Channel.objects.values_list("name", flat=True)[:20])
         known = ", ".join(names) or "none yet; add one with `arbor contact channel add`"
         raise NotFound(f"there is no channel {name!r}; there is: {known}")
-    return found
+    return channel
 
 
 def shown_target(row: Channel | OutboxMessage) -> str:
     """Return the target of a channel or message in a form that may be shown; empty for the inbox.
 
-    Of a webhook's URL only the host: whoever knows the whole URL may write to it.
+    Of a webhook's URL only the host is shown, because the URL itself can be a secret.
     """
     target: str = row.target
     return shown_url(target) if row.kind == ChannelKind.WEBHOOK else target
@@ -169,7 +169,7 @@ def secret_of(channel: Channel) -> bytes:
     )
 
 
-def _locked(channel_id: UUID) -> Channel:
+def _lock_channel(channel_id: UUID) -> Channel:
     channel: Channel | None = Channel.objects.select_for_update().filter(id=channel_id).first()
     if channel is None:
         raise NotFound(f"there is no channel {channel_id} in this tenant")

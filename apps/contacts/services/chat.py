@@ -21,7 +21,7 @@ from apps.agents.models import Agent, AgentState, Trigger
 from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
@@ -68,7 +68,7 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
-    # The agent's row is the lock: without it, two concurrent requests would each create a conversation.
+    # Without the lock, two concurrent requests would each create a conversation.
     agent: Agent | None = (
         Agent.objects.select_related("tenant")
         .select_for_update(no_key=True, of=("self",))
@@ -108,16 +108,16 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
     if waiting_turn(session_id) is not None:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     agent, now = agent_by_id(session.agent_id), datetime.now(UTC)
-    # Lock the schedule before the state, as heartbeats do.
+    # Lock in the order of heartbeats, to avoid deadlocks: schedule, then state.
     _pause_for_answer(session.agent_id, now)
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
-    before = state.last_user_contact_at if state else None
+    last_contact = state.last_user_contact_at if state else None
     turn: ChatMessage = ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=session,
         speaker=Speaker.USER,
         content=text,
-        detail={"contact_before": before.isoformat() if before else None},
+        detail={"contact_before": last_contact.isoformat() if last_contact else None},
         at=now,
     )
     ChatSession.objects.filter(id=session_id).update(last_at=now)
@@ -154,7 +154,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         if not _is_pending(turn_id):
             return False
         agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
-        level = day_of(agent.id).level
+        level = budget_status_of(agent.id).level
         models = models_at(agent, level)
     if not models:
         reason = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
@@ -230,10 +230,10 @@ def waiting_turn(session_id: UUID) -> ChatMessage | None:
 
 def answer_to(turn: ChatMessage) -> ChatMessage | None:
     """Return the agent's turn that answers a turn or has the error; None while the turn is pending."""
-    found: ChatMessage | None = ChatMessage.objects.filter(
+    answer: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
-    return found
+    return answer
 
 
 def close_unanswered_turn(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:

@@ -15,11 +15,14 @@ from django.conf import settings
 from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import audit_boundary_matches, feel_turn
 from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.services.boundaries import match_boundaries
+from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
@@ -30,7 +33,9 @@ from arbor.memory.code import left_out_code
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
 from arbor.models.handles import REFLEX
+from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_go_on
+from arbor.selves.emotions import Event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +61,7 @@ def prepare_answer(
     withheld = [match for match in matched if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
-        asked, position = _asked(subject)
+        asked, position = _asked_turn(subject)
         memories = [_memory(asked, asked.content, position), _memory(asked, reply, position + 1, own=True)]
     return PreparedAnswer(
         reply=reply,
@@ -72,7 +77,7 @@ def store_answer(
     agent_id: UUID, subject: Mapping[str, Any], answer: PreparedAnswer, by: str
 ) -> Sequence[str]:
     """Store the agent's turn and update memory, code snippets, timer and working memory."""
-    asked, _ = _asked(subject)
+    asked, _ = _asked_turn(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]
     ChatMessage.objects.create(
@@ -90,20 +95,20 @@ def store_answer(
         },
         at=now,
     )
-    # The order in which a heartbeat locks them: its schedule, its mind, its state.
-    _go_on(session, now)
-    # An answer by rule quotes memories: kept as one, it would be quoted in turn, again and again.
-    kept = slice(1) if by.startswith(f"{REFLEX}/") else slice(None)
+    # Lock in the order of heartbeats, to avoid deadlocks: schedule, mind, state.
+    _resume_timer(session, now)
+    # Answers by rule quote memories; stored as memories, they would be quoted again and again.
+    stored = slice(1) if by.startswith(f"{REFLEX}/") else slice(None)
     vectors = answer.embedded.vectors
     store(
         agent_id=agent_id,
-        memories=answer.memories[kept],
-        vectors=None if vectors is None else vectors[kept],
+        memories=answer.memories[stored],
+        vectors=None if vectors is None else vectors[stored],
         model=answer.embedded.model,
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
-    _bring_to_mind(agent_id, asked, answer, now)
-    audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
+    _update_working_memory(agent_id, asked, answer, now)
+    _audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
     return [
         *(
             f"withheld by the boundary {match['name']}: {match['why']}"
@@ -115,8 +120,8 @@ def store_answer(
 
 
 def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> None:
-    """Store that there is no answer, and why. The person's turn is remembered; no answer is made up."""
-    asked, position = _asked(subject)
+    """Store that there is no answer, with the reason. The person's turn is remembered."""
+    asked, position = _asked_turn(subject)
     now = datetime.now(UTC)
     left_out = _code_left_out(asked.content)
     ChatMessage.objects.create(
@@ -128,14 +133,14 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
         error=storable(reason),
         at=now,
     )
-    _go_on(asked.session, now)
+    _resume_timer(asked.session, now)
     store(agent_id=agent_id, memories=[_memory(asked, asked.content, position)], vectors=None)
     keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
         _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
-    audit_boundary_matches(asked, arrived=_arrived(asked), own=())
+    _audit_boundary_matches(asked, arrived=_arrived(asked), own=())
 
 
 def match_detail(match: BoundaryMatch, *, withheld: bool) -> dict[str, Any]:
@@ -166,11 +171,11 @@ def _code_left_out(*texts: str) -> list[str]:
     return [code for text in texts for code in left_out_code(storable(text))]
 
 
-def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
+def _asked_turn(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
     """Return the answered turn, and its position in the conversation."""
     asked: ChatMessage = ChatMessage.objects.select_related("session").get(id=UUID(subject["turn"]))
-    before = ChatMessage.objects.filter(session_id=asked.session_id, at__lt=asked.at).count()
-    return asked, before
+    position = ChatMessage.objects.filter(session_id=asked.session_id, at__lt=asked.at).count()
+    return asked, position
 
 
 def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) -> NewMemory:
@@ -180,19 +185,19 @@ def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) 
         position=position,
         speaker=(Speaker.AGENT if own else Speaker.USER).value,
         text=text,
-        # A moment later than what it answers, so that what happened is in order.
+        # Later than the question, so that the order by time is right.
         at=asked.at + timedelta(milliseconds=1) if own else asked.at,
     )
     return turn.as_memory(source=f"chat:{asked.session_id}")
 
 
-def _go_on(session: ChatSession, now: datetime) -> None:
+def _resume_timer(session: ChatSession, now: datetime) -> None:
     ChatSession.objects.filter(id=session.id).update(last_at=now)
-    # No longer for the answer that was waited for, only until the person is idle.
+    # The pause for the answer is over; the timer still pauses until the person is idle.
     resume_schedule(agent_id=session.agent_id)
 
 
-def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
+def _update_working_memory(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
     """Update the working memory: thought, person, engagement, questions since the last maintenance.
 
     The mood and the count of heartbeats without novelty change with it.
@@ -208,7 +213,7 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, n
         conversation=str(asked.session_id),
         now=now,
     )
-    # Through JSON, so that what is stored is what was measured.
+    # Through JSON, so that the stored value is the one whose size was checked.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
     _receive_turn(state, asked, own=answer.boundary_matches, now=now)
     state.save(update_fields=["working_memory", "mood", "stale_beats"])
@@ -221,8 +226,52 @@ def _receive_turn(
 
     A turn moves the mood, and counts as something new (`arbor.heartbeat.steps.inner_state.met_something_new`).
     """
-    feel_turn(state, arrived=_arrived(asked), own=own, now=now)
+    _move_mood(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0
+
+
+def _move_mood(
+    state: AgentState,
+    *,
+    arrived: Sequence[Mapping[str, Any]],
+    own: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> None:
+    """Move the mood of a locked state, which the caller saves, by a turn: contact, and boundary matches.
+
+    `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
+    """
+    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _mood_moving_names(arrived, own))]
+    state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
+
+
+def _audit_boundary_matches(
+    asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
+) -> None:
+    """Audit the boundary matches of a turn in the open transaction. Without matches, no statement."""
+    if not arrived and not own:
+        return
+    agent = agent_by_id(asked.session.agent_id)
+    acts = [
+        *((f"what {asked.session.person} said touches", match) for match in arrived),
+        *((f"an answer was {'withheld' if match['withheld'] else 'given'} at", match) for match in own),
+    ]
+    for what, match in acts:
+        record(
+            action=AuditAction.BOUNDARY,
+            actor=f"agent:{agent.public_id}",
+            agent_id=agent.id,
+            message=f"{what} {match['name']} ({match['response']}): {match['why']}",
+            detail={**match, "conversation": str(asked.session_id), "turn": str(asked.id)},
+        )
+
+
+def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names of matched boundaries that move the mood; flagged ones do not."""
+    return {
+        *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
+        *(match["name"] for match in own if match["withheld"]),
+    }
 
 
 def resume_schedule(*, agent_id: UUID) -> None:

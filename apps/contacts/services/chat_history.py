@@ -21,10 +21,10 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 def who_talked(agent_id: UUID, names: Sequence[str]) -> set[str]:
     """Return the names of people who had a conversation with an agent, of those given, casefolded. One statement."""
     people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
-    found = (
+    rows = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))
         .filter(folded__in=people)
         .values_list("folded", flat=True)
     )
-    return {person.partition(":")[2] for person in found}
+    return {person.partition(":")[2] for person in rows}

@@ -54,7 +54,7 @@ from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, BeliefStatus
 RELEVANT_SHOWN = 5
 PREFERENCES_SHOWN = 12
 CODE_SHOWN = 3
-#: A conversation wants some variety.
+#: Higher than in heartbeats, for some variety in conversations.
 TEMPERATURE = 0.7
 
 
@@ -77,9 +77,7 @@ class Prepared:
 def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
     """Gather the agent's view of a turn, and render the prompt. Outside any transaction, because texts are embedded.
 
-    `models` are those of `models_at`.
-
-    The recall is the agent's own: recalled memories count as used.
+    `models` are those of `models_at`. Recalled memories count as used by the agent.
     """
     with tenant_transaction(tenant_id):
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
@@ -123,10 +121,9 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
 
 
 def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
-    """Return the models for a conversation: those of the standard tier (seed 003, 10.5).
+    """Return the models for a conversation: by default those of the standard tier (seed 003, 10.5).
 
-    `level` is the budget level: the models are of a cheaper tier as the budget runs low, and where nothing is left
-    only free ones, if there are any.
+    At lower budget levels they are of a cheaper tier; at the level `halt` only free models are returned.
     """
     policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
     models = models_of(
@@ -158,7 +155,7 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], matched: Sequence[Bou
             for row in Preference.objects.filter(agent_id=agent.id)[:PREFERENCES_SHOWN]
         ],
         mood=_mood(agent.id, state.mood, now),
-        # Its goals may have changed since its last heartbeat.
+        # Goals may have changed since the last heartbeat.
         working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
         relevant=[_memory(memory) for memory in relevant],
         code=[
@@ -191,13 +188,13 @@ def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
 
     Earlier conversations with the same person go on in this one; a turn without an answer is left out.
     """
-    said = ChatMessage.objects.filter(
+    earlier = ChatMessage.objects.filter(
         session__agent_id=turn.session.agent_id, session__person=turn.session.person, at__lt=turn.at, error=""
     )
-    rows = list(said.order_by("-at")[:SHOWN_TURNS])
+    rows = list(earlier.order_by("-at")[:SHOWN_TURNS])
     turns = [TurnView(speaker=row.speaker, text=row.content, at=row.at) for row in reversed(rows)]
     shown = shown_turns(turns)
-    return shown, (said.count() if len(rows) == SHOWN_TURNS else len(rows)) - len(shown)
+    return shown, (earlier.count() if len(rows) == SHOWN_TURNS else len(rows)) - len(shown)
 
 
 def _hours_before(turn: ChatMessage) -> float | None:

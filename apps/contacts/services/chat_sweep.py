@@ -17,9 +17,9 @@ from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
 
-#: Conversations of one agent that one step looks at.
+#: Conversations of one agent per step.
 STEP = 50
-#: The age from which on an unanswered turn is given up: the person is gone.
+#: The age at which an unanswered turn is closed without an answer, because nobody waits any longer.
 LONGEST_WAIT = timedelta(hours=1)
 
 
@@ -57,7 +57,7 @@ def _sweep_conversation(tenant_id: UUID, session: ChatSession) -> bool:
     close_unanswered_turn(
         tenant_id=tenant_id,
         turn_id=turn.id,
-        reason=f"no worker took it in {LONGEST_WAIT}; is the fleet running?",
+        reason=f"no worker answered within {LONGEST_WAIT}; check that the fleet is running",
     )
     return False
 

@@ -1,7 +1,7 @@
 """Deliver messages: claim one, hand it to its channel outside any transaction, and record the outcome.
 
-The row is the truth: a lost hint is published again, a lost worker's attempt counts as failed, and a message is sent only
-when its receiver has confirmed it. A receiver may get a message twice, with the same key, when a worker died in between.
+Lost hints are published again, and attempts of lost workers count as failed. A message counts as sent when its receiver
+has confirmed it. If a worker dies before recording that, the receiver gets the message twice, with the same key.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from arbor.heartbeat.json_text import storable
 
 log = structlog.get_logger(__name__)
 
-#: Longer than any delivery: a mail is a handful of exchanges, each within the settings' time-out.
+#: The lease of an attempt: longer than any delivery, as a mail takes a few exchanges within the configured time-out.
 _LEASE = timedelta(minutes=5)
 #: The longest stored reason, in characters.
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
-#: A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
+#: Tolerated difference between a worker's clock and the database's; small against the delays of retries.
 _CLOCKS_DIFFER = timedelta(seconds=5)
 
 
@@ -60,35 +60,35 @@ class _ClaimedMessage:
 def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     """Deliver a message and record the outcome.
 
-    Returns False for a message that is another worker's, finished, or not due yet: a doubled hint costs one short read.
+    Returns False for a message that another worker has, that is finished, or not due yet.
     """
     claimed = _claim(message_id, tenant_id)
     if claimed is None:
-        log.info("message_not_pending", message_id=str(message_id))
+        log.info("message_skipped", message_id=str(message_id))
         return False
     if claimed.kind is ChannelKind.PEER:
         return _deliver_to_peer(claimed)
     if settings.ARBOR_DB_POOL_SIZE:
-        # Many messages wait on slow receivers; a few connections serve them all.
+        # Return the connection to the pool, as threads may wait long for slow receivers.
         connections[APP].close()
     try:
         carrier_of(claimed.kind).carry(_with_secret(claimed))
     except DeliveryFailed as error:
-        return _not_sent(claimed, str(error), final=error.final)
+        return _record_failure(claimed, str(error), final=error.final)
     except SealBroken as error:
-        return _not_sent(claimed, str(error), final=True)
+        return _record_failure(claimed, str(error), final=True)
     except Exception as error:
         # An unexpected error in a carrier must not stop other messages, nor repeat for ever. Its text may quote a secret
         # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
-        log.exception("carrier_fault", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
-        return _not_sent(claimed, f"a fault of ours: {fault}", final=False)
+        log.exception("carrier_failed", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
+        return _record_failure(claimed, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return _mark_sent(message_id)
 
 
 def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
-    """Claim a pending message for an attempt; those of a suspended tenant rest, though their hint was published."""
+    """Claim a pending message for an attempt; messages of suspended tenants are skipped."""
     with tenant_transaction(tenant_id):
         message: OutboxMessage | None = (
             OutboxMessage.objects.select_for_update(of=("self",))
@@ -143,7 +143,7 @@ def _mark_sent(message_id: UUID) -> bool:
 
 
 def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
-    """Return the message with its signing key. Raises DeliveryFailed where the channel is gone, and SealBroken."""
+    """Return the message with its signing key. Raises DeliveryFailed without a channel, SealBroken."""
     if claimed.channel_id is None or not claimed.enabled:
         state = "disabled" if claimed.channel_id else "removed"
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
@@ -159,18 +159,18 @@ def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
     return replace(claimed.outgoing, secret=secret)
 
 
-def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
-    after = after_failure(tries=claimed.tries, final=final)
+def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
+    next_state = after_failure(tries=claimed.tries, final=final)
     with tenant_transaction(claimed.tenant_id):
-        noted = OutboxMessage.objects.filter(
+        updated = OutboxMessage.objects.filter(
             id=claimed.message_id, status=DeliveryStatus.SENDING, attempts=claimed.attempt
         ).update(
-            status=after.status,
-            due_at=Now() + after.wait if after.wait else Now(),
+            status=next_state.status,
+            due_at=Now() + next_state.wait if next_state.wait else Now(),
             lease_until=None,
             last_error=storable(reason)[:_REASON_LENGTH],
         )
-        if noted and after.status is DeliveryStatus.FAILED:
+        if updated and next_state.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
             notify_writer(
                 claimed.message_id,
@@ -179,11 +179,11 @@ def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
                 about=outgoing.subject or outgoing.content,
                 reason=reason,
             )
-    if after.status is DeliveryStatus.FAILED:
+    if next_state.status is DeliveryStatus.FAILED:
         log.warning(
             "message_failed", message_id=str(claimed.message_id), kind=claimed.kind, attempts=claimed.attempt
         )
-    return bool(noted)
+    return bool(updated)
 
 
 def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
@@ -202,7 +202,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     peer = UUID(claimed.outgoing.target)
     with tenant_transaction(claimed.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
-            return _not_sent(claimed, "the agent it names is no more", final=True)
+            return _record_failure(claimed, "the agent it names is no more", final=True)
         if not _mark_sent(claimed.message_id):
             return False
         Percept.objects.create(

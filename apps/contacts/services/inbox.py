@@ -12,18 +12,18 @@ from apps.contacts.models import OutboxMessage
 from arbor.contacts.values import ChannelKind
 from arbor.errors import NotFound
 
-#: The navigation shows "99+" from this number on.
+#: Counting stops at this number, which the navigation shows as "99+".
 COUNTED_AT_MOST = 100
 
 
 def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[OutboxMessage]:
     """Return the current tenant's inbox, or one agent's messages in it, the latest first."""
-    found: QuerySet[OutboxMessage] = OutboxMessage.objects.filter(kind=ChannelKind.INBOX).order_by(
+    messages: QuerySet[OutboxMessage] = OutboxMessage.objects.filter(kind=ChannelKind.INBOX).order_by(
         "-created_at", "-id"
     )
     if agent_id is not None:
-        found = found.filter(agent_id=agent_id)
-    return found.filter(read_at__isnull=True) if unread else found
+        messages = messages.filter(agent_id=agent_id)
+    return messages.filter(read_at__isnull=True) if unread else messages
 
 
 def unread_to_count() -> QuerySet[OutboxMessage]:

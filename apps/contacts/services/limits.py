@@ -1,4 +1,4 @@
-"""Check the limits of reaching out, first by the situation, then by the outbox."""
+"""Check the limits of reaching out: by the situation before a decision, by the outbox when it is executed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.heartbeat.situation import Environment
 
 
 def situation_refusals(environment: Environment) -> Mapping[str, str]:
-    """Return the refusals of reaching out by action, from the situation: to refuse an action before it is paid for."""
+    """Return the reasons to refuse reaching out, by action, from the situation, before the action is paid for."""
     return refusals(
         hours_since_reach_out=environment.hours_since_reach_out,
         hours_since_user=environment.hours_since_user,
@@ -27,11 +27,11 @@ def situation_refusals(environment: Environment) -> Mapping[str, str]:
 
 
 def posted_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
-    """Return the refusals from the outbox now, earlier round trips of the heartbeat included. Three queries."""
+    """Return the reasons to refuse reaching out, from the present outbox, with earlier messages of the heartbeat. Three queries."""
     contact = (
         AgentState.objects.filter(agent_id=agent_id).values_list("last_user_contact_at", flat=True).first()
     )
-    # Not counting what this very decision has posted before.
+    # Without messages of this decision, which may be executed a second time.
     posted = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
     latest = posted.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
     today = posted.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))

@@ -54,7 +54,7 @@ def post(letter: Letter) -> list[OutboxMessage]:
     """Store a letter's messages in the open transaction, one for each channel and mentioned agent, and return them.
 
     Messages to the inbox are delivered by being stored; the others are enqueued after the commit. Posted
-    twice, a letter is stored once. Two statements, one more for a name after `@`. Raises Invalid, and NotFound for a
+    twice, a letter is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a
     platform without a channel.
     """
     if "\0" in letter.subject + letter.content:
@@ -85,7 +85,7 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
 
     A message that is being sent cannot be retried before its attempt has failed.
     """
-    message = _changed(
+    message = _change_status(
         message_id, DeliveryStatus.PENDING, actor, "had a message tried again", only=DeliveryStatus.FAILED
     )
     message.tries_before = message.attempts
@@ -99,13 +99,13 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
 @transaction.atomic
 def cancel_message(*, message_id: UUID, actor: str) -> OutboxMessage:
     """Cancel an unsent message; one that is being sent is not stopped. Raises NotFound, TransitionIllegal."""
-    message = _changed(message_id, DeliveryStatus.CANCELLED, actor, "withdrew a message")
+    message = _change_status(message_id, DeliveryStatus.CANCELLED, actor, "withdrew a message")
     message.lease_until = None
     message.save(update_fields=["status", "lease_until"])
     return message
 
 
-def _changed(
+def _change_status(
     message_id: UUID, status: DeliveryStatus, actor: str, what: str, *, only: DeliveryStatus | None = None
 ) -> OutboxMessage:
     """Change a message's status; with `only`, from that status alone."""
@@ -117,14 +117,14 @@ def _changed(
     )
     if message is None:
         raise NotFound(f"there is no message {message_id} in this tenant")
-    before = DeliveryStatus(message.status)
-    possible = status in DELIVERY_TRANSITIONS[before] and before is not status
-    if not possible or only not in (None, before):
-        may = ", ".join(DELIVERY_TRANSITIONS[before]) or "nothing else: it is over"
+    present = DeliveryStatus(message.status)
+    possible = status in DELIVERY_TRANSITIONS[present] and present is not status
+    if not possible or only not in (None, present):
+        may = ", ".join(DELIVERY_TRANSITIONS[present]) or "nothing else: it is over"
         raise TransitionIllegal(
-            f"the message {message_id} is {before}; only one that is {only} is tried again"
+            f"the message {message_id} is {present}; only one that is {only} is tried again"
             if possible
-            else f"the message {message_id} is {before} and cannot become {status}; it can become {may}"
+            else f"the message {message_id} is {present} and cannot become {status}; it can become {may}"
         )
     message.status = status
     record(
@@ -135,7 +135,7 @@ def _changed(
         detail={
             "message": str(message_id),
             "kind": message.kind,
-            "was": before,
+            "was": present,
             "attempts": message.attempts,
         },
     )
@@ -182,16 +182,16 @@ def _mentioned(letter: Letter) -> tuple[str, ...]:
     names = {name for names in possible_names(letter.content) for name in names}
     if not names:
         return ()
-    found = (
+    rows = (
         Agent.objects.annotate(lowered=Lower("name"))
         .filter(lowered__in=names)
         .exclude(id=letter.agent_id)
         .values_list("lowered", "id")
     )
-    return named(letter.content, {name: str(agent_id) for name, agent_id in found})
+    return named(letter.content, {name: str(agent_id) for name, agent_id in rows})
 
 
-#: Messages that a figure counts at most.
+#: The number at which each count stops.
 MOST_COUNTED = 100_000
 
 
@@ -215,7 +215,7 @@ def installation_figures() -> OutboxFigures:
 
 
 def _figures(messages: QuerySet[OutboxMessage]) -> OutboxFigures:
-    # Each by a partial index, up to a bound: the messages that are over are not read.
+    # Each count uses a partial index, up to a bound; finished messages are not read.
     waiting = messages.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING])
     oldest = waiting.aggregate(due_at=Min("due_at"))["due_at"]
     late = (timezone.now() - oldest).total_seconds() if oldest else 0.0

@@ -1,9 +1,9 @@
-"""Statements about conversations and the outbox by hand, each with its reason."""
+"""Handwritten statements about conversations and the outbox, each with its reason."""
 
 from __future__ import annotations
 
-#: By hand: a column of the statement of `apps.heartbeats.services.situation`. Counted only for those that may write in public;
-#: one decision may have gone to several channels.
+#: A column of the statement in `apps.heartbeats.services.situation`. Counted only for agents that may write in public; a
+#: decision counts once for all its channels.
 PUBLISHED_COLUMN = """
 CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
     SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage
@@ -11,15 +11,15 @@ CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
         AND created_at > now() - interval '24 hours'
 ) ELSE 0 END AS published_today
 """
-#: By hand: a part of the statement of `apps.memories.services.jobs.rounds`. Along the index of open conversations; one that waits
-#: for its answer is examined once its message may have been lost.
+#: A part of the statement in `apps.memories.services.jobs.rounds`; uses the index of open conversations. A conversation that
+#: waits for an answer is included once its message may be lost.
 IDLE_CONVERSATIONS = """
 SELECT DISTINCT agent_id FROM contacts_chatsession
 WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - interval '{seconds} seconds'
     AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 """
-#: By hand: one update of rows of all tenants, which skips those that another sweep has locked. Those of suspended
-#: tenants rest, and a message is not enqueued again before the lease of its hint ends.
+#: One update of rows of all tenants, which skips rows locked by another sweep and suspended tenants. A message is not
+#: enqueued again before the lease of its hint ends.
 LEASE_DUE_MESSAGES = """
 WITH due AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
@@ -31,7 +31,7 @@ UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease_s)s * interval
 WHERE m.tenant_id = due.tenant_id AND m.id = due.id
 RETURNING m.id, m.tenant_id, m.kind
 """
-#: By hand for the same reason. Whether the receiver has the message is not known: the next try has the same key.
+#: For the same reasons. The receiver may have got the message already, so the next try has the same key.
 RETRY_LOST_MESSAGES = """
 WITH lost AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m

@@ -1,6 +1,6 @@
 """Lock, load and save the backlogs of several agents of a tenant at once.
 
-In a tenant's transaction: a loaded backlog stays locked until the transaction ends.
+All functions run in a tenant's transaction; a loaded backlog stays locked until it ends.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ _INTENT_CHANGES = (
 
 
 def load_backlogs(agents: Mapping[UUID, UUID | None], *, now: datetime) -> dict[UUID, Backlog]:
-    """Lock and load the backlogs of agents, each for the heartbeat that will change it, or None for a person.
+    """Lock and load the backlogs of agents; the values are the heartbeats that change them, or None for a person.
 
-    Three statements, however many agents there are; none for none.
+    Three statements for any number of agents; none without agents.
     """
     if not agents:
         return {}
@@ -139,8 +139,8 @@ def _updated(changes: Sequence[BacklogChanges]) -> list[tuple[type[Model], list[
     ]
 
 
-def _new(row: Row, **made: datetime) -> dict[str, Any]:
-    return _values(row, _COLUMNS[type(row)]) | made
+def _new(row: Row, **times: datetime) -> dict[str, Any]:
+    return _values(row, _COLUMNS[type(row)]) | times
 
 
 def _values(row: Row, columns: Sequence[str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def create_goal(*, agent_id: UUID, title: str, **details: Any) -> Goal:
     """Add a goal to an agent's backlog; `details` as in `NewGoalRequest`."""
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     goal = backlog.add(NewGoalRequest(title=title, **details))
-    return _saved(backlog, goal.id)
+    return _save_and_reload(backlog, goal.id)
 
 
 @transaction.atomic
@@ -32,7 +32,7 @@ def move_goal(*, goal_id: UUID, to: GoalState, reason: str = "") -> Goal:
     """Move a goal to another state of the backlog."""
     backlog = _backlog_of(goal_id)
     backlog.move(goal_id, to, reason=reason)
-    return _saved(backlog, goal_id)
+    return _save_and_reload(backlog, goal_id)
 
 
 @transaction.atomic
@@ -40,7 +40,7 @@ def note_progress(*, goal_id: UUID, note: str = "", fraction: float | None = Non
     """Record a goal's progress."""
     backlog = _backlog_of(goal_id)
     backlog.progress(goal_id, note=note, fraction=fraction)
-    return _saved(backlog, goal_id)
+    return _save_and_reload(backlog, goal_id)
 
 
 @transaction.atomic
@@ -48,7 +48,7 @@ def block_goal(*, goal_id: UUID, by: str) -> Goal:
     """Set a goal's blocker: another open goal's id, or words; empty: none."""
     backlog = _backlog_of(goal_id)
     backlog.block(goal_id, by)
-    return _saved(backlog, goal_id)
+    return _save_and_reload(backlog, goal_id)
 
 
 @transaction.atomic
@@ -56,7 +56,7 @@ def place_goal(*, goal_id: UUID, parent_id: UUID | None) -> Goal:
     """Make a goal a part of another one of its agent, or of none."""
     backlog = _backlog_of(goal_id)
     backlog.place(goal_id, parent_id)
-    return _saved(backlog, goal_id)
+    return _save_and_reload(backlog, goal_id)
 
 
 @transaction.atomic
@@ -64,7 +64,7 @@ def set_deadline(*, goal_id: UUID, deadline: datetime | None) -> Goal:
     """Set a goal's deadline, or remove it."""
     backlog = _backlog_of(goal_id)
     backlog.due(goal_id, deadline)
-    return _saved(backlog, goal_id)
+    return _save_and_reload(backlog, goal_id)
 
 
 def _backlog_of(goal_id: UUID) -> Backlog:
@@ -74,7 +74,7 @@ def _backlog_of(goal_id: UUID) -> Backlog:
     return lock_backlog(agent_id, now=datetime.now(UTC))
 
 
-def _saved(backlog: Backlog, goal_id: UUID) -> Goal:
+def _save_and_reload(backlog: Backlog, goal_id: UUID) -> Goal:
     save_backlog(backlog)
     goal: Goal = Goal.objects.get(id=goal_id)
     return goal
@@ -82,8 +82,8 @@ def _saved(backlog: Backlog, goal_id: UUID) -> Goal:
 
 def plans_of(goal_id: UUID) -> QuerySet[Plan]:
     """Return a goal's plans with their steps, latest first. Two queries."""
-    found: QuerySet[Plan] = Plan.objects.filter(goal_id=goal_id).prefetch_related("steps")
-    return found.order_by("-created_at", "-id")
+    plans: QuerySet[Plan] = Plan.objects.filter(goal_id=goal_id).prefetch_related("steps")
+    return plans.order_by("-created_at", "-id")
 
 
 @transaction.atomic
@@ -91,7 +91,7 @@ def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool 
     """Plan an agent's open goal, or extend its active plan; a draft waits to be started."""
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
-    return _saved_plan(backlog, plan.id)
+    return _save_and_reload_plan(backlog, plan.id)
 
 
 @transaction.atomic
@@ -99,7 +99,7 @@ def start_plan(*, plan_id: UUID) -> Plan:
     """Make a draft the active plan of its goal."""
     backlog = _backlog_of_plan(plan_id)
     backlog.start(plan_id)
-    return _saved_plan(backlog, plan_id)
+    return _save_and_reload_plan(backlog, plan_id)
 
 
 @transaction.atomic
@@ -107,7 +107,7 @@ def abandon_plan(*, plan_id: UUID, reason: str) -> Plan:
     """Abandon a plan with its open steps; the agent is notified."""
     backlog = _backlog_of_plan(plan_id)
     backlog.abandon(plan_id, reason)
-    return _saved_plan(backlog, plan_id)
+    return _save_and_reload_plan(backlog, plan_id)
 
 
 def _backlog_of_plan(plan_id: UUID) -> Backlog:
@@ -117,7 +117,7 @@ def _backlog_of_plan(plan_id: UUID) -> Backlog:
     return lock_backlog(agent_id, now=datetime.now(UTC))
 
 
-def _saved_plan(backlog: Backlog, plan_id: UUID) -> Plan:
+def _save_and_reload_plan(backlog: Backlog, plan_id: UUID) -> Plan:
     save_backlog(backlog)
     plan: Plan = Plan.objects.get(id=plan_id)
     return plan
@@ -131,7 +131,7 @@ def link_memories(links: Sequence[GoalLink]) -> None:
     tenant_id = current_tenant()
     rows = [
         GoalMemoryLink(tenant_id=tenant_id, goal_id=link.goal_id, memory_id=link.memory_id, kind=link.kind)
-        # In one order, so that transactions which link the same memories do not wait for each other in a circle.
+        # Sorted, so that transactions that link the same memories do not deadlock.
         for link in sorted(wanted, key=lambda link: (link.goal_id, link.memory_id, link.kind))
     ]
     GoalMemoryLink.objects.bulk_create(rows, ignore_conflicts=True)
@@ -139,9 +139,9 @@ def link_memories(links: Sequence[GoalLink]) -> None:
 
 def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:
     """Return the links of a goal to memories, latest first. One query."""
-    found: QuerySet[GoalMemoryLink] = (
+    links: QuerySet[GoalMemoryLink] = (
         GoalMemoryLink.objects.filter(goal_id=goal_id)
         .select_related("memory")
         .order_by("-created_at", "kind")
     )
-    return found
+    return links

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -31,8 +31,7 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     for row in run(LOCK_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):
         goals[row[0]][row[1]] = _goal(row)
     return {
-        agent_id: _backlog(agent_id, goals[agent_id], intents, plans, children, experienced)
-        for agent_id, intents, plans, children, experienced in fetch(BACKLOG_DETAILS, agents=agents)
+        details[0]: _backlog(goals[details[0]], details) for details in fetch(BACKLOG_DETAILS, agents=agents)
     }
 
 
@@ -53,14 +52,9 @@ class _Ids(dict[str, UUID]):
         return None if text is None else self[text]
 
 
-def _backlog(
-    agent_id: UUID,
-    goals: dict[UUID, GoalRow],
-    intents: Sequence[Sequence[Any]] | None,
-    plans: Sequence[Sequence[Any]] | None,
-    children: Iterable[tuple[str, str, int]] | None,
-    experienced: Mapping[str, Any],
-) -> BacklogRows:
+def _backlog(goals: dict[UUID, GoalRow], details: Sequence[Any]) -> BacklogRows:
+    """Return an agent's backlog from its open goals and its row of BACKLOG_DETAILS."""
+    agent_id, intents, plans, children, experienced = details
     ids = _Ids()
     plan_rows = [_plan(ids, agent_id, row) for row in plans or ()]
     return BacklogRows(

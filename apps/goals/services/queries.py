@@ -1,32 +1,37 @@
-"""Statements about backlogs by hand: heartbeats run them (`docs/decisions/0005`)."""
+"""Handwritten statements about backlogs, for heartbeats (`docs/decisions/0005-statements-written-out.md`)."""
 
 from __future__ import annotations
 
 #: The number of latest closed goals that expected rewards are computed from.
 EXPERIENCE_SPAN = 50
 
-#: The lock of backlogs: every heartbeat that changes a goal takes it.
+#: Locks the backlogs of agents, before goals are changed.
 LOCK_AGENTS = """
 SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ANY(%(agents)s::uuid[])
 ORDER BY id FOR NO KEY UPDATE
 """
-#: In the order of `loading._goal`; read in binary form, for every heartbeat that changes a goal.
+#: Columns in the order of `loading._goal`; fetched in binary format, which is faster. Ordered by agents first: by
+#: ids alone, the planner reads all of the tenant's goals in the order of their key.
 LOCK_OPEN_GOALS = """
 SELECT agent_id, id, parent_id, title, description, state, layer, source, fraction, fraction_by_hand, blocked_by,
     blocked_by_goal_id, emotional_valence, expected_reward, effort, deadline, heartbeat_id, rule, touched_at,
     completed_at, abandoned_at, abandonment_reason
 FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
-ORDER BY id FOR UPDATE
+ORDER BY agent_id, id FOR UPDATE
 """
-#: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`.
+#: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:
+#: for a join the planner reads all of the tenant's.
 EXPERIENCED = f"""
     SELECT coalesce(json_object_agg(source, json_build_array(mean, goals)), '{{}}') FROM (
-        SELECT g.source, avg(e.reward_actual) AS mean, count(*) AS goals FROM (
-            SELECT goal_id, reward_actual FROM goals_satisfaction
-            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
-        ) e JOIN goals_goal g ON g.tenant_id = %(tenant)s AND g.id = e.goal_id
-        GROUP BY g.source
+        SELECT source, avg(reward_actual) AS mean, count(*) AS goals FROM (
+            SELECT (SELECT g.source FROM goals_goal g WHERE g.tenant_id = %(tenant)s AND g.id = e.goal_id) AS source,
+                e.reward_actual
+            FROM (
+                SELECT goal_id, reward_actual FROM goals_satisfaction
+                WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+            ) e
+        ) ended GROUP BY source
     ) by_source
 """  # noqa: S608 (our own number)
 #: The backlogs of agents except the open goals: open intents, open plans with their steps, ended subgoals of open goals, satisfaction by source.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from apps.heartbeats.actions.connecting import connect_things
+from apps.heartbeats.actions.connecting import connect_nodes
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.actions.goals import review_goals
 from apps.heartbeats.actions.maintain import maintain
@@ -24,7 +24,7 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
     {
         "observe": observe,
         "maintain": maintain,
-        "connect": connect_things,
+        "connect": connect_nodes,
         "review_goals": review_goals,
         "reach_out_user": reach_out_user,
         "reach_out_public": reach_out_public,

@@ -1,20 +1,20 @@
-"""The action that connects two nodes of the knowledge graph."""
+"""The action `connect`: relate two nodes of the knowledge graph."""
 
 from __future__ import annotations
 
 from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.graph.relations import connect
 from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import note_evidence
+from apps.selves.services.evidence import record_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.memory.relations import NOTE_LENGTH, GraphNodeKind, Relation
 
 
-def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
+def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
     """Connect two nodes; a relation that supports or contradicts a belief counts as evidence."""
     params = decision.params
-    made = connect(
+    relation = connect(
         agent_id=context.agent_id,
         source_id=params["from_id"],
         target_id=params["to_id"],
@@ -22,8 +22,10 @@ def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
         note=decision.reasoning[:NOTE_LENGTH],
         origin=context.source,
     )
-    update_trust_of_ends(agent_id=context.agent_id, ends=(made.source, made.target))
-    memories = [end.id for end in (made.source, made.target) if end.kind is GraphNodeKind.MEMORY]
-    proposed = note_evidence(agent_id=context.agent_id, tie=made, source=context.source, now=context.now)
-    summary = f"tied together as {made.relation}{f'; {proposed}' if proposed else ''}"
+    update_trust_of_ends(agent_id=context.agent_id, ends=(relation.source, relation.target))
+    memories = [end.id for end in (relation.source, relation.target) if end.kind is GraphNodeKind.MEMORY]
+    proposed = record_evidence(
+        agent_id=context.agent_id, tie=relation, source=context.source, now=context.now
+    )
+    summary = f"tied together as {relation.relation}{f'; {proposed}' if proposed else ''}"
     return answer(decision, ActionOutcome.SUCCESS, summary, memories)

@@ -1,4 +1,4 @@
-"""The action that reviews the goals."""
+"""The action `review_goals`: list goals and their issues."""
 
 from __future__ import annotations
 

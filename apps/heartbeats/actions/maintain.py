@@ -1,4 +1,4 @@
-"""Review a memory, a belief or a cluster, and keep, revise, doubt or retire it."""
+"""The action `maintain`: show a memory, belief or cluster, or apply the agent's judgement of it."""
 
 from __future__ import annotations
 
@@ -204,10 +204,10 @@ def _actor(context: ActionContext) -> str:
 
 def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
     """Describe the nodes connected with this one, one line each."""
-    found = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
+    neighbors = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [
         f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {clip(neighbor.label, GLIMPSE)}"
-        for neighbor in found
+        for neighbor in neighbors
     ]
 
 

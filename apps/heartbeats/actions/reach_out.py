@@ -1,4 +1,4 @@
-"""Post messages to users or to the public; they are delivered after the commit."""
+"""The actions `reach_out_user` and `reach_out_public`: post messages, which are delivered after the commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.memory.values import MemoryType, NewMemory
 
-#: As important as a lesson: the agent will be asked about its message.
+#: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
 SUBJECT_LENGTH = 150
 
@@ -53,7 +53,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         source=context.source,
         detail={"intent": params["intent"], "messages": [str(message.id) for message in posted]},
     )
-    # Maintenance embeds it, with many others.
+    # The embedding backlog adds the vector.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     return answer(
         decision,

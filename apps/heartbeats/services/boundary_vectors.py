@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 type VectorsByText = dict[str, Vector]
 
-#: Shared by all tenants; threads that compute them at once get the same. Arrays, for fast matching in each heartbeat.
+#: Shared by all tenants; concurrent threads compute equal values. Arrays, for fast matching in each heartbeat.
 _of_defaults: dict[EmbeddingModel | None, VectorsByText] = {}
 
 
@@ -59,8 +59,8 @@ def _embed(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str
 
 def _defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
     if model not in _of_defaults:
-        made = _embed(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
-        if not made:
+        vectors = _embed(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
+        if not vectors:
             return {}
-        _of_defaults[model] = {text: np.asarray(row, dtype=np.float32) for text, row in made.items()}
+        _of_defaults[model] = {text: np.asarray(row, dtype=np.float32) for text, row in vectors.items()}
     return _of_defaults[model]

@@ -26,13 +26,16 @@ RENEWED_AFTER_S = 5.0
 # before calls, both in the order of ids, as the runner of heartbeats locks them.
 _LEASE = """
 WITH pending AS MATERIALIZED (
-    SELECT c.id, c.agent_id, h.epoch FROM calls_externalcall c
-    LEFT JOIN heartbeats_heartbeat h ON h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id
+    SELECT c.id, c.agent_id, (
+        SELECT h.epoch FROM heartbeats_heartbeat h WHERE h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id
+    ) AS epoch
+    FROM calls_externalcall c
     WHERE c.tenant_id = %(tenant)s AND c.id = ANY(%(calls)s::uuid[]) AND {pending}
 ), short AS MATERIALIZED (
     SELECT s.agent_id FROM heartbeats_heartbeatschedule s
     JOIN pending ON pending.agent_id = s.agent_id AND pending.epoch = s.epoch
-    WHERE s.tenant_id = %(tenant)s AND s.state = 'running' AND s.lease_until < now() + %(enough)s::interval
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = ANY(ARRAY(SELECT agent_id FROM pending))
+        AND s.state = 'running' AND s.lease_until < now() + %(enough)s::interval
     ORDER BY s.agent_id FOR UPDATE OF s
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c
@@ -61,7 +64,7 @@ _RENEW = _LEASE.format(pending="c.status = 'running' AND c.attempts = %(attempt)
 
 def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall]:
     """Lease the calls that are pending and due, in one transaction of one statement; skip all others."""
-    with tenant_transaction(tenant_id):
+    with tenant_transaction(tenant_id, generic_plans=True):
         rows = fetch(_LEASE_PENDING, calls=list(call_ids), **_durations())
     return [
         LeasedCall(

@@ -15,7 +15,7 @@ from apps.calls.services.ledger import (
     Charge,
     charges_json,
     failure_charge,
-    note_truncated,
+    record_truncation,
     reply_charge,
 )
 from apps.heartbeats.services.schedule import advance_message
@@ -28,23 +28,27 @@ from arbor.models.ports import ModelReply
 
 log = structlog.get_logger(__name__)
 
-# A reply counts only under the lease of its request; its cost is charged in any case.
+# A reply counts only under the lease of its request; its cost is charged in any case. Calls are also named by an array of
+# ids, and heartbeats looked up by a LIMIT: the planner expects a hundred rows of JSON, and would read all of the tenant's.
 _END = f"""
 WITH result AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
         error_kind text)
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
-    WHERE c.tenant_id = %(tenant)s AND c.status = 'running' ORDER BY c.id FOR UPDATE OF c
+    WHERE c.tenant_id = %(tenant)s AND c.id = ANY(%(calls)s::uuid[]) AND c.status = 'running'
+    ORDER BY c.id FOR UPDATE OF c
 ), ended AS (
     UPDATE calls_externalcall c SET status = result.status, reply = result.reply, error = result.error,
         error_kind = result.error_kind, ended_at = now(), lease_until = NULL
     FROM locked JOIN result ON result.call = locked.id
-    WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
+    WHERE c.tenant_id = %(tenant)s AND c.id = locked.id AND c.id = ANY(%(calls)s::uuid[])
     RETURNING c.id, c.agent_id, c.heartbeat_id
 ), {CHARGE}
 SELECT ended.id, h.epoch, a.name FROM ended
-JOIN heartbeats_heartbeat h ON h.tenant_id = %(tenant)s AND h.id = ended.heartbeat_id
+CROSS JOIN LATERAL (
+    SELECT epoch FROM heartbeats_heartbeat WHERE tenant_id = %(tenant)s AND id = ended.heartbeat_id LIMIT 1
+) h
 JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
 """  # noqa: S608 (our own words)
 
@@ -69,34 +73,35 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
     try:
         return _store(results, tenant_id)
     except Exception:
-        # Whatever one result has broken must not cost the others: each is stored in a transaction of its own.
-        log.exception("results_stored_singly", calls=[str(result.call.call_id) for result in results])
+        # One bad result must not prevent the others from being stored, so each is stored in a transaction of its own.
+        log.exception("result_batch_failed", calls=[str(result.call.call_id) for result in results])
     stored: set[UUID] = set()
-    fault: Exception | None = None
+    last_error: Exception | None = None
     for result in results:
         try:
             stored |= _store([result], tenant_id)
         except Exception as error:
             # Raised again below, after the results that can be stored.
-            log.exception("result_not_stored", call_id=str(result.call.call_id))
-            fault = error
-    if fault is not None:
-        raise fault
+            log.exception("result_store_failed", call_id=str(result.call.call_id))
+            last_error = error
+    if last_error is not None:
+        raise last_error
     return stored
 
 
 def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
     """Store results in one transaction: one statement, and one for each truncated reply."""
     charges = [charge for result in results if (charge := _charge_of(result)) is not None]
-    with tenant_transaction(tenant_id):
+    with tenant_transaction(tenant_id, generic_plans=True):
         rows = fetch(
             _END,
             results=to_json([_row(result) for result in results]),
+            calls=[result.call.call_id for result in results],
             charges=charges_json(charges),
         )
         for result in results:
             if result.reply is not None:
-                note_truncated(result.call, result.reply)
+                record_truncation(result.call, result.reply)
         ended = {call_id: (epoch, name) for call_id, epoch, name in rows}
         hints = []
         for call in (result.call for result in results):

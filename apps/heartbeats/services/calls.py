@@ -30,7 +30,7 @@ from arbor.web.plan import WEB_HANDLE, Depth, plan_inquiry
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a result of a batch waits for others, to be stored with them.
+#: Seconds for which a result of a batch waits for others, to be stored together with them.
 GATHERED_FOR_S = 0.05
 
 #: Runs a function in a thread of its own.
@@ -40,7 +40,7 @@ type Submit = Callable[[Callable[[], None]], object]
 def execute_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     """Call the model, store its reply or error, and resume the heartbeat or apply the maintenance call.
 
-    Returns False when the call is leased, done or not due, and when its lease was lost meanwhile.
+    Returns False if the call is leased by another worker, done or not due, or its lease was lost in the meantime.
     """
     calls = _lease([call_id], tenant_id)
     return bool(calls and _execute(calls[0]))
@@ -62,21 +62,21 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
             # The worker shuts down: its thread pool accepts no new work.
             work()
     stored = 0
-    fault: BaseException | None = None
+    last_error: BaseException | None = None
     for outcomes in _groups(done, len(calls)):
         stored += sum(outcome is True for outcome in outcomes)
-        faults = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         results = [outcome for outcome in outcomes if isinstance(outcome, CallResult)]
         try:
             stored += len(store_results(results, tenant_id=tenant_id)) if results else 0
         except Exception as error:
             # Raised again when all calls are done: the threads still report to this queue.
-            log.exception("results_not_stored", tenant_id=str(tenant_id))
-            faults.append(error)
+            log.exception("results_store_failed", tenant_id=str(tenant_id))
+            errors.append(error)
         _release_connection()
-        fault = faults[-1] if faults else fault
-    if fault is not None:
-        raise fault
+        last_error = errors[-1] if errors else last_error
+    if last_error is not None:
+        raise last_error
     return stored
 
 
@@ -89,7 +89,7 @@ def _lease(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
     _release_connection()
     missing = set(call_ids) - {call.call_id for call in calls}
     for call_id in missing:
-        log.info("call_not_pending", call_id=str(call_id))
+        log.info("call_skipped", call_id=str(call_id))
     return calls
 
 
@@ -136,8 +136,8 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
     except (ModelError, WebFailed) as error:
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
-        # An error in an adapter fails this heartbeat at once, and does not block its agent until the lease expires.
-        log.exception("model_adapter_fault", model=call.model)
+        # Fail the heartbeat at once: otherwise its agent would be blocked until the lease expires.
+        log.exception("model_adapter_failed", model=call.model)
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 

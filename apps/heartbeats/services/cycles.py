@@ -87,7 +87,7 @@ def run_ticks(
     ended = ""
     while state.left and not ended:
         try:
-            made = _run_next(agent_id, tenant_id, patience=WAIT_S if ticks else 0.0)
+            tick = _run_next(agent_id, tenant_id, patience=WAIT_S if ticks else 0.0)
         except TransitionIllegal as error:
             if not ticks:
                 raise
@@ -95,18 +95,18 @@ def run_ticks(
                 f"{'no longer active' if isinstance(error, AgentNotActive) else 'cannot beat now'}: {error}"
             )
             break
-        ticks.append(made)
-        if made.status == HeartbeatStatus.SKIPPED:
-            idle = made.reason.startswith("idle:")
-            ended = f"nothing left to do: {made.reason}" if idle else made.reason
+        ticks.append(tick)
+        if tick.status == HeartbeatStatus.SKIPPED:
+            idle = tick.reason.startswith("idle:")
+            ended = f"nothing left to do: {tick.reason}" if idle else tick.reason
         else:
             before, state = state, _load_state(agent_id, tenant_id)
-            if made.status == HeartbeatStatus.FAILED and state == before and not made.actions:
-                ended = made.reason
+            if tick.status == HeartbeatStatus.FAILED and state == before and not tick.actions:
+                ended = tick.reason
             else:
                 state = _charge(agent_id, tenant_id, before=before, after=state)
         if progress is not None:
-            progress(made, state.left)
+            progress(tick, state.left)
     return Cycle(ticks=ticks, allocated=allocated, left=state.left, ended=ended or "used up")
 
 

@@ -84,7 +84,7 @@ def next_kind(open_needs: Sequence[OpenNeed]) -> type:
 
 
 class Fetcher:
-    """Reads and pending writes of one leg of a batch."""
+    """Answers the needs of one leg of a batch, with pending writes."""
 
     def __init__(self, tenant_id: UUID, now: datetime) -> None:
         self._tenant_id = tenant_id
@@ -95,13 +95,13 @@ class Fetcher:
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
         self.members: Sequence[LeasedHeartbeat] = ()
-        #: The transaction has locked or written rows.
+        #: Whether the transaction has locked or written rows.
         self.is_committed_to = False
 
     def answer(self, kind: type, open_needs: Sequence[OpenNeed]) -> list[Any]:
         """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` for a domain error."""
         if kind in _WRITING_MEMORIES:
-            # Lock all agents first: locking in several rounds could deadlock with other batches.
+            # Lock all agents at once: locking them one after another could deadlock with other batches.
             self.writer.lock([member.agent.id for member in self.members])
         if kind in _USING_ROWS:
             self._flush()
@@ -146,9 +146,9 @@ class Fetcher:
             else:
                 vectors |= dict(zip(texts, rows.tolist(), strict=True))
         if need.stored:
-            made = embed_for_storage(tenant_id=self._tenant_id, texts=need.stored, model=need.model)
-            if made is not None:
-                vectors |= dict(zip(need.stored, made.tolist(), strict=True))
+            stored_rows = embed_for_storage(tenant_id=self._tenant_id, texts=need.stored, model=need.model)
+            if stored_rows is not None:
+                vectors |= dict(zip(need.stored, stored_rows.tolist(), strict=True))
         return vectors
 
     def _recalls(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
@@ -156,7 +156,7 @@ class Fetcher:
         return list(self._recaller.recall(requests))
 
     def _buffer_items(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        found = search_buffers(
+        found_by_need = search_buffers(
             [
                 BufferSearch(
                     agent_id=open_need.agent_id,
@@ -171,7 +171,7 @@ class Fetcher:
         )
         return [
             [BufferItemView(content=item.content, role=item.role, at=item.held_at) for item in items]
-            for items in found
+            for items in found_by_need
         ]
 
     def _backlogs_of(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
@@ -183,7 +183,7 @@ class Fetcher:
         self._backlogs |= load_backlogs(missing, now=self._now)
         return [self._backlogs[open_need.agent_id] for open_need in open_needs]
 
-    def _placed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def _place(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         placed = self.writer.place(
             [
                 ToRemember(
@@ -200,7 +200,7 @@ class Fetcher:
             for placed_memories in placed
         ]
 
-    def _service(self, open_need: OpenNeed) -> Any:
+    def _execute_service(self, open_need: OpenNeed) -> Any:
         need: needs.Service = open_need.need
         context = ActionContext(
             agent_id=open_need.agent_id,
@@ -214,7 +214,7 @@ class Fetcher:
         with transaction.atomic(using=APP):
             return ACTIONS[need.decision.action](context, need.decision)
 
-    def _decided(self, open_need: OpenNeed) -> str:
+    def _decide(self, open_need: OpenNeed) -> str:
         need: needs.DecideProposal = open_need.need
         proposal = _CHOICES[need.choice.decision](
             proposal_id=need.proposal_id,
@@ -225,14 +225,12 @@ class Fetcher:
         )
         return f"{need.choice.decision} {proposal.kind}: {clip(proposal.content, _LINE)} ({proposal.reason})"
 
-    def _met(self, open_need: OpenNeed) -> Any:
+    def _record_meetings(self, open_need: OpenNeed) -> Any:
         need: needs.Meetings = open_need.need
         return record_meetings(
             agent_id=open_need.agent_id,
-            tick=need.tick,
+            need=need,
             now=self._now,
-            meetings=need.met,
-            others=need.others,
             talked_with=partial(who_talked, open_need.agent_id),
         )
 
@@ -260,14 +258,14 @@ def _one_by_one(
 
 def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
     need: needs.Themes = open_need.need
-    found = partial_recall_after(
+    clusters = partial_recall_after(
         agent_id=open_need.agent_id,
         recalled=need.recalled,
         vector=need.vector,
         model=need.model,
         without_session=BEATS_SESSION,
     )
-    return [theme.name for theme in found]
+    return [theme.name for theme in clusters]
 
 
 def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
@@ -285,22 +283,22 @@ def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
     need: needs.OwnMemories = open_need.need
     if need.required:
         return frozenset(require_memories(agent_id=open_need.agent_id, named=need.named))
-    ids = [found for text in need.named if (found := read_id(text)) is not None]
+    ids = [memory_id for text in need.named if (memory_id := read_id(text)) is not None]
     return frozenset(
         Memory.objects.filter(agent_id=open_need.agent_id, id__in=ids).values_list("id", flat=True)
     )
 
 
-def _settled(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
-    found = look_for_proposals(agent_id=open_need.agent_id)
-    return _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
+def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
+    consolidated = look_for_proposals(agent_id=open_need.agent_id)
+    return _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
 
 
 def _propose(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
     return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
-def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
+def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
     made, known, expired = (
         tuple(
             needs.ProposedChange(
@@ -312,7 +310,7 @@ def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) 
             )
             for row in rows
         )
-        for rows in (found.made, found.known, found.expired)
+        for rows in (result.made, result.known, result.expired)
     )
     return needs.ProposalOutcome(
         made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
@@ -336,12 +334,12 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.Themes: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.OpenBacklog: Fetcher._backlogs_of,
-        needs.SettledProposals: _one_by_one(_settled),
-        needs.DecideProposal: _one_by_one(Fetcher._decided),
+        needs.SettledProposals: _one_by_one(_settle_proposals),
+        needs.DecideProposal: _one_by_one(Fetcher._decide),
         needs.Propose: _one_by_one(_propose),
-        needs.Service: _one_by_one(Fetcher._service),
-        needs.Placing: Fetcher._placed,
-        needs.Meetings: _one_by_one(Fetcher._met),
+        needs.Service: _one_by_one(Fetcher._execute_service),
+        needs.Placing: Fetcher._place,
+        needs.Meetings: _one_by_one(Fetcher._record_meetings),
     }
 )
 #: Kinds answered by services that read and write rows of memories and goals.

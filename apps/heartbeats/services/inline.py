@@ -28,17 +28,17 @@ def fleet_is_live() -> bool:
 def run_heartbeat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
     """Claim the agent and execute the messages of its heartbeat here until the heartbeat has ended; return it.
 
-    The lease excludes workers that start meanwhile. Raises NotFound, TransitionIllegal if the agent is not active or its
+    The lease excludes workers that start in the meantime. Raises NotFound, TransitionIllegal if the agent is not active or its
     heartbeat is under way, and RuntimeError inside a transaction, which would stay open during the model call.
     """
     if connections[APP].in_atomic_block:
-        raise RuntimeError("a heartbeat is run outside any transaction: it opens its own")
+        raise RuntimeError("a heartbeat must be run outside any transaction, because it opens its own")
     with captured() as messages:
         with tenant_transaction(tenant_id):
             claim_now(agent_id=agent_id, trigger=trigger)
             slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
         assert slot_at is not None
-        for message in messages:  # grows while it is iterated
+        for message in messages:  # `captured` appends while the loop runs
             _run(message)
     with tenant_transaction(tenant_id):
         return Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)

@@ -31,12 +31,17 @@ JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
 WHERE s.tenant_id = %(tenant)s AND s.state IN ('queued', 'running')
 ORDER BY s.agent_id FOR UPDATE OF s
 """
-# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
+# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before. An agent has
+# one open heartbeat; LIMIT 1 has it looked up by its key, where the planner could read all of the tenant's.
 _AGENTS_AND_BEATS = """
 SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
-FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
-    ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
+FROM agents_agent a
+LEFT JOIN LATERAL (
+    SELECT id, status, epoch, step, slot_at, trigger, own_ms, elapsed_ms, checkpoint, situation, energy_end
+    FROM heartbeats_heartbeat
+    WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('running', 'waiting') LIMIT 1
+) h ON true
 LEFT JOIN LATERAL (
     SELECT id, status, reply, error, error_kind FROM calls_externalcall
     WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
@@ -48,8 +53,11 @@ UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() +
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """
 _OPEN = """
-SELECT id, epoch, step, agent_id FROM heartbeats_heartbeat
-WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND status IN ('running', 'waiting')
+SELECT h.* FROM unnest(%(agents)s::uuid[]) AS agent (id)
+CROSS JOIN LATERAL (
+    SELECT id, epoch, step, agent_id FROM heartbeats_heartbeat
+    WHERE tenant_id = %(tenant)s AND agent_id = agent.id AND status IN ('running', 'waiting') LIMIT 1
+) h
 """
 
 

@@ -24,7 +24,7 @@ class Lease:
     epoch: int
     #: A `ScheduleState`: queued or running.
     state: str
-    #: Set by every claim.
+    #: The due time, set by each claim.
     slot_at: datetime
     trigger: str
     interval_s: float
@@ -39,7 +39,7 @@ class LeasedAgent:
     tenant_id: UUID
     name: str
     status: str
-    #: Its own graph as DOT; empty for the built-in one.
+    #: The agent's own pipeline as DOT; empty for the built-in one.
     pipeline: str
 
     @property
@@ -93,7 +93,7 @@ class OpenHeartbeat:
     #: Packed JSON of the checkpoint and the situation.
     checkpoint: bytes
     situation: bytes
-    #: Its stored record has actions.
+    #: Whether the stored record has actions.
     acted: bool
     call: LastCall
 
@@ -122,7 +122,7 @@ class LeasedHeartbeat:
     #: None for a heartbeat that is only to be ended.
     checkpoint: Checkpoint[Beat] | None = None
     result: EndedCall | None = None
-    #: The number of its checkpoint; None while it has no row.
+    #: The number of the checkpoint; None before the heartbeat has a row.
     step: int | None = None
     #: The situation in the heartbeat's row.
     stored_view: Situation | None = None
@@ -130,7 +130,7 @@ class LeasedHeartbeat:
     steps: list[StepRecord] = field(default_factory=list)
     own_ms: float = 0.0
     elapsed_ms: float = 0.0
-    #: Its actions were committed in an earlier leg.
+    #: Whether actions were committed in an earlier leg.
     acted: bool = False
     progress: Progress[Beat] | None = None
 

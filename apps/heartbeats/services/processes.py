@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 
 from django.db import connections
@@ -11,7 +12,7 @@ from psycopg import connect
 from apps.heartbeats.models import Process
 from apps.tenants.scope import APP, OPS
 
-#: Time between two reports of a process, and after its last one until it counts as silent and its row is deleted.
+#: Time between two reports of a process; times after its last report when it counts as silent, and when its row is deleted.
 LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
@@ -22,14 +23,24 @@ _UPSERT = (
 )
 
 
-def write_liveness(
-    *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
-) -> None:
-    """Write the process's row on its own connection: threads of forking processes call this."""
-    # All parameters, such as those of TLS.
+@dataclass(frozen=True, kw_only=True)
+class LivenessReport:
+    """A process that reports itself as alive, with the values of its `Process` row."""
+
+    name: str
+    kind: str
+    queues: str
+    pool: str
+    concurrency: int
+    started_at: datetime
+
+
+def write_liveness(report: LivenessReport) -> None:
+    """Write the process's row on a connection of its own, because threads of forking processes call this."""
+    # Django's parameters, which include those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
-        connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
+        connection.execute(_UPSERT, astuple(report))
 
 
 def remove_process(*, name: str) -> None:

@@ -24,8 +24,8 @@ RELEVANT_ENOUGH = 0.5
 #: The most of each in one run, so that one run does not fill the queue.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
-# The origin of seed 000: its insight detector (at least so many nodes, so many suggestions, sure to 0.5 at least), and
-# what comes to mind without being looked for (activated so strongly within so many beats, at most so many).
+# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the least
+# activation, the heartbeats looked back, and the most in one run.
 THEME_SIZE = 10
 MOST_INSIGHTS = 5
 EDGE_OF_MIND = 0.4
@@ -34,7 +34,7 @@ MOST_PRECONSCIOUS = 3
 #: The source of these proposals.
 SOURCE = "consolidation"
 
-# Relevance fades as in `arbor.memory.forgetting`; evidence is a source of its own, or a relation to what supports it.
+# Relevance fades as in `arbor.memory.forgetting`. Evidence is a source, or a relation to a supporting memory.
 _CANDIDATES = """
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
@@ -74,7 +74,7 @@ SELECT
     ) theme) AS themes,
     (SELECT coalesce(json_agg(edge), '[]') FROM (
         SELECT m.id, m.content, x.level FROM memories_activation x
-        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.id = x.memory_id
+        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.agent_id = x.agent_id AND m.id = x.memory_id
         LEFT JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
         CROSS JOIN (SELECT min(started_at) AS began FROM (
             SELECT started_at FROM heartbeats_heartbeat
@@ -101,13 +101,13 @@ class Consolidated:
 
 
 def look_for_proposals(*, agent_id: UUID) -> Consolidated:
-    """Propose an agent's established facts and its habits. One statement where there is nothing.
+    """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
-    A fact about itself is proposed as a side of who it is, another one as something to believe; what it keeps doing as a
-    pattern, or as learned where it always worked; a cluster that has grown large as an insight, and what came to mind by
-    itself as preconscious. What has been pending for too long expires.
+    A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
+    if it always succeeded; a large cluster as an insight; a memory that was activated without a recall as preconscious.
+    Expires proposals that have been pending for too long.
     """
-    ((memories, actions, worked, known, experiences, clusters, edge, overdue),) = fetch(
+    ((memories, actions, worked, known, experiences, clusters, preconscious, overdue),) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -123,17 +123,17 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         most_preconscious=MOST_PRECONSCIOUS,
         pending_for=PENDING_FOR,
     )
-    over = expire_overdue(agent_id=agent_id) if overdue else ()
-    works = {pattern.key: pattern.seen for pattern in patterns(worked)}
+    overdue_expired = expire_overdue(agent_id=agent_id) if overdue else ()
+    successes = {pattern.key: pattern.seen for pattern in patterns(worked)}
     habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
-    proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposals += [_habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits]
     proposals += [_insight(cluster) for cluster in clusters]
-    proposals += [_preconscious(memory) for memory in edge]
-    gone = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
+    proposals += [_preconscious(memory) for memory in preconscious]
+    deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
     return Consolidated(
-        proposed=replace(proposed, expired=(*over, *proposed.expired)), deleted_experiences=gone
+        proposed=replace(proposed, expired=(*overdue_expired, *proposed.expired)), deleted_experiences=deleted
     )
 
 
@@ -153,7 +153,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
     return NewProposal(
         kind=ProposalKind.INSIGHT,
         content=f"My memories gather around {cluster['name']}: {cluster['size']} of them belong to it.",
-        # 0.5 at ten, towards 1.
+        # 0.5 for the smallest cluster, towards 1 for large ones.
         confidence=round(1 - THEME_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
         change={"theme": cluster["id"]},
@@ -191,16 +191,16 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
 
 
 def delete_oldest_experiences(*, agent_id: UUID) -> int:
-    """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
-    own = Experience.objects.filter(agent_id=agent_id)
-    latest = own.order_by("-tick", "-id").values("id")[:MOST_KEPT]
-    gone, _ = own.exclude(id__in=latest).delete()
-    if gone:
+    """Delete an agent's oldest experiences above the limit, audited; return their number. One statement if there are none."""
+    of_agent = Experience.objects.filter(agent_id=agent_id)
+    latest = of_agent.order_by("-tick", "-id").values("id")[:MOST_KEPT]
+    deleted, _ = of_agent.exclude(id__in=latest).delete()
+    if deleted:
         record(
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"let go of the {gone} oldest experiences: an agent keeps {MOST_KEPT:,}",
-            detail={"experiences": gone},
+            message=f"let go of the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            detail={"experiences": deleted},
         )
-    return gone
+    return deleted

@@ -1,4 +1,4 @@
-"""Read an agent's recent activity: a column of the statement of `sight`, and values from it."""
+"""Read an agent's recent activity: a column of the statement in `situation`, and values from it."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:
 def limits_of(pulse: Mapping[str, Any]) -> Limits:
     """Return today's limits."""
     tenant = pulse["tenant"]
-    return Limits(own=_limits(pulse["policy"] or {}), of_tenant=_limits(tenant) if tenant else None)
+    return Limits(own=_read_limits(pulse["policy"] or {}), of_tenant=_read_limits(tenant) if tenant else None)
 
 
 def used_of(pulse: Mapping[str, Any]) -> Amounts:
@@ -169,7 +169,7 @@ def used_of(pulse: Mapping[str, Any]) -> Amounts:
     )
 
 
-def _limits(row: Mapping[str, Any]) -> Amounts:
+def _read_limits(row: Mapping[str, Any]) -> Amounts:
     usd = row.get("daily_usd")
     return Amounts(
         beats=row.get("daily_beats"),

@@ -62,8 +62,8 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
         situation = Situation.model_validate(beat.situation)
         if situation.terms is None:
             raise Invalid(
-                f"heartbeat {heartbeat_id} is from before its terms (budget, boundaries, what was possible) were put on"
-                " record; newer ones can be replayed"
+                f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
+                " boundaries, possible actions); newer heartbeats can be replayed"
             )
         calls = list(
             ExternalCall.objects.filter(
@@ -80,7 +80,7 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     """
     handle = str(Handle.parse(model))
     if found.request is None:
-        raise Invalid(f"heartbeat {found.id} has no prompt on record, so no other model can be asked")
+        raise Invalid(f"heartbeat {found.id} has no recorded prompt, so no other model can be asked")
     request = ModelRequest.from_json(
         {
             **found.request.to_json(),
@@ -92,15 +92,17 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
         }
     )
     if connections[APP].in_atomic_block:
-        raise RuntimeError("a model is asked outside any transaction")
+        raise RuntimeError("a model must be asked outside any transaction")
     reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
 
 
 def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
-    first = calls[0] if calls else None
-    is_stored = first is not None and bool(first.request)
-    sections = sections_of(first.sections, first.request) if first is not None and is_stored else []
+    first_call = calls[0] if calls else None
+    is_stored = first_call is not None and bool(first_call.request)
+    sections = (
+        sections_of(first_call.sections, first_call.request) if first_call is not None and is_stored else []
+    )
     assert situation.terms is not None
     return Found(
         id=beat.id,
@@ -115,12 +117,14 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             dropped=beat.dropped,
             repairs=beat.repairs,
             window=situation.terms.window
-            or window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
+            or window_of(
+                first_call.model if first_call else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
+            ),
             reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),
-        request=request_of(first.request) if first is not None and is_stored else None,
+        request=request_of(first_call.request) if first_call is not None and is_stored else None,
     )
 
 

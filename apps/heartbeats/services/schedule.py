@@ -23,8 +23,8 @@ from arbor.errors import AgentDormant, AgentNotActive, NotFound, TransitionIlleg
 #: The random share of the interval by which due times are shifted, to spread the agents.
 JITTER = 0.05
 
-# Top-n per tenant, in an order of tenants that rotates, so none starves. MATERIALIZED: the planner must not run a limited
-# subselect twice, which would claim more rows than the limit.
+# The first agents of each tenant, in a random order of tenants, so that none starves. MATERIALIZED prevents the planner from
+# running a limited subselect twice, which would claim more rows than the limit.
 _CLAIM_DUE = """
 WITH tenants AS MATERIALIZED (
     SELECT id FROM tenants_tenant WHERE status = %(active)s ORDER BY (id < %(pivot)s), id
@@ -135,13 +135,13 @@ def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUI
 def advance_message(
     *, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, lost: bool = False
 ) -> TaskMessage:
-    """Return the message to run an agent's heartbeat; `lost`: its last worker lost the lease."""
+    """Return the message to run an agent's heartbeat; `lost` if its last worker lost the lease."""
     return TaskMessage(
         task=Task.ADVANCE,
         tenant_id=tenant_id,
         arguments={"agent_id": str(agent_id), "epoch": epoch, **({"lost": True} if lost else {})},
         shown=f"agent={name} ({agent_id}) epoch={epoch}",
-        # It may be the reason that its worker died.
+        # Run it alone, as it may have killed its last worker.
         alone=lost,
     )
 
@@ -222,10 +222,12 @@ def _require_active(agent_id: UUID) -> Agent:
     if agent.status != AgentStatus.ACTIVE:
         dormant = agent.status == AgentStatus.DORMANT
         raise (AgentDormant if dormant else AgentNotActive)(
-            f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
+            f"{agent.name} is {agent.status}; only an active agent has heartbeats: start or resume it first"
         )
     return agent
 
 
 def _already_running(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
-    return TransitionIllegal(f"{agent.name} is beating already (state {schedule.state}); wait for it to end")
+    return TransitionIllegal(
+        f"a heartbeat of {agent.name} is under way already (state {schedule.state}); wait for its end"
+    )

@@ -22,7 +22,8 @@ RECENT_SHOWN = 5
 #: Characters quoted of the message that a user answers.
 QUOTED = 200
 
-# Read as json, which psycopg parses; Django registers no loader for jsonb.
+# Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
+# leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
@@ -44,7 +45,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
-            AND (expires_at IS NULL OR expires_at > now())
+            AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
     {SELF_COLUMNS},
@@ -67,7 +68,10 @@ FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id
 LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
-LEFT JOIN heartbeats_heartbeatschedule schedule ON schedule.tenant_id = a.tenant_id AND schedule.agent_id = a.id
+LEFT JOIN LATERAL (
+    SELECT interval_s, paused_until FROM heartbeats_heartbeatschedule
+    WHERE tenant_id = a.tenant_id AND agent_id = a.id LIMIT 1
+) schedule ON true
 CROSS JOIN LATERAL (
     SELECT count(*) AS percepts, count(*) FILTER (WHERE kind = 'user_message') AS user_messages FROM (
         SELECT kind FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL

@@ -1,6 +1,6 @@
-"""The thinking ring (seed 000, 2): an agent's last 50 thoughts, of heartbeats and conversations.
+"""Read an agent's last 50 thoughts in heartbeats and conversations, its thinking ring (seed 000, 2).
 
-They are read from `reasoning` of heartbeats and `detail` of turns, so no copy can differ from the record.
+The ring is no table: thoughts are read from `reasoning` of heartbeats and `detail` of turns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Thinking:
 def thoughts_of(*, agent_id: UUID, limit: int = RING) -> list[Thinking]:
     """Return an agent's thoughts, latest first. One statement. Raises Invalid for a limit outside 1 to 50."""
     if not 1 <= limit <= RING:
-        raise Invalid(f"the ring holds 1 to {RING} thoughts, asked for {limit}")
+        raise Invalid(f"a limit of thoughts must be 1 to {RING}, got {limit}")
     return [
         Thinking(origin=origin, id=row_id, text=text, at=at)
         for origin, row_id, text, at in fetch(_THOUGHTS, agent=agent_id, limit=limit)

@@ -76,12 +76,13 @@ def rebuild_working_memory(
 ) -> RebuiltWorkingMemory:
     """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run writes nothing.
 
-    The audit log retains the former one. Thoughts of the agent's template that are still present stay. Raises NotFound.
+    The former working memory is stored in the audit log. Thoughts from the agent's template that are still present stay.
+    Raises NotFound.
     """
     agent: Agent | None = Agent.objects.filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    # The lock order of heartbeats; waits for a leg under way.
+    # Lock in the order of heartbeats, to avoid deadlocks; waits for a leg under way.
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
@@ -128,20 +129,20 @@ def _innate(template_name: str) -> frozenset[str]:
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
-        read = [reply for text in replies if (reply := _read(text)) is not None]
+        parsed = [reply for text in replies if (reply := _parse(text)) is not None]
         yield PastHeartbeat(
             at=at,
             thinking=reasoning,
-            concerns=[line for reply in read for line in reply.concerns],
-            curiosity=[line for reply in read for line in reply.curiosity],
-            resolved=[line for reply in read for line in reply.resolved],
+            concerns=[line for reply in parsed for line in reply.concerns],
+            curiosity=[line for reply in parsed for line in reply.curiosity],
+            resolved=[line for reply in parsed for line in reply.resolved],
             user_waiting=user_waiting,
             acted=any(action.get("cost") for action in json.loads(actions)),
             consolidated=mode == Mode.CONSOLIDATION,
         )
 
 
-def _read(text: str) -> Reply | None:
+def _parse(text: str) -> Reply | None:
     try:
         return parse_reply(text).reply
     except ReplyInvalid:

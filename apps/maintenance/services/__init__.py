@@ -1,1 +1,1 @@
-"""Make, settle, recover and clean up maintenance calls."""
+"""Create, settle, recover and clean up maintenance calls."""

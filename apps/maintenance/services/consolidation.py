@@ -19,7 +19,7 @@ from apps.calls.services.maintenance_calls import (
     subject_of_episode,
     subject_of_memories,
 )
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.maintenance_flags import (
@@ -53,9 +53,9 @@ WEIGH_BATCH = 20
 SHORT_EPISODE = 2
 #: Open maintenance calls of one agent and purpose at most.
 MAX_OPEN_OF_AGENT = 20
-#: Time without new maintenance calls of a purpose after one has failed for good: its cause may persist.
+#: Time without new maintenance calls of a purpose after one has failed finally, because the cause may persist.
 PAUSE_AFTER_FAILURE = timedelta(hours=1)
-#: Duration of one round: three rounds fit into a period of one minute.
+#: Duration of one job run: three of them fit into a period of one minute.
 _ROUND_DURATION = timedelta(seconds=15)
 
 _UNFINISHED = """
@@ -184,7 +184,7 @@ def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def _enqueue_call(
-    tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: MaintenanceFlag, batch: int
+    tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, flag: MaintenanceFlag, batch: int
 ) -> int:
     """Enqueue a maintenance call about a batch of pending memories without one; return their number."""
     with tenant_transaction(tenant_id):
@@ -195,7 +195,7 @@ def _enqueue_call(
             return 0
         # Includes memories of failed calls, which wait for a person.
         asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
-        waiting = waiting_memories(agent_id, chore, limit=batch, without=asked)
+        waiting = waiting_memories(agent_id, flag, limit=batch, without=asked)
         if not waiting:
             return 0
         excerpts = [excerpt for _, excerpt in waiting]
@@ -222,12 +222,12 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
 def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     """Return the number of maintenance calls that an agent may add.
 
-    0 where the daily limit leaves none: the memories stay pending until the next day. Rules cost nothing.
+    0 if the daily limit is used up: the memories wait until the next day. Rules cost nothing and have no limit.
 
-    Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally; a new tenant has its share at once. Calls that wait for a
-    later try count only for their own agent.
+    Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally, new tenants at once. Calls that wait for a retry count
+    only for their own agent.
     """
-    if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_maintain:
+    if not maintenance_model().startswith(f"{REFLEX}/") and not budget_status_of(agent_id).level.may_maintain:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

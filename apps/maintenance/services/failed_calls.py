@@ -70,7 +70,7 @@ def _about(subject: dict[str, Any]) -> str:
 def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) -> int:
     """Release the subjects of failed maintenance calls for new ones, in the open transaction; return their number.
 
-    Of one agent, or of the whole tenant. The next round makes new calls; the failed ones are retained.
+    For one agent, or the whole tenant. The next job run creates new calls; the failed ones are retained.
     """
     rows = fetch(_RETRY, agent=agent_id)
     episodes = [

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from apps.calls.models import CallStatus
 from apps.calls.services.leased_calls import LeasedCall, execute_message
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.settlement import record_failed_try
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
@@ -63,7 +63,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         rows = fetch(_LOCK_LOST, agent=agent_id, limit=_RECOVERED)
         pending = [row for row in rows if row[1] == CallStatus.PENDING]
         lost = [row for row in rows if row[1] == CallStatus.RUNNING]
-        if pending and not day_of(agent_id).level.may_maintain:
+        if pending and not budget_status_of(agent_id).level.may_maintain:
             # Over the daily limit only conversations and rules continue; the rest stay due until the next day.
             pending = [
                 row for row in pending if row[2].startswith(f"{REFLEX}/") or "chat" in json.loads(row[5])
@@ -82,7 +82,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
             )
         for call_id, name in unsent:
             enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
-    # What waits for the next day is not counted: the round goes on to other agents.
+    # Calls that wait for the next day do not count as work, so that the run continues with other agents.
     return len(unsent) + len(lost)
 
 

@@ -11,9 +11,9 @@ from apps.contacts.services.chat_finalize import prepare_answer, store_answer, s
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
-    end_waiting,
+    clear_flag,
+    count_left_out,
     extract_left_out,
-    note_left_out,
     store_concepts,
     store_weights,
 )
@@ -21,7 +21,7 @@ from apps.memories.services.jobs.summaries import (
     Summary,
     SummaryVectors,
     embed_summaries,
-    note_failed_summary,
+    record_failed_summary,
     store_summaries,
 )
 from arbor.contacts.chat_reply import read_chat_reply
@@ -47,8 +47,8 @@ class Purpose:
     failed: Callable[[UUID, Subject, str], None]
     #: Runs in the transaction that marks the call as failed, given the same.
     given_up: Callable[[UUID, Subject, str], None] = lambda *_: None
-    #: Somebody waits for the answer: unreadable replies are retried at once, unreachable models replaced by the next, and
-    #: nothing is retried later.
+    #: Whether somebody waits for the answer: then unreadable replies are retried at once, the next model replaces an
+    #: unreachable one, and nothing is retried later.
     waited_for: bool = False
 
 
@@ -56,14 +56,14 @@ def _memories(subject: Subject) -> list[UUID]:
     return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
-def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
+def _prepare_summary(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
     return text, embed_summaries(tenant_id, agent_id, [text])
 
 
 def _apply_summary(
-    agent_id: UUID, subject: Subject, made: tuple[str, SummaryVectors], by: str
+    agent_id: UUID, subject: Subject, prepared: tuple[str, SummaryVectors], by: str
 ) -> Sequence[str]:
-    text, embedded = made
+    text, embedded = prepared
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
     if not store_summaries(agent_id, [summary], embedded):
         return ["the episode has another summary by now, or has grown"]
@@ -75,7 +75,7 @@ def _apply_concepts(
 ) -> Sequence[str]:
     ids = _memories(subject)
     store_concepts(agent_id, {ids[place]: concepts for place, concepts in read.by_place.items()})
-    given_up, notes = _left_out(
+    given_up, notes = _count_left_out_memories(
         agent_id, MaintenanceFlag.EXTRACT, ids, read, rule="its concepts are taken by rule"
     )
     extract_left_out(agent_id, given_up)
@@ -85,19 +85,19 @@ def _apply_concepts(
 def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
     ids = _memories(subject)
     store_weights(agent_id, {ids[place]: score for place, score in read.by_place.items()})
-    given_up, notes = _left_out(
+    given_up, notes = _count_left_out_memories(
         agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the weight by rule"
     )
-    end_waiting(MaintenanceFlag.WEIGH, given_up)
+    clear_flag(MaintenanceFlag.WEIGH, given_up)
     return [*read.dropped, *notes]
 
 
-def _left_out(
-    agent_id: UUID, chore: MaintenanceFlag, ids: Sequence[UUID], read: Answers[Any], *, rule: str
+def _count_left_out_memories(
+    agent_id: UUID, flag: MaintenanceFlag, ids: Sequence[UUID], read: Answers[Any], *, rule: str
 ) -> tuple[list[UUID], list[str]]:
     """Count a try for memories that the reply left out; return those out of tries, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
-    tries = note_left_out(agent_id, chore, numbers.keys())
+    tries = count_left_out(agent_id, flag, numbers.keys())
     given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
     notes = [
         f"memory {number}: left out of the reply, time {tries[memory_id]} of {MAX_TRIES}"
@@ -119,9 +119,9 @@ def _no_further_record(_agent_id: UUID, _subject: Subject, _reason: str) -> None
 PURPOSES: Mapping[CallPurpose, Purpose] = {
     CallPurpose.SUMMARIZE: Purpose(
         read=lambda _, text: read_summary(text),
-        prepare=_summary_prepared,
+        prepare=_prepare_summary,
         apply=_apply_summary,
-        failed=lambda agent_id, subject, reason: note_failed_summary(
+        failed=lambda agent_id, subject, reason: record_failed_summary(
             agent_id, UUID(subject["episode"]), reason
         ),
     ),

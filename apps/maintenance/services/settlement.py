@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError
 from psycopg.types.json import Jsonb
 
 from apps.calls.services.leased_calls import LeasedCall, execute_message
-from apps.calls.services.ledger import charge_reply, note_truncated
+from apps.calls.services.ledger import charge_reply, record_truncation
 from apps.maintenance.services.purposes import PURPOSES
 from apps.queues import enqueue
 from apps.tenants.packing import pack
@@ -73,7 +73,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         with tenant_transaction(call.tenant_id):
             # The cost is charged even if the reply is too late to count.
             charge_reply(call, reply)
-            note_truncated(call, reply)
+            record_truncation(call, reply)
             stored = bool(
                 change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=storable(reply.text))
             )
@@ -90,7 +90,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
             log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
             charge_reply(call, reply, error_kind=type(error).__name__)
-            note_truncated(call, reply)
+            record_truncation(call, reply)
             return record_failed_try(call, error, reply=reply.text)
     if not stored:
         log.warning("call_lease_lost", call_id=str(call.call_id))
@@ -167,8 +167,8 @@ def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Retry | None:
     if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < MAX_RETRIES:
         subject = {**subject, "asked_again": asked + 1}
     elif isinstance(error, ModelUnavailable | ModelTimeout) and subject.get("models_left"):
-        model, *left = subject["models_left"]
-        subject = {**subject, "models_left": left}
+        model, *models_left = subject["models_left"]
+        subject = {**subject, "models_left": models_left}
     else:
         return None
     return _Retry(wait=timedelta(), request=request, model=model, subject=subject)

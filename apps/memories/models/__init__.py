@@ -1,4 +1,4 @@
-"""Tables of memories and of what maintenance derives from them; `memory` is the centre."""
+"""Models of memories, and of the data that maintenance derives from them."""
 
 from apps.memories.models.buffer import BufferItem, CodeSnippet
 from apps.memories.models.clusters import Cluster, ClusterMember, ClusterRelation

@@ -1,4 +1,4 @@
-"""Buffer items, which an agent has for a while, and code snippets: what stays beside its memories."""
+"""Buffer items and code snippets, which are stored beside an agent's memories."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class BufferItem(TenantModel):
     agent = TenantForeignKey(Agent, related_name="buffer")
     content = models.TextField()
     content_hash = models.BinaryField(max_length=32)
-    #: Who said it, as of a memory.
+    #: The speaker, as in `Memory.role`.
     role = models.CharField(max_length=100, blank=True, db_default="")
     importance = models.FloatField(default=0.3)
-    #: Where it came from: `heartbeat:ID`, `operator`.
+    #: The origin: `heartbeat:ID`, `operator`.
     source = models.CharField(max_length=200, blank=True)
-    #: Empty until the embedder has seen it.
+    #: Empty until the content is embedded.
     embedding = HalfVectorField(null=True)
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
-    #: How often the agent came back to it.
+    #: How often the agent has used the item.
     accesses = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
-    #: The memory that it became; empty before promotion.
+    #: The memory that the item was promoted to; empty before.
     promoted_to = TenantForeignKey(
         Memory, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="+"
     )
@@ -72,12 +72,12 @@ class CodeSnippet(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="code")
-    #: As its fence names it; empty when it does not.
+    #: The language after the opening fence; empty without one.
     language = models.CharField(max_length=40, blank=True)
-    #: What it is about: the words around it.
+    #: The subject: the words around the code.
     title = models.CharField(max_length=300, blank=True)
     code = models.TextField()
-    #: SHA-256 of the code: an agent keeps it once.
+    #: SHA-256 of the code, which an agent stores only once.
     code_hash = models.BinaryField(max_length=32)
     #: `chat:ID`, `heartbeat:ID`.
     source = models.CharField(max_length=200)

@@ -13,25 +13,25 @@ from arbor.ids import uuid7
 
 
 class Cluster(TenantModel):
-    """A cluster: the centre of its members, its emotional signature, its keywords and its importance."""
+    """A cluster of memories: center, keywords, emotional signature and importance."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="clusters")
-    #: Its first keywords, unless somebody named it.
+    #: The first keywords, or the name that somebody gave.
     name = models.CharField(max_length=200)
-    #: The mean of the members that belong to it most, of length 1; empty while none of them has a vector.
+    #: The normalized mean of the members that belong to no other cluster more strongly; empty without vectors.
     centroid = HalfVectorField(null=True)
-    #: Its most telling words, the heaviest first.
+    #: The most characteristic words, the heaviest first.
     keywords = models.JSONField(default=list)
     #: The emotional signature: mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
     emotional_valence = models.FloatField(default=0.0)
     emotional_intensity = models.FloatField(default=0.0)
-    #: From 0 to 1: what its members weigh.
+    #: From 0 to 1, computed from the importance of the members.
     importance = models.FloatField(default=0.0)
     size = models.PositiveIntegerField(default=0)
-    #: Members have come, gone or changed since centre and keywords were computed.
+    #: Whether members have changed since center and keywords were computed.
     stale = models.BooleanField(default=True)
-    #: How often, and when last, one of its members was recalled.
+    #: The number of recalls of members, and the time of the last one.
     activations = models.PositiveIntegerField(default=0)
     activated_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -56,7 +56,7 @@ class ClusterMember(TenantModel):
     pk = models.CompositePrimaryKey("tenant_id", "cluster_id", "memory_id")
     cluster = TenantForeignKey(Cluster, related_name="members")
     memory = TenantForeignKey(Memory, related_name="clusters")
-    #: Cosine with the centre when it was assigned, 0 to 1.
+    #: The cosine between memory and center at the time of the assignment, 0 to 1.
     strength = models.FloatField()
     added_at = models.DateTimeField(auto_now_add=True)
 

@@ -21,21 +21,21 @@ class Episode(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="episodes")
     session = models.CharField(max_length=100, blank=True)
-    #: When its first and its last memory happened.
+    #: The times of the first and the last memory.
     started_at = models.DateTimeField()
     last_at = models.DateTimeField()
-    #: When it was closed; empty while it is open.
+    #: When the episode was closed; empty while it is open.
     ended_at = models.DateTimeField(null=True)
-    #: Memories that were ever put in it: the next one's place.
+    #: Memories ever added: the place of the next one.
     size = models.PositiveIntegerField(default=0)
     summary = models.TextField(blank=True)
-    #: Who summarized it: a model's handle, or the rule that did.
+    #: The author of the summary: a model, or the name of the rule.
     summarized_by = models.CharField(max_length=200, blank=True)
     summarized_at = models.DateTimeField(null=True)
-    #: Attempts at a summary that failed, and the last one's reason.
+    #: Failed attempts at a summary, and the last error.
     failures = models.PositiveSmallIntegerField(default=0)
     failure = models.TextField(blank=True)
-    #: Of the summary; empty until the embedder has seen it.
+    #: The vector of the summary; empty until it is embedded.
     embedding = HalfVectorField(null=True)
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)

@@ -1,4 +1,4 @@
-"""The knowledge graph: typed relations between what an agent remembers, thinks, believes and wants, and its concepts."""
+"""The knowledge graph of an agent: concepts, and typed relations of memories, concepts, beliefs, aspects and goals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.memory.relations import GraphNodeKind
 
 
 class Edge(TenantModel):
-    """A relation within one agent. Its ends are of several kinds, so that the service checks that they exist."""
+    """A relation within one agent. Its ends are rows of several tables: the service checks that they exist, not a foreign key."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
@@ -23,11 +23,11 @@ class Edge(TenantModel):
     target_id = models.UUIDField()
     #: `arbor.memory.relations.Relation`.
     relation = models.CharField(max_length=24)
-    #: How sure, 0 to 1.
+    #: The confidence, 0 to 1.
     weight = models.FloatField(default=1.0)
-    #: Why: what whoever drew it said about it.
+    #: The reason, in the words of whoever created the relation.
     note = models.TextField(blank=True)
-    #: Who drew it: `heartbeat:ID`, `operator`, `maintenance`.
+    #: Who created the relation: `heartbeat:ID`, `operator`, `maintenance`.
     origin = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -56,13 +56,13 @@ class Concept(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="concepts")
     name = models.CharField(max_length=100)
-    #: The name as it is compared: case folded, white space folded (`arbor.memory.concepts.concept_key`).
+    #: The name for comparisons, with case and white space folded (`arbor.memory.concepts.concept_key`).
     key = models.CharField(max_length=100)
     description = models.TextField(blank=True)
     parent = TenantForeignKey(
         "self", null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="children"
     )
-    #: Ids of all broader concepts, the broadest first: the hierarchy, flattened, so that no walk is needed.
+    #: Ids of all broader concepts, the broadest first, so that no query is recursive.
     ancestors = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -81,7 +81,7 @@ class Concept(TenantModel):
 
 
 class MemoryConcept(TenantModel):
-    """A memory is a case of a concept."""
+    """A memory that is a case of a concept."""
 
     pk = models.CompositePrimaryKey("tenant_id", "concept_id", "memory_id")
     concept = TenantForeignKey(Concept, related_name="memories")

@@ -1,6 +1,6 @@
-"""Memories, and the tables beside them: its use, its practice, its neighborhood, its activation.
+"""Memories, and tables for the data of a memory that changes often: use, practice, neighborhood, activation.
 
-The memory's row stays cold: whatever changes often has a row of its own.
+Frequent changes are in tables of their own, so that the wide row of the memory is seldom written.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Memory(TenantModel):
     decay_rate = models.FloatField(default=0.01)
     trust = models.FloatField(default=1.0)
     emotional_valence = models.FloatField(default=0.0)
-    #: Groups the memories of one conversation or stretch of time; position orders them within it. A memory without one, in
-    #: no session, and says the same at another time, is at another position.
+    #: The session groups memories of one conversation or stretch of time; the position orders them. Equal memories outside
+    #: of sessions have different positions, so that the same text can be stored at different times.
     session = models.CharField(max_length=100, blank=True)
     position = models.IntegerField(default=0)
-    #: Who said it: `user`, `assistant`, `system`, `tool_result`, or a speaker's name; empty for the agent's own thoughts.
+    #: The speaker: `user`, `assistant`, `system`, `tool_result`, or a name; empty for the agent's own thoughts.
     role = models.CharField(max_length=100, blank=True)
-    #: Where it came from: `heartbeat:ID`, `ingest:FILE`, `operator`.
+    #: The origin: `heartbeat:ID`, `ingest:FILE`, `operator`.
     source = models.CharField(max_length=200, blank=True)
-    #: What its type has beside the text: `arbor.memory.details`.
+    #: Further values of the memory's type (`arbor.memory.details`).
     detail = models.JSONField(default=dict)
-    #: How long it is kept, and why (`arbor.memory.values`).
+    #: How long the memory is kept (`arbor.memory.values`).
     retention = models.CharField(
         max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
     )
-    #: The stretch of time it belongs to, and its place there; empty for what did not happen but is so.
+    #: The episode, and the place in it; empty for facts, which have no time.
     episode = TenantForeignKey(
         Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
     )
@@ -57,12 +57,12 @@ class Memory(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
-    #: Empty until the embedder has seen it; found by its words from the first moment.
+    #: Empty until the content is embedded; until then recall finds the memory by its words only.
     embedding = HalfVectorField(null=True)
     embedding_model = models.CharField(max_length=100, blank=True)
     #: BM25 document weights by hashed term.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
-    #: The transaction that wrote the row last, set by a trigger: a process with the mind in its cache reads the changes.
+    #: The transaction that wrote the row last, set by a trigger; mind caches read the rows that changed.
     revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
@@ -82,7 +82,7 @@ class Memory(TenantModel):
             models.CheckConstraint(condition=models.Q(decay_rate__gte=0), name="memories_memory_decay_rate"),
         ]
         indexes = [
-            # The agent's mind, read from this index alone: recall scores every memory without touching the table.
+            # For recall, which scores every memory by an index-only scan.
             models.Index(
                 fields=["tenant", "agent"],
                 include=["id", "occurred_at", "expires_at", "embedding", "lexical", "session"],
@@ -101,7 +101,7 @@ class Memory(TenantModel):
                 name="memories_memory_expiring",
                 condition=models.Q(expires_at__isnull=False, status="active"),
             ),
-            # What an agent might forget, the least important first, without touching the table either.
+            # For forgetting: candidates, the least important first, by an index-only scan.
             models.Index(
                 fields=["tenant", "agent", "importance", "created_at", "id"],
                 include=["type", "retention"],
@@ -125,9 +125,9 @@ class MemoryAccess(TenantModel):
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
     count = models.IntegerField(default=0)
-    #: Empty while it was only remembered again, and never recalled.
+    #: Empty until the first recall.
     last_at = models.DateTimeField(null=True)
-    #: How often the same, or nearly the same, was remembered again.
+    #: How often the same content, or nearly the same, was stored again.
     reinforced = models.IntegerField(db_default=0)
     reinforced_at = models.DateTimeField(null=True)
 
@@ -155,7 +155,7 @@ class Practice(TenantModel):
 
 
 class Term(TenantModel):
-    """In how many of an agent's memories a term occurs: the statistics of BM25. Term 0 counts the memories."""
+    """The number of an agent's memories with a term, for BM25. Term 0 counts all memories."""
 
     pk = models.CompositePrimaryKey("tenant_id", "agent_id", "term")
     agent = TenantForeignKey(Agent, related_name="terms")
@@ -170,7 +170,7 @@ class Term(TenantModel):
 
 
 class EmbeddingCacheEntry(TenantModel):
-    """A text's embedding by one model. Cached by tenant, so that a hit reveals nothing about another's texts."""
+    """A text's embedding by one model, cached per tenant, so that a hit reveals nothing about other tenants' texts."""
 
     pk = models.CompositePrimaryKey("tenant_id", "model", "content_hash")
     model = models.CharField(max_length=100)
@@ -187,22 +187,22 @@ class EmbeddingCacheEntry(TenantModel):
 
 
 class Upkeep(TenantModel):
-    """A memory's precomputed neighborhood and its maintenance flags: written here, so that the memory's row stays cold."""
+    """A memory's precomputed neighborhood and its maintenance flags."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="upkeep")
     agent = TenantForeignKey(Agent, related_name="+")
     #: {memory id: weight}, the 20 closest; weights from 0 to 1.8.
     neighbors = models.JSONField(null=True)
     computed_at = models.DateTimeField(null=True)
-    #: The neighborhood is missing, or something it was computed from has changed.
+    #: The neighborhood is missing, or an input of its computation has changed.
     stale = models.BooleanField(default=True)
     #: Not yet assigned to clusters.
     unclustered = models.BooleanField(default=True)
-    #: Concepts not yet taken from it.
+    #: Concepts not yet extracted.
     unextracted = models.BooleanField(default=True)
-    #: Waits for a model's view of its importance; only where one is configured.
+    #: Importance not yet appraised by a model; only where one is configured.
     unweighed = models.BooleanField(default=False)
-    #: Replies to maintenance calls about its concepts, and about its weight, that left it out; after some, the rule decides.
+    #: Replies of models that left out this memory, about concepts and about importance; after some, the rule decides.
     extract_tries = models.PositiveSmallIntegerField(db_default=0)
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 
@@ -227,12 +227,12 @@ class Activation(TenantModel):
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="activation")
     agent = TenantForeignKey(Agent, related_name="+")
-    #: From 0 to 1, at `at`; it fades from then on (`arbor.memory.activation`).
+    #: From 0 to 1, at the time `at`; it fades from then on (`arbor.memory.activation`).
     level = models.FloatField()
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        # Without `at`, so that an update of level and time writes no index; an agent's rows are few, and sorted when read.
+        # Without `at`, so that updates write no index; an agent has few rows, which are sorted after reading.
         indexes = [models.Index(fields=["tenant", "agent"], name="memories_activation_of_agent")]
 
     def __str__(self) -> str:

@@ -22,16 +22,16 @@ class Mind(TenantModel):
     #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
     embedding_model = models.CharField(max_length=100)
     embedding_dimension = models.PositiveSmallIntegerField()
-    #: What was never tended is judged from here.
+    #: The start of the periods of maintenance that has never run.
     created_at = models.DateTimeField(db_default=Now())
-    #: When maintenance last looked for what has faded, for what was trivial, and at the quota; empty: never, or at once.
+    #: The last runs of forgetting: of faded memories, of trivial ones, and for the quota; empty: due now.
     forgot_at = models.DateTimeField(null=True)
     cleaned_at = models.DateTimeField(null=True)
     counted_at = models.DateTimeField(null=True)
-    #: When it was last reclustered; empty: never.
+    #: The last reclustering; empty: never.
     clustered_at = models.DateTimeField(null=True)
-    #: The transaction that made the mind, moved it to another model or deleted memories, set by triggers: what a process
-    #: has at hand of it from before is of no use. What else changes is known by `Memory.revision`.
+    #: The last transaction that created the mind, moved it to another model or deleted memories, set by triggers: older
+    #: images in mind caches are invalid. Other changes are found by `Memory.revision`.
     revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
@@ -47,15 +47,15 @@ class Mind(TenantModel):
 
 
 class NextEmbedding(TenantModel):
-    """A memory's vector by the model that its agent is being moved to. Taken over by all of them at once."""
+    """A memory's vector by the embedder that its mind is moving to. All memories of a mind switch at once."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="next_embedding")
     agent = TenantForeignKey(Agent, related_name="+")
-    #: As a mind names it, with its dimension: `NAME DIMENSION`.
+    #: `NAME DIMENSION`
     embedding_model = models.CharField(max_length=100)
-    #: Empty: that model cannot read the text.
+    #: Empty if the model cannot embed the text.
     embedding = HalfVectorField(null=True)
-    #: The words that fit into the index beside that vector; empty: the same as now.
+    #: The terms that fit into the index beside the new vector; empty: unchanged.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
 
     class Meta(TenantModel.Meta):
@@ -66,14 +66,14 @@ class NextEmbedding(TenantModel):
 
 
 class EmbedderFault(models.Model):
-    """An embedder that fails, and until when the backlog leaves it alone. One for the installation: not a tenant's."""
+    """A failing embedder, and the time of the next try. A row of the installation, not of a tenant."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
     ops_privileges: ClassVar[str] = "SELECT"
 
-    #: As a mind names it, with its dimension: `NAME DIMENSION`.
+    #: `NAME DIMENSION`
     embedding_model = models.CharField(max_length=100, primary_key=True)
-    #: How often it failed since it last answered, since when, and why it did the last time.
+    #: Failures since the last success, the time of the first, and the last error.
     failures = models.PositiveIntegerField()
     since = models.DateTimeField()
     retry_at = models.DateTimeField()
@@ -84,25 +84,25 @@ class EmbedderFault(models.Model):
 
 
 class JobRun(models.Model):
-    """The last run of one job. It belongs to the installation, and has counts only."""
+    """The last run of one job, for the whole installation, with counts only."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
     ops_privileges: ClassVar[str] = "SELECT"
 
     #: The task's name, as in `apps.queues.Task`.
     name = models.CharField(max_length=100, primary_key=True)
-    #: It should run so often.
+    #: The expected time between two runs, in seconds.
     period_s = models.FloatField(default=0)
-    #: When it was first expected, when its last run ended, and the seconds that this took.
+    #: The start of the expectation, the end of the last run, and its duration in seconds.
     first_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField()
     seconds = models.FloatField()
-    #: When it last ended without an error; empty: never.
+    #: The end of the last run without an error; empty: none.
     succeeded_at = models.DateTimeField(null=True)
-    #: What it did, by its own count, and the steps that failed in it.
+    #: Units of work done, as the job counts them, and failed steps.
     done = models.IntegerField(default=0)
     failed = models.IntegerField(default=0)
-    #: The kind of error that ended it; empty: none did.
+    #: The class of the error that ended the run; empty for none.
     error = models.CharField(max_length=200, blank=True)
 
     class Meta:

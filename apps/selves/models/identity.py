@@ -13,7 +13,7 @@ from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 
 def share(field: str) -> models.Q:
-    """Return the constraint that a field is a number from 0 to 1."""
+    """Return the condition that a field is between 0 and 1."""
     return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
 
 

@@ -14,7 +14,14 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
+from apps.selves.services.changes import (
+    ASPECT,
+    BELIEF,
+    PREFERENCE,
+    PartChange,
+    record_self_change,
+    require_pace,
+)
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -36,7 +43,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
         ProposalKind.FACT: MemoryType.SEMANTIC,
         ProposalKind.INSIGHT: MemoryType.SEMANTIC,
         ProposalKind.PRECONSCIOUS: MemoryType.SEMANTIC,
-        # The origin of seed 000: what was learned becomes a skill, a pattern an experience to act by.
+        # As in seed 000: a learning becomes a skill, a pattern a rule for future actions.
         ProposalKind.LEARNING: MemoryType.PROCEDURAL,
         ProposalKind.PATTERN: MemoryType.STRATEGIC,
     }
@@ -44,10 +51,9 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 
 
 def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
-    """Apply an accepted proposal in the open transaction; return the change in a few words.
+    """Apply an accepted proposal in the open transaction; return a short description of the change.
 
-    Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
-    says nothing.
+    Raises LimitReached if the agent changes too fast, NotFound for a dropped belief, Invalid for an empty change.
     """
     return _EFFECTS[ProposalKind(proposal.kind)](proposal, actor, now)
 
@@ -95,17 +101,17 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if "belief" not in proposal.change:
         return _begin_to_believe(proposal, actor, now)
-    held: Belief | None = Belief.objects.filter(
+    belief: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
-    if held is None or held.status == BeliefStatus.DROPPED:
+    if belief is None or belief.status == BeliefStatus.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
-    confidence = limited(held.confidence, float(proposal.change["confidence"]))
-    status = status_at(BeliefStatus(held.status), confidence)
-    if (confidence, status) != (held.confidence, held.status):
-        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
+    confidence = limited(belief.confidence, float(proposal.change["confidence"]))
+    status = status_at(BeliefStatus(belief.status), confidence)
+    if (confidence, status) != (belief.confidence, belief.status):
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=belief.id, now=now)
     revised = revise_belief(
-        belief_id=held.id,
+        belief_id=belief.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
         actor=actor,
         tested_at=now,
@@ -146,20 +152,19 @@ def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     key, value = (str(proposal.change.get(name, "")).strip() for name in ("key", "value"))
     if not (0 < len(key) <= 60 and 0 < len(value) <= 300):
         raise Invalid("a preference has a key of 1 to 60 characters and a value of 1 to 300")
-    held: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
-    row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
-    if held is not None and held.value == value:
+    existing: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
+    row = existing or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
+    if existing is not None and existing.value == value:
         return KNOWN
     require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
-    before = {"key": key, "value": held.value} if held else {}
+    before = {"key": key, "value": existing.value} if existing else {}
     row.value, row.source = value, f"proposal:{proposal.id}"
     row.save()
     record_self_change(
         agent_id=proposal.agent_id,
-        what=PREFERENCE,
-        target_id=row.id,
-        before=before,
-        after={"key": key, "value": value},
+        change=PartChange(
+            what=PREFERENCE, target_id=row.id, before=before, after={"key": key, "value": value}
+        ),
         decided_by=actor,
         proposal_id=proposal.id,
     )

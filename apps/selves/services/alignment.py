@@ -33,7 +33,9 @@ def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, floa
     if not memory_ids:
         return {}
     related = [
-        found for found in _relations(agent_id, memory_ids, GraphNodeKind.BELIEF) if found.relation in SIGNS
+        by_memory
+        for by_memory in _relations(agent_id, memory_ids, GraphNodeKind.BELIEF)
+        if by_memory.relation in SIGNS
     ]
     confidences = dict(
         Belief.objects.filter(
@@ -44,7 +46,7 @@ def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, floa
     for memory_id, belief_id, relation, weight in related:
         if belief_id in confidences:
             influences[memory_id].append(Influence(Relation(relation), weight, confidences[belief_id]))
-    return {memory_id: alignment(found) for memory_id, found in influences.items()}
+    return {memory_id: alignment(by_memory) for memory_id, by_memory in influences.items()}
 
 
 def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
@@ -71,9 +73,9 @@ def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 
 def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
-    """Update the trust of a fact whose relation to a belief was made or deleted in the open transaction.
+    """Update the trust of a fact whose relation to a belief was created or deleted in the open transaction.
 
-    Whoever relates things of an agent calls this afterwards. Three statements for a pair with a belief, else none.
+    Callers that create or delete relations call this afterwards. Three statements for a pair with a belief, else none.
     """
     if all(end.kind is not GraphNodeKind.BELIEF for end in ends):
         return 0
@@ -123,11 +125,11 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
     aspects = IdentityAspect.objects.filter(agent_id=agent_id, status=BeliefStatus.HELD).in_bulk(
         [relation.end_id for relation in related]
     )
-    found = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]
-    found.sort(key=lambda pair: (-pair[0].weight * pair[1].stability, pair[1].id, pair[0].relation))
+    pairs = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]
+    pairs.sort(key=lambda pair: (-pair[0].weight * pair[1].stability, pair[1].id, pair[0].relation))
     influences = [
         AspectInfluence(Relation(relation.relation), relation.weight, aspect.stability)
-        for relation, aspect in found
+        for relation, aspect in pairs
     ]
     return IdentityResonance(
         score=resonance(influences),
@@ -138,7 +140,7 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
                 relation=influence.relation,
                 share=influence.share,
             )
-            for (_, aspect), influence in zip(found, influences, strict=True)
+            for (_, aspect), influence in zip(pairs, influences, strict=True)
         ),
     )
 

@@ -11,7 +11,7 @@ from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, record_self_change, set_values
+from apps.selves.services.changes import ASPECT, PartChange, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -22,28 +22,28 @@ from arbor.selves.values import MAX_ASPECTS, BeliefStatus, NewAspect, check_shar
 def add_aspect(
     *, agent_id: UUID, aspect: NewAspect, actor: str, proposal_id: UUID | None = None
 ) -> IdentityAspect:
-    """Add an aspect to an agent's identity; a dropped one is held again.
+    """Add an aspect to an agent's identity, or activate a dropped one again.
 
     Raises NotFound for the agent, AlreadyExists for an aspect that it has, LimitReached.
     """
-    # The agent's row is the lock: two concurrent additions would both find nothing.
+    # Without the lock, two concurrent additions would both find no existing row.
     lock_agent_row(agent_id)
     hashed = content_hash(aspect.content)
-    found: IdentityAspect | None = IdentityAspect.objects.filter(
+    existing: IdentityAspect | None = IdentityAspect.objects.filter(
         agent_id=agent_id, content_hash=hashed
     ).first()
-    if found is not None and found.status != BeliefStatus.DROPPED:
-        raise AlreadyExists(f"that is an aspect already, {found.id}; revise it instead")
+    if existing is not None and existing.status != BeliefStatus.DROPPED:
+        raise AlreadyExists(f"that is an aspect already, {existing.id}; revise it instead")
     count = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
     if count >= MAX_ASPECTS:
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
-    row = found or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
-    before = _values_of(found) if found else {}
+    row = existing or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
+    before = _values_of(existing) if existing else {}
     row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
     row.stability, row.source = aspect.stability, aspect.source
     row.save()
     _record_change(row, before, actor, proposal_id)
-    _audit(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
+    _audit(row, actor, f"made it a part of the agent: {row.content}", {"again": existing is not None})
     return row
 
 
@@ -95,10 +95,7 @@ def _record_change(
 ) -> None:
     record_self_change(
         agent_id=aspect.agent_id,
-        what=ASPECT,
-        target_id=aspect.id,
-        before=before,
-        after=_values_of(aspect),
+        change=PartChange(what=ASPECT, target_id=aspect.id, before=before, after=_values_of(aspect)),
         decided_by=actor,
         proposal_id=proposal_id,
     )

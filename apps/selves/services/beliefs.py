@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
-from apps.selves.services.changes import BELIEF, record_self_change, set_values
+from apps.selves.services.changes import BELIEF, PartChange, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -22,28 +22,28 @@ from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBe
 
 @transaction.atomic
 def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
-    """Add a belief to an agent; a dropped one is held again.
+    """Add a belief to an agent, or activate a dropped one again.
 
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
     """
-    # The agent's row is the lock: two concurrent additions would both find nothing.
+    # Without the lock, two concurrent additions would both find no existing row.
     lock_agent_row(agent_id)
     hashed = content_hash(belief.statement)
-    found: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
-    if found is not None and found.status != BeliefStatus.DROPPED:
-        raise AlreadyExists(f"that is believed already, as {found.id}; revise it instead")
+    existing: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
+    if existing is not None and existing.status != BeliefStatus.DROPPED:
+        raise AlreadyExists(f"that is believed already, as {existing.id}; revise it instead")
     count = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
     if count >= MAX_BELIEFS:
         raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
-    row = found or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
-    before = _values_of(found) if found else {}
+    row = existing or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
+    before = _values_of(existing) if existing else {}
     row.category, row.statement, row.status = belief.category, belief.statement, BeliefStatus.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
-    if found is not None:
+    if existing is not None:
         update_related_trust(agent_id=agent_id, belief_id=row.id)
     _record_change(row, before, actor, proposal_id)
-    _audit(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
+    _audit(row, actor, f"let the agent believe: {row.statement}", {"again": existing is not None})
     return row
 
 
@@ -120,10 +120,7 @@ def _values_of(belief: Belief) -> dict[str, Any]:
 def _record_change(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
     record_self_change(
         agent_id=belief.agent_id,
-        what=BELIEF,
-        target_id=belief.id,
-        before=before,
-        after=_values_of(belief),
+        change=PartChange(what=BELIEF, target_id=belief.id, before=before, after=_values_of(belief)),
         decided_by=actor,
         proposal_id=proposal_id,
     )

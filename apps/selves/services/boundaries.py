@@ -86,7 +86,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     """Restore a default boundary of an agent. Raises NotFound."""
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
-        raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
+        raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
     _audit(row, actor, f"restored the boundary {name}")
     row.delete()
 
@@ -99,17 +99,17 @@ def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
 def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
     """Return the matches of a text with an agent's boundaries, the most important first. Outside any transaction.
 
-    Without an embedder that answers, by words alone.
+    If the embedder fails, only patterns are matched.
     """
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)
     texts = [text, *(example for boundary in boundaries for example in boundary.examples)]
     vectors: dict[str, Vector] = {}
     try:
-        found = embed_query(tenant_id=tenant_id, texts=texts, model=model)
-        vectors = dict(zip(texts, found.tolist(), strict=True))
+        embedded = embed_query(tenant_id=tenant_id, texts=texts, model=model)
+        vectors = dict(zip(texts, embedded.tolist(), strict=True))
     except EmbeddingFailed as error:
-        log.warning("boundaries_by_words_alone", agent_id=str(agent_id), error=str(error))
+        log.warning("boundaries_lexical_fallback", agent_id=str(agent_id), error=str(error))
     return check([text], boundaries, vectors)
 
 
@@ -130,7 +130,7 @@ def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, 
 
 
 def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor: str) -> Boundary:
-    # The agent's row is the lock: two concurrent additions would both find nothing.
+    # Without the lock, two concurrent additions would both find no existing row.
     lock_agent_row(agent_id)
     own = {row.name: row for row in Boundary.objects.filter(agent_id=agent_id)}
     if boundary.name not in own and len(own) >= MAX_BOUNDARIES:

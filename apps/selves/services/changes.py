@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -21,24 +22,27 @@ PREFERENCE = "preference"
 HEARTBEAT = "heartbeat:"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartChange:
+    """The change of a part of the self, given by its kind and id."""
+
+    what: str
+    target_id: UUID
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
 def record_self_change(
-    *,
-    agent_id: UUID,
-    what: str,
-    target_id: UUID,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    decided_by: str,
-    proposal_id: UUID | None = None,
+    *, agent_id: UUID, change: PartChange, decided_by: str, proposal_id: UUID | None = None
 ) -> None:
     """Record one change, in the transaction of the change itself. One statement."""
     SelfChange.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,
-        what=what,
-        target_id=target_id,
-        before=dict(before),
-        after=dict(after),
+        what=change.what,
+        target_id=change.target_id,
+        before=dict(change.before),
+        after=dict(change.after),
         proposal_id=proposal_id,
         decided_by=decided_by,
     )
@@ -49,25 +53,25 @@ def require_pace(
 ) -> None:
     """Raise LimitReached for an agent's own change of its self that is too soon. One statement.
 
-    The identity rests as a whole after a change; a belief or a preference, `target_id`, by itself.
+    After a change of an aspect, the whole identity must wait; after one of a belief or preference, only that `target_id`.
     """
     if not decided_by.startswith(HEARTBEAT):
         return
-    made = list(
+    recent = list(
         SelfChange.objects.filter(
             agent_id=agent_id, decided_by__startswith=HEARTBEAT, at__gt=now - timedelta(days=1)
         ).values_list("what", "target_id", "at")
     )
-    same = [
+    of_same_part = [
         at
-        for kind, target, at in made
+        for kind, target, at in recent
         if kind == what and (what == ASPECT or (target_id is not None and target == target_id))
     ]
-    check_pace([at for _, _, at in made], same, now)
+    check_pace([at for _, _, at in recent], of_same_part, now)
 
 
 def set_values(row: Model, wanted: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Set the values of a row that differ, None leaves a value unchanged; return {name: {"from": …, "to": …}}."""
+    """Set the values of a row that differ, and return {name: {"from": …, "to": …}}; None leaves a value unchanged."""
     changes = {
         name: {"from": getattr(row, name), "to": value}
         for name, value in wanted.items()

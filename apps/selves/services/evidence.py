@@ -18,8 +18,8 @@ from arbor.selves.values import BeliefStatus
 LEAST_MOVE = 0.01
 
 
-def note_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datetime | None = None) -> str:
-    """Record a relation between a memory and a belief as evidence; return the proposed change in a few words.
+def record_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datetime | None = None) -> str:
+    """Record a relation between a memory and a belief as evidence; return a short description of the proposed change.
 
     Empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
     to one pending proposal, never to a change by itself. Seven statements, none for other relations.
@@ -48,25 +48,25 @@ def note_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datet
 
 
 def _propose(belief: Belief, source: str) -> str:
-    found = BeliefEvidence.objects.filter(belief_id=belief.id)
+    rows = BeliefEvidence.objects.filter(belief_id=belief.id)
     if belief.tested_at is not None:
-        found = found.filter(at__gt=belief.tested_at)
-    pieces = list(found.order_by("at"))
+        rows = rows.filter(at__gt=belief.tested_at)
+    evidence = list(rows.order_by("at"))
     confidence = belief.confidence
-    for piece in pieces:
+    for memory_evidence in evidence:
         confidence = weigh(
             confidence=confidence,
             stability=belief.stability,
-            supports=piece.supports,
-            strength=piece.strength,
+            supports=memory_evidence.supports,
+            strength=memory_evidence.strength,
         )
     confidence = limited(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < LEAST_MOVE:
         return "the belief stands as it is"
-    fors = sum(piece.supports for piece in pieces)
+    fors = sum(memory_evidence.supports for memory_evidence in evidence)
     move = "surer" if confidence > belief.confidence else "less sure"
-    told = (
-        f"{fors} memories speak for it, {len(pieces) - fors} against it: be {move},"
+    content = (
+        f"{fors} memories speak for it, {len(evidence) - fors} against it: be {move},"
         f" {belief.confidence:.0%} → {confidence:.0%}, that {belief.statement}"
     )
     propose(
@@ -74,11 +74,11 @@ def _propose(belief: Belief, source: str) -> str:
         proposals=[
             NewProposal(
                 kind=ProposalKind.BELIEF,
-                content=shortened(told),
+                content=shortened(content),
                 confidence=min(1.0, 0.5 + abs(confidence - belief.confidence)),
                 source=source,
                 change={"belief": str(belief.id), "confidence": confidence},
-                evidence=[str(piece.memory_id) for piece in pieces[-MOST_EVIDENCE:]],
+                evidence=[str(memory_evidence.memory_id) for memory_evidence in evidence[-MOST_EVIDENCE:]],
             )
         ],
     )

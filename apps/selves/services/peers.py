@@ -1,4 +1,4 @@
-"""Update an agent's models of its peers by meetings (seed 003, 3.6 and 10.3)."""
+"""Update an agent's models of its peers after meetings (seed 003, 3.6 and 10.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
-from arbor.heartbeat.needs import Meeting
+from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.reply import PeerNote, PeerOutcome
 from arbor.selves.trust import impression
 
@@ -28,48 +28,47 @@ INTEREST_LENGTH = 100
 def record_meetings(
     *,
     agent_id: UUID,
-    tick: int,
+    need: Meetings,
     now: datetime,
-    meetings: Sequence[Meeting],
-    others: Sequence[PeerNote] = (),
     talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
 ) -> list[tuple[PeerNote, str]]:
-    """Update the agent's models of its peers; without meetings or notes, no statement.
+    """Update the agent's models of its peers, in answer to a heartbeat's need; without meetings or notes, no statement.
 
-    A meeting counts as an interaction when the agent reports its outcome, and as a success when it went well. A message
-    alone makes its sender known. `others` are notes about peers who did not write: they count for known peers,
-    or partners of conversations (`talked_with` returns those among names, casefolded). The rest is returned with the reason why it
-    does not count. Names are the same whatever their case, and of several notes about one the first counts. Two
-    statements, and one for each who was met; two more where somebody is new.
+    A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
+    only makes its sender known. `need.others` are notes about peers who did not write: they count for known peers and for
+    partners of conversations, which `talked_with` selects from names, casefolded. Other notes are returned, each with the
+    reason why it does not count. Names are compared without case; of several notes about a peer the first counts. Two
+    statements, and one for each meeting; two more for new peers.
     """
+    meetings, others = need.met, need.others
     if not meetings and not others:
         return []
-    known = _known(agent_id, meetings, others)
-    here = {*known, *(key for meeting in meetings for key in _keys(meeting))}
-    unmet = [note.peer.strip() for note in others if note.peer.strip().casefold() not in here]
-    talked = set(talked_with(unmet)) if unmet else set()
+    known = _known_peers(agent_id, meetings, others)
+    known_keys = {*known, *(key for meeting in meetings for key in _keys(meeting))}
+    unknown = [note.peer.strip() for note in others if note.peer.strip().casefold() not in known_keys]
+    talked = set(talked_with(unknown)) if unknown else set()
     refused = []
-    met = list(meetings)
+    all_meetings = list(meetings)
     for note in others:
         name = note.peer.strip()
-        if name.casefold() in here or name.casefold() in talked:
-            met.append(Meeting(name=name, peer_id="", note=note))
+        if name.casefold() in known_keys or name.casefold() in talked:
+            all_meetings.append(Meeting(name=name, peer_id="", note=note))
         else:
             refused.append((note, f"{name[:NAME_LENGTH]} never wrote to you nor talked with you"))
-    made, noted = 0, set[UUID]()
-    for meeting in met:
+    added, with_note = 0, set[UUID]()
+    for meeting in all_meetings:
         keys = _keys(meeting)
         row = next((known[key] for key in keys if key in known), None)
         if row is None:
-            row, made = _unknown(agent_id, meeting), made + 1
+            row, added = _new_peer(agent_id, meeting), added + 1
             known.update(dict.fromkeys(keys, row))
-        if meeting.note is not None and row.id in noted:
+        if meeting.note is not None and row.id in with_note:
             refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
             continue
-        noted |= {row.id} if meeting.note else set()
-        _meet(row, meeting.note, tick=tick, now=now)
+        with_note |= {row.id} if meeting.note else set()
+        _add_interaction(row, meeting.note, tick=need.tick, now=now)
         row.save()
-    if made:
+    if added:
         _forget_the_oldest(agent_id)
     return refused
 
@@ -79,12 +78,16 @@ def _keys(meeting: Meeting) -> list[str]:
     return [key.casefold() for key in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if key]
 
 
-def _known(agent_id: UUID, meetings: Sequence[Meeting], others: Sequence[PeerNote]) -> dict[str, PeerModel]:
+def _known_peers(
+    agent_id: UUID, meetings: Sequence[Meeting], others: Sequence[PeerNote]
+) -> dict[str, PeerModel]:
     """Return the models of named peers by name and by agent id, casefolded."""
     names = {meeting.name[:NAME_LENGTH].casefold() for meeting in meetings} | {
         note.peer.strip().casefold() for note in others
     }
-    ids = {found for text in (*names, *(meeting.peer_id for meeting in meetings)) if (found := _uuid(text))}
+    ids = {
+        peer_id for text in (*names, *(meeting.peer_id for meeting in meetings)) if (peer_id := _uuid(text))
+    }
     rows = (
         PeerModel.objects.select_for_update(of=("self",))
         .alias(folded=Lower("name"))
@@ -98,7 +101,7 @@ def _known(agent_id: UUID, meetings: Sequence[Meeting], others: Sequence[PeerNot
     return known
 
 
-def _unknown(agent_id: UUID, meeting: Meeting) -> PeerModel:
+def _new_peer(agent_id: UUID, meeting: Meeting) -> PeerModel:
     return PeerModel(
         tenant_id=current_tenant(),
         agent_id=agent_id,
@@ -109,20 +112,20 @@ def _unknown(agent_id: UUID, meeting: Meeting) -> PeerModel:
 
 def _forget_the_oldest(agent_id: UUID) -> None:
     """Delete the peers above the limit, audited: first those without interactions, of these the longest silent."""
-    dealt = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
+    has_interactions = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
-        dealt.desc(), F("last_at").desc(nulls_last=True)
+        has_interactions.desc(), F("last_at").desc(nulls_last=True)
     )
-    gone = list(rows.values_list("id", "name")[MOST_PEERS:])
-    if not gone:
+    excess = list(rows.values_list("id", "name")[MOST_PEERS:])
+    if not excess:
         return
-    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in gone]).delete()
+    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in excess]).delete()
     record(
         action=AuditAction.TRUNCATED,
         actor="system:peers",
         agent_id=agent_id,
-        message=f"forgot {len(gone)} peers: an agent has models of at most {MOST_PEERS}",
-        detail={"peers": [name for _, name in gone]},
+        message=f"forgot {len(excess)} peers: an agent has models of at most {MOST_PEERS}",
+        detail={"peers": [name for _, name in excess]},
     )
 
 
@@ -133,7 +136,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _meet(row: PeerModel, note: PeerNote | None, *, tick: int, now: datetime) -> None:
+def _add_interaction(row: PeerModel, note: PeerNote | None, *, tick: int, now: datetime) -> None:
     row.last_at = now
     if note is None:
         return

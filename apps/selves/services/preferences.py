@@ -24,17 +24,17 @@ def set_preference(
     Raises NotFound for the agent, Invalid, LimitReached.
     """
     key, value = check_preference(key, value)
-    # The agent's row is the lock: two concurrent additions would both find room for the last one.
+    # Without the lock, two concurrent additions could exceed the limit.
     lock_agent_row(agent_id)
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
-    before = row.value if row else None
+    previous = row.value if row else None
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    if before != value:
-        _audit(row, actor, f"let it prefer {key}: {value}", before)
+    if previous != value:
+        _audit(row, actor, f"let it prefer {key}: {value}", previous)
     return row
 
 

@@ -1,6 +1,7 @@
-"""Create proposals, and decide about them; the only way to change the self.
+"""Create proposals of changes to the self, and decide about them.
 
-Heartbeats and consolidation propose, later heartbeats or people decide. Other changes are made by creation and by people.
+Heartbeats and consolidation propose; later heartbeats or people decide. Other changes come only from an agent's creation
+or from people.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     """
     if not proposals:
         return ProposalResult()
-    # The agent's row is the lock: two concurrent proposals would both find nothing.
+    # Without the lock, two concurrent proposals would both find no duplicate.
     if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     pending = [
@@ -64,9 +65,9 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
         if about is not None:
             known.append(_renew(about, new))
             continue
-        same = duplicate_of(new, pending)
-        if same is not None:
-            known.append(same)
+        duplicate = duplicate_of(new, pending)
+        if duplicate is not None:
+            known.append(duplicate)
             continue
         for weakest in to_expire(pending):
             pending.remove(weakest)
@@ -74,10 +75,10 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
         row = _row(agent_id, new)
         pending.append(row)
         made.append(row)
-    # A proposal that this very call made and evicted again was never stored.
-    gone = {proposal.id for proposal in expired}
-    fresh = [proposal for proposal in made if proposal.id not in gone]
-    insert_rows(fresh)
+    # A proposal that this call both created and evicted is never stored.
+    evicted = {proposal.id for proposal in expired}
+    to_insert = [proposal for proposal in made if proposal.id not in evicted]
+    insert_rows(to_insert)
     for proposal in expired:
         if proposal not in made:
             _close(
@@ -87,12 +88,12 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
                 reason="the queue was full",
                 now=datetime.now(UTC),
             )
-    return ProposalResult(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+    return ProposalResult(made=tuple(to_insert), known=tuple(known), expired=tuple(expired))
 
 
 @transaction.atomic
 def expire_overdue(*, agent_id: UUID) -> tuple[Proposal, ...]:
-    """Expire the proposals that are pending for 30 days; return them."""
+    """Expire the proposals that have been pending for 30 days; return them."""
     now = datetime.now(UTC)
     rows = Proposal.objects.select_for_update().filter(
         agent_id=agent_id, status=ProposalStatus.PENDING, created_at__lt=now - PENDING_FOR
@@ -112,10 +113,10 @@ def accept(
     reason: str = "",
     now: datetime | None = None,
 ) -> Proposal:
-    """Accept a proposal and apply it; accepted again, nothing happens.
+    """Accept a proposal and apply it; idempotent.
 
-    `decided_by` is `heartbeat:ID`, `user:NAME` or `cli:NAME`; an agent decides about its own alone, and within its pace.
-    Raises NotFound, TransitionIllegal for one that was rejected or has expired, LimitReached.
+    `decided_by` is `heartbeat:ID`, `user:NAME` or `cli:NAME`. An agent can only accept its own proposals, and not too many
+    at once. Raises NotFound, TransitionIllegal for a rejected or expired proposal, LimitReached.
     """
     now = now or datetime.now(UTC)
     proposal = _find(proposal_id, agent_id)
@@ -123,8 +124,8 @@ def accept(
         return proposal
     transition(ProposalStatus(proposal.status), ProposalStatus.ACCEPTED)
     effect = apply_proposal(proposal, actor=decided_by, now=now)
-    said = f"{reason.strip()} ({effect})" if reason.strip() else effect
-    return _close(proposal, ProposalStatus.ACCEPTED, by=decided_by, reason=said, now=now)
+    full_reason = f"{reason.strip()} ({effect})" if reason.strip() else effect
+    return _close(proposal, ProposalStatus.ACCEPTED, by=decided_by, reason=full_reason, now=now)
 
 
 @transaction.atomic
@@ -141,7 +142,7 @@ def reject(
     proposal = _find(proposal_id, agent_id)
     transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
     if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
-        # The belief was tested, and stays.
+        # A rejection counts as a test of the belief, which stays unchanged.
         Belief.objects.filter(id=proposal.change["belief"], agent_id=proposal.agent_id).update(tested_at=now)
     return _close(proposal, ProposalStatus.REJECTED, by=decided_by, reason=reason, now=now)
 
@@ -155,15 +156,15 @@ def defer(
     reason: str = "",
     now: datetime | None = None,
 ) -> Proposal:
-    """Defer a decision; at the fifth time the proposal expires. Raises NotFound, TransitionIllegal."""
+    """Defer a decision; the fifth deferral expires the proposal. Raises NotFound, TransitionIllegal."""
     proposal = _find(proposal_id, agent_id)
     # Only a pending proposal can be deferred.
     transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
     proposal.deferrals += 1
     if proposal.deferrals >= MAX_DEFERRALS:
-        said = f"put off {MAX_DEFERRALS} times; {reason}".rstrip("; ")
+        full_reason = f"put off {MAX_DEFERRALS} times; {reason}".rstrip("; ")
         return _close(
-            proposal, ProposalStatus.EXPIRED, by=decided_by, reason=said, now=now or datetime.now(UTC)
+            proposal, ProposalStatus.EXPIRED, by=decided_by, reason=full_reason, now=now or datetime.now(UTC)
         )
     proposal.reason = reason
     proposal.save(update_fields=["deferrals", "reason"])
@@ -179,33 +180,33 @@ def revise_belief(
     decided_by: str,
     now: datetime | None = None,
 ) -> Belief:
-    """Revise a belief by the agent's own heartbeat: by one step at most, or doubt it or hold it again.
+    """Revise a belief by the agent's own heartbeat: change its confidence by at most one step, or its status.
 
-    Without a status, one follows from the confidence. Raises NotFound for a belief that is not the agent's, Invalid for
-    a step that is too large and for dropping a belief: that is a person's act, or takes a proposal; LimitReached for
-    another change within four hours, or too many in a day.
+    Without a status, it follows from the confidence. Raises NotFound for a belief of another agent, Invalid for a step
+    that is too large and for dropping a belief, which only a person or a proposal may do; LimitReached for another change
+    within four hours, or too many in a day.
     """
     now = now or datetime.now(UTC)
     confidence, status = revision.confidence, revision.status
-    held: Belief | None = (
+    belief: Belief | None = (
         Belief.objects.select_for_update()
         .filter(id=belief_id, agent_id=agent_id)
         .exclude(status=BeliefStatus.DROPPED)
         .first()
     )
-    if held is None:
+    if belief is None:
         raise NotFound(f"there is no belief {belief_id} of this agent")
     if status is BeliefStatus.DROPPED:
         raise Invalid("a heartbeat puts a belief in doubt (questioned), it does not drop it")
     if confidence is None and status is None:
         raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
     if confidence is not None:
-        check_step(held.confidence, confidence)
-        status = status or status_at(BeliefStatus(held.status), confidence)
-    if confidence not in (None, held.confidence) or status not in (None, held.status):
-        require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
+        check_step(belief.confidence, confidence)
+        status = status or status_at(BeliefStatus(belief.status), confidence)
+    if confidence not in (None, belief.confidence) or status not in (None, belief.status):
+        require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=belief.id, now=now)
     return beliefs.revise_belief(
-        belief_id=held.id,
+        belief_id=belief.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=revision.reason),
         actor=decided_by,
         tested_at=now,
@@ -214,8 +215,8 @@ def revise_belief(
 
 def keep_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str, now: datetime) -> Belief:
     """Confirm a belief by the agent's own heartbeat, which has considered the evidence against it. Raises NotFound."""
-    held = belief_of(agent_id=agent_id, belief_id=belief_id)
-    return beliefs.keep_belief(belief_id=held.id, actor=decided_by, reason=reason, now=now)
+    belief = belief_of(agent_id=agent_id, belief_id=belief_id)
+    return beliefs.keep_belief(belief_id=belief.id, actor=decided_by, reason=reason, now=now)
 
 
 def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
@@ -268,9 +269,9 @@ def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, 
 
 def belief_of(*, agent_id: UUID, belief_id: UUID) -> Belief:
     """Return a belief that the agent has not dropped. One query. Raises NotFound."""
-    held: Belief | None = (
+    belief: Belief | None = (
         Belief.objects.filter(id=belief_id, agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).first()
     )
-    if held is None:
+    if belief is None:
         raise NotFound(f"there is no belief {belief_id} of this agent")
-    return held
+    return belief

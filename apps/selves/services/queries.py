@@ -1,4 +1,4 @@
-"""Statements about the self by hand, each with its reason."""
+"""Handwritten statements about the self, each with its reason."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PROPOSAL_COLUMNS = (
     "created_at",
     "decided_at",
 )
-#: Agents propose in many of their heartbeats: by querysets and within a savepoint it takes five times as long.
+#: Locks an agent. Fixed, because agents propose in many heartbeats, and querysets take five times as long.
 LOCK_AGENT_TO_PROPOSE = (
     "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
 )
-#: For the same reason: read with the lock above.
+#: Reads the pending proposals, after the lock above.
 PENDING_PROPOSALS = """
 SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidence::json, source, status, deferrals, reason,
     decided_by, created_at, decided_at

@@ -22,17 +22,17 @@ from apps.tenants.postgresql.arrays import (
 from apps.tenants.postgresql.prepared import Statements
 from apps.tenants.scope import APP, current_scope, scope_settings
 
-#: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.
+#: Prepared statements per connection at most. A heartbeat uses about fifty, some of them once for each integer type.
 PREPARED_MOST = 400
 
 
 class _JsonLoader(Loader):
-    """Reads a column of type json, as `to_json` writes: three times as fast as the driver by the standard library."""
+    """Decodes columns of type json, three times as fast as the driver, which uses the standard library."""
 
     def load(self, data: Any) -> Any:
-        """Return the value, whole numbers beyond 64 bits as the nearest float.
+        """Return the value; integers beyond 64 bits become the nearest float.
 
-        The standard library reads what is rarer still: halves of characters, and numbers beyond floats.
+        Lone surrogates and numbers beyond the range of floats are left to the standard library.
         """
         try:
             return orjson.loads(data)
@@ -44,7 +44,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Begins a transaction and sets its scope in one round trip."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Connect; what a beat runs stays prepared from one to the next."""
+        """Connect, and prepare the statements of heartbeats for as long as the connection lives."""
         connection = super().get_new_connection(conn_params)
         connection.prepared_max = PREPARED_MOST
         connection.adapters.register_dumper(Reals, RealsTextDumper)
@@ -52,9 +52,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection.adapters.register_dumper(Blobs, BlobsTextDumper)
         connection.adapters.register_dumper(Blobs, BlobsDumper)
         prepares = not issubclass(connection.cursor_factory, ClientCursor)
-        # A pool gives the same connection again and again.
+        # A pool may return a connection that is already set up: registering the dumpers again changes nothing.
         if self.alias == APP and prepares and connection.prepare_threshold is not None:
-            # Of this connection alone. Columns of type jsonb stay texts, which Django's fields read.
+            # For this connection only. Columns of type jsonb stay text, which Django's fields decode.
             connection.adapters.register_loader("json", _JsonLoader)
             connection.arbor_statements = Statements(
                 connection, prepared_after=connection.prepare_threshold, most=PREPARED_MOST
@@ -63,12 +63,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def is_usable(self) -> bool:
-        """Return whether the server answers, and no transaction waits for its rollback; asked before each task."""
+        """Return whether the server answers and no failed transaction is open. Celery's fixup calls it before each task."""
         connection: Any = self.connection
         if connection is None:
             return False
         try:
-            # Nothing to parse: a tenth of a statement's cost.
+            # An empty query costs a tenth of a statement.
             result = connection.pgconn.exec_(b"")
         except OperationalError:
             return False
@@ -76,23 +76,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return bool(result.status == ExecStatus.EMPTY_QUERY and status != TransactionStatus.INERROR)
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """Make a cursor; a named one ends with the transaction it was opened in."""
+        """Create a cursor; a named one is closed with the transaction in which it was opened."""
         connection: Any = self.connection
         if name and self.in_atomic_block:
             return connection.cursor(name, scrollable=False, withhold=False)
         return super().create_cursor(name)
 
     def fixed_statements(self) -> Statements | None:
-        """Return what runs the connection's statements with `$1` in them.
+        """Return the connection's prepared statements, which use `$1` placeholders.
 
-        None where Django has a say: nothing is connected, statements are not prepared here or are being logged, or the
-        transaction is broken.
+        None if Django's cursors must be used instead: without a connection, where statements are not prepared or are
+        being logged, and in a broken transaction.
         """
         connection: Any = self.connection
         if connection is None or self.needs_rollback or self.queries_logged:
             return None
-        found: Statements | None = getattr(connection, "arbor_statements", None)
-        return found
+        statements: Statements | None = getattr(connection, "arbor_statements", None)
+        return statements
 
     def _set_autocommit(self, autocommit: bool) -> None:
         connection: Any = self.connection
@@ -102,9 +102,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if autocommit or self.alias != APP or scope is None:
             super()._set_autocommit(autocommit)  # type: ignore[misc]
             return
-        # The driver stays where each statement stands for itself, and sees the transaction as begun. The settings are
-        # local to it and end with it, so a connection that goes back to the pool carries nothing over. Their values are
-        # ids of ours, without a quote in them.
+        # The driver stays in autocommit mode and detects the open transaction. The settings end with the transaction, so a
+        # connection that returns to the pool carries none over. Their values are Arbor's ids and contain no quotes.
         self._command(
             "; ".join(
                 [
@@ -126,7 +125,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._command("COMMIT")
 
     def _command(self, text: str) -> None:
-        """Send what answers with no rows, in one round trip."""
+        """Send a command without result rows in one round trip."""
         connection: Any = self.connection
         with self.wrap_database_errors:
             result = connection.pgconn.exec_(text.encode())

@@ -26,7 +26,7 @@ REASON_LENGTH = 500
 MAX_MATERIALS = 20
 
 
-def lower(value: Any) -> Any:
+def lower_case(value: Any) -> Any:
     """Return a word in lower case."""
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -65,14 +65,14 @@ class ReviewGoalsParams(ActionParams):
 
 INSIGHT_LENGTH = 2_000
 MAX_RECALLED = 20
-# The origin of seed 000 recalls five unless asked for more.
+# The origin of seed 000 recalls five by default.
 DEFAULT_RECALLED = 5
 
 
-def _listed(value: Any) -> Any:
+def _lower_words(value: Any) -> Any:
     """Return a list of words in lower case, also of a single word."""
     written = [value] if isinstance(value, str) else value
-    return [lower(word) for word in written] if isinstance(written, list | tuple) else written
+    return [lower_case(word) for word in written] if isinstance(written, list | tuple) else written
 
 
 def _moment(value: Any) -> Any:
@@ -80,15 +80,15 @@ def _moment(value: Any) -> Any:
     if value is None or value == "" or isinstance(value, datetime):
         return value or None
     try:
-        read = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
+        moment = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
         # The conversion may overflow in the first and last year.
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
 class RecallParams(ActionParams):
-    """A query, and filters."""
+    """A query and filters."""
 
     query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
     limit: Annotated[
@@ -99,7 +99,7 @@ class RecallParams(ActionParams):
     ] = DEFAULT_RECALLED
     types: Annotated[
         tuple[MemoryType, ...],
-        BeforeValidator(_listed),
+        BeforeValidator(_lower_words),
         Field(description="only these types"),
         text_list("", most=len(MemoryType)),
     ] = ()
@@ -117,7 +117,7 @@ class RecallParams(ActionParams):
     ] = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _since_is_before_until(self) -> Self:
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise ValueError(
                 f"since must be before until, got {self.since:%Y-%m-%d} and {self.until:%Y-%m-%d}"
@@ -131,7 +131,7 @@ class RememberParams(ActionParams):
     content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
     type: Annotated[
         MemoryType,
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(description="episodic, semantic, procedural or strategic (default semantic)"),
     ] = MemoryType.SEMANTIC
     importance: Annotated[
@@ -173,15 +173,17 @@ class ConnectParams(ActionParams):
 
     from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
     to_id: Annotated[Id, Field(description="id of another one you see")]
-    relation: Annotated[Relation, BeforeValidator(lower), Field(description="one of " + ", ".join(Relation))]
+    relation: Annotated[
+        Relation, BeforeValidator(lower_case), Field(description="one of " + ", ".join(Relation))
+    ]
 
 
 class ArtifactKind(StrEnum):
     """The kinds of synthesis (seed 004, 3.2.4)."""
 
-    #: What follows from the materials.
+    #: A conclusion from the materials.
     CONCLUSION = "conclusion"
-    #: A text about them.
+    #: A text about the materials.
     TEXT = "text"
     #: Something new.
     CREATIVE = "creative"
@@ -199,6 +201,6 @@ class SynthesizeParams(ActionParams):
     ] = ()
     kind: Annotated[
         ArtifactKind,
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(description="conclusion, text or creative (default conclusion)"),
     ] = ArtifactKind.CONCLUSION

@@ -14,12 +14,12 @@ from arbor.heartbeat.params.memory import (
     REASON_LENGTH,
     ActionParams,
     Id,
-    lower,
+    lower_case,
     needed_text,
     text_list,
 )
 
-#: Seed 004, 3.2.5.
+#: The least and the most goals of one brainstorm (seed 004, 3.2.5).
 BRAINSTORMED = (2, 5)
 
 
@@ -29,7 +29,7 @@ class ReprioritizeParams(ActionParams):
     goal_id: Annotated[Id, Field(description="id of the goal")]
     state: Annotated[
         Literal["active", "queued", "backburner"],
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(description="active, queued or backburner"),
     ]
 
@@ -44,7 +44,7 @@ class PotentialGoal(ActionParams):
     title: Annotated[str, StringConstraints(min_length=1, max_length=300), BeforeValidator(_as_title)]
     description: Annotated[str, StringConstraints(max_length=2_000)] = ""
     rationale: Annotated[str, StringConstraints(max_length=REASON_LENGTH)] = ""
-    state: Annotated[Literal["queued", "backburner"], BeforeValidator(lower)] = "queued"
+    state: Annotated[Literal["queued", "backburner"], BeforeValidator(lower_case)] = "queued"
 
 
 _POTENTIAL_GOAL = {
@@ -78,7 +78,7 @@ class BrainstormGoalsParams(ActionParams):
     ]
 
 
-#: Seed 004, 3.2.4: queries of a shallow and of a deep inquiry, at most.
+#: The most queries of a shallow and of a deep inquiry (seed 004, 3.2.4).
 SHALLOW_QUERIES = 2
 DEEP_QUERIES = 5
 #: Characters of a message to users, and of its subject line.
@@ -153,13 +153,13 @@ class MaintainTarget(StrEnum):
 class Judgement(StrEnum):
     """The verdicts about the target (seed 004, 3.2.3: "still valid? needs update?")."""
 
-    #: It is right as it is.
+    #: The target is right as it is.
     KEEP = "keep"
-    #: It says something else now, or matters more or less.
+    #: The target's content changes, or its importance or confidence.
     REVISE = "revise"
-    #: It is excluded from recall.
+    #: The target is excluded from recall.
     RETIRE = "retire"
-    #: It may be wrong.
+    #: The target may be wrong.
     DOUBT = "doubt"
 
 
@@ -167,7 +167,7 @@ class MaintainParams(ActionParams):
     """The target, and the verdict about it: without a verdict it is shown, with one it is changed."""
 
     target: Annotated[
-        MaintainTarget, BeforeValidator(lower), Field(description="memory, belief or cluster (a theme)")
+        MaintainTarget, BeforeValidator(lower_case), Field(description="memory, belief or cluster (a theme)")
     ]
     id: Annotated[
         str,
@@ -176,7 +176,7 @@ class MaintainParams(ActionParams):
     ]
     verdict: Annotated[
         Judgement | None,
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(
             description="keep, revise, retire or doubt; leave it out to be shown the thing and what is around it"
         ),
@@ -207,7 +207,7 @@ class MaintainParams(ActionParams):
     ] = ""
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _verdict_is_complete(self) -> Self:
         if self.verdict is None:
             return self
         if not self.reason:

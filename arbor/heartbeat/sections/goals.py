@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from arbor.clock import when
 from arbor.goals.plans import PlanStatus
-from arbor.goals.values import GoalState, in_a_word
+from arbor.goals.values import GoalState, feeling_word
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
-# The text counts the others. Goals: the origin of seed 000.
+# The most entries that are shown; the text counts the others. The number of goals is from the origin of seed 000.
 SHOWN_QUEUED = 5
 SHOWN_ISSUES = 8
 
@@ -25,15 +25,15 @@ def goals(situation: Situation, data: Data) -> str:
         lines.extend(_goal(goal))
     left = len(queued) - SHOWN_QUEUED
     more = f"\nQueued besides these: {left}." if left > 0 else ""
-    aside = len(situation.goals_in(GoalState.BACKBURNER))
+    on_backburner = len(situation.goals_in(GoalState.BACKBURNER))
     body = data.block(lines) if lines else "None is active or queued."
-    return f"## Goals\n{body}{more}" + (f"\nOn the backburner: {aside}." if aside else "")
+    return f"## Goals\n{body}{more}" + (f"\nOn the backburner: {on_backburner}." if on_backburner else "")
 
 
 def overview(goals: Sequence[GoalView]) -> str:
     """Return one line for each open goal, by state."""
-    places = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
-    return "\n".join(_briefly(goal) for state in places for goal in goals if goal.state is state)
+    states = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
+    return "\n".join(_short_line(goal) for state in states for goal in goals if goal.state is state)
 
 
 def intents(intents: Sequence[IntentView], data: Data) -> str:
@@ -57,17 +57,19 @@ def issues(issues: Sequence[IssueView], data: Data) -> str:
 def plan(situation: Situation, data: Data) -> str:
     """Render the plan of the most important active goal that has one."""
     for goal in situation.active_goals:
-        found = situation.plan_of(goal.id)
-        if found is not None:
-            kind = "Plan" if found.status is PlanStatus.ACTIVE else "Draft of a plan, by a person"
-            return f"## {kind}\n" + data.block(_plan(found, goal))
+        plan_view = situation.plan_of(goal.id)
+        if plan_view is not None:
+            kind = "Plan" if plan_view.status is PlanStatus.ACTIVE else "Draft of a plan, by a person"
+            return f"## {kind}\n" + data.block(_plan(plan_view, goal))
     return ""
 
 
 def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
     estimates = {"heartbeats": plan.estimated_ticks, "energy": plan.estimated_cost, "risk": plan.risk}
-    about = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
-    yield f"for goal [{goal.id}] {line(goal.title)}" + (f" (estimated: {about})" if about else "")
+    estimates_text = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
+    yield f"for goal [{goal.id}] {line(goal.title)}" + (
+        f" (estimated: {estimates_text})" if estimates_text else ""
+    )
     for need in plan.dependencies:
         yield f"    needs: {line(need)}"
     for step in plan.steps:
@@ -79,21 +81,21 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
 
 
 def _intent(intent: IntentView) -> str:
-    about = [f"for goal {intent.goal_id}"]
+    details = [f"for goal {intent.goal_id}"]
     if intent.attempts:
-        about.append(f"failed attempts: {intent.attempts}")
+        details.append(f"failed attempts: {intent.attempts}")
     if intent.tick_limit is not None:
-        about.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
-    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(about)})"
+        details.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
+    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
 
 
-def _briefly(goal: GoalView) -> str:
-    about = [goal.state, f"{goal.fraction:.0%} done", *_relations_of(goal)]
-    return f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
+def _short_line(goal: GoalView) -> str:
+    details = [goal.state, f"{goal.fraction:.0%} done", *_relations_of(goal)]
+    return f"[{goal.id}] {line(goal.title)} ({', '.join(details)})"
 
 
 def _goal(goal: GoalView) -> Iterator[str]:
-    about = [
+    details = [
         goal.state,
         goal.layer,
         f"from {goal.source}",
@@ -101,11 +103,11 @@ def _goal(goal: GoalView) -> Iterator[str]:
         f"{goal.fraction:.0%} done",
     ]
     if goal.effort:
-        about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
-    if feeling := in_a_word(goal.emotional_valence):
-        about.append(feeling)
-    about.extend(_relations_of(goal))
-    yield f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
+        details.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
+    if feeling := feeling_word(goal.emotional_valence):
+        details.append(feeling)
+    details.extend(_relations_of(goal))
+    yield f"[{goal.id}] {line(goal.title)} ({', '.join(details)})"
     if goal.description:
         yield f"    done when: {line(goal.description)}"
     if goal.blocked_by:

@@ -25,7 +25,7 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 
-# Percepts: the origin of seed 000.
+# From the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
 #: The longest message to an agent, shown whole; `arbor memory ingest` takes documents.
@@ -94,8 +94,8 @@ def environment(environment: Environment) -> str:
     if environment.published_today:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
-    there = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    return f"## Environment\n{user}{there} Percepts waiting: {environment.pending_percepts}."
+    presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
+    return f"## Environment\n{user}{presence} Percepts waiting: {environment.pending_percepts}."
 
 
 def notices(notices: Sequence[Notice], data: Data) -> str:
@@ -144,30 +144,30 @@ def _from(percept: PerceptView) -> str:
 
 def energy(situation: Situation) -> str:
     unit = "" if situation.energy_unit == BudgetKind.ENERGY else f" {situation.energy_unit}"
-    there = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
-    return f"## Energy\n{there} {SPENDING[BudgetKind(situation.energy_unit)]}"
+    presence = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
+    return f"## Energy\n{presence} {SPENDING[BudgetKind(situation.energy_unit)]}"
 
 
 def directive(situation: Situation) -> str:
     mode = situation.mode
-    unplanned = mode is Mode.GOAL_PURSUIT and _foremost_is_unplanned(situation)
+    unplanned = mode is Mode.GOAL_PURSUIT and _first_goal_is_unplanned(situation)
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
 
 
-def _foremost_is_unplanned(situation: Situation) -> bool:
+def _first_goal_is_unplanned(situation: Situation) -> bool:
     """Return whether the most important goal that calls for work is unblocked and has no intents."""
     work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
-    foremost = next(work, None)
-    if foremost is None or foremost.blocked_by:
+    foremost_percept = next(work, None)
+    if foremost_percept is None or foremost_percept.blocked_by:
         return False
-    return all(intent.goal_id != foremost.id for intent in situation.intents)
+    return all(intent.goal_id != foremost_percept.id for intent in situation.intents)
 
 
-# Keywords and characters that are shown.
+# Keywords of a cluster and characters of a memory that are shown.
 SHOWN_KEYWORDS = 8
 MEMORY_LENGTH = 1_200
 
-# Least strength of a feeling that is named, and of a strong one; 0 to 1.
+# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
 FAINT = 0.1
 STRONG = 0.6
 

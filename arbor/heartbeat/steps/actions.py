@@ -1,4 +1,4 @@
-"""Acting: execute the decided actions in order, and record their results."""
+"""Execute the decided actions in order, and record their results."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from arbor.values import replace
 #: Characters of a text within the summary of a result.
 GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
-READ_LENGTH = 600
+RECALLED_LENGTH = 600
 #: The `AuditAction` of an action that the agent's template does not allow.
 _DENIED = "denied"
 
-#: One action: yields its needs, returns its result.
+#: The execution of one action: yields its needs, returns its result.
 type Act = Generator[Any, Any, ActionResult]
 
 
@@ -152,40 +152,40 @@ def recall(execution: Execution, decision: Decision) -> Act:
     """Recall memories about a query."""
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
     vector = heartbeat.vectors.get(query)
-    found: list[Recalled] = yield RecallRequest(
+    memories: list[Recalled] = yield RecallRequest(
         agent_id=heartbeat.agent_id,
         text=query,
         vector=vector,
         model=heartbeat.embedding_model,
         limit=decision.params["limit"],
         now=heartbeat.now,
-        only=new_memories.only_of(decision.params, NOT_OWN_BEATS),
+        only=new_memories.recall_filter(decision.params, NOT_OWN_BEATS),
     )
-    if not found:
+    if not memories:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
-    themes: list[str] = yield Themes(recalled=found, vector=vector, model=heartbeat.embedding_model)
-    glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in found[:3])
+    execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    themes: list[str] = yield Themes(recalled=memories, vector=vector, model=heartbeat.embedding_model)
+    glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return answer(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
-        [memory.id for memory in found],
-        brought="\n".join(_read_out(memory) for memory in found),
+        f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
+        [memory.id for memory in memories],
+        brought="\n".join(_format_memory(memory) for memory in memories),
     )
 
 
-def _read_out(memory: Recalled) -> str:
+def _format_memory(memory: Recalled) -> str:
     """Return a memory as a line of the next round trip."""
-    said = f", from {memory.role}" if memory.role else ""
-    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
+    sender = f", from {memory.role}" if memory.role else ""
+    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{sender}: {line(memory.content, RECALLED_LENGTH)}"
 
 
 def make(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
     heartbeat = execution.heartbeat
-    wanted = new_memories.MADE[decision.action](heartbeat, decision)
+    wanted = new_memories.MEMORY_BUILDERS[decision.action](heartbeat, decision)
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
@@ -202,7 +202,7 @@ def make(execution: Execution, decision: Decision) -> Act:
 def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
     """Add potential goals (seed 004, 3.2.5); list those that the backlog refuses."""
     backlog = yield from _backlog(execution)
-    made: list[GoalRow] = []
+    created: list[GoalRow] = []
     refusals: list[str] = []
     for wanted in decision.params["goals"]:
         why = f"\nWhy: {wanted['rationale']}" if wanted["rationale"] else ""
@@ -217,11 +217,11 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
         except ArborError as error:
             refusals.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
             continue
-        made.append(goal)
+        created.append(goal)
         _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
-    added = [f"{goal.title!r} is {goal.state}" for goal in made]
+    added = [f"{goal.title!r} is {goal.state}" for goal in created]
     outcome = (
-        ActionOutcome.FAILURE if not made else ActionOutcome.PARTIAL if refusals else ActionOutcome.SUCCESS
+        ActionOutcome.FAILURE if not created else ActionOutcome.PARTIAL if refusals else ActionOutcome.SUCCESS
     )
     return answer(decision, outcome, "; ".join([*added, *refusals]))
 

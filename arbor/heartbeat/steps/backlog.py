@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
-from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
+from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -15,7 +15,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
+from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
 from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
@@ -41,26 +41,26 @@ def inject_goals(heartbeat: Beat) -> Steps[Beat]:
         return NodeResult(state=heartbeat)
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
-    to_inject = injected_goals(circumstances)
+    to_inject = apply_goal_rules(circumstances)
     ended = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
     ended = ended if has_recovered(circumstances) else []
     if not (to_inject or ended):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(heartbeat, backlog)
+    editor = BacklogEditor(heartbeat, backlog)
     added: list[GoalView] = []
     refused: list[str] = []
     for goal in ended:
         try:
-            changes.conclude(goal.id, "there is enough again")
+            editor.conclude(goal.id, "there is enough again")
         except ArborError as error:
             refused.append(f"{goal.title}: not closed, for {error}")
     for injected in to_inject:
         try:
-            added.append(_view(changes.inject(injected), opening.scale))
+            added.append(_view(editor.inject(injected), opening.scale))
         except ArborError as error:
             refused.append(f"{injected.title}: not taken up, for {error}")
-    result = changes.result()
+    result = editor.result()
     open_goals = [goal for goal in situation.goals if goal not in ended]
     # Sorted by descending priority, as in the situation.
     goals = sorted([*open_goals, *added], key=lambda goal: (-goal.priority, goal.id))
@@ -82,52 +82,52 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     backlog: Backlog = yield OpenBacklog()
     if intent_ids:
         backlog.lock_intents(
-            intent_ids, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
+            intent_ids, again=[recorded for intent_id in heartbeat.served if (recorded := read_id(intent_id))]
         )
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
-    changes = Changes(heartbeat, backlog)
+    editor = BacklogEditor(heartbeat, backlog)
     paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
-        changes.apply(path, changes.decompose, decomposition)
-    return changes.result()
+        editor.apply(path, editor.decompose, decomposition)
+    return editor.result()
 
 
 def goals(heartbeat: Beat) -> Steps[Beat]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.said, heartbeat.present.results
     decisions = [record.decision for record in heartbeat.deeds]
-    tried, put_off = _tried(results, decisions), _blocked(results, decisions)
+    tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
-    if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
+    if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(heartbeat, backlog)
+    editor = BacklogEditor(heartbeat, backlog)
     for result in tried:
-        changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
-    for result in put_off:
-        changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
+        editor.apply(f"actions[{result.index}].intent_id", editor.record_outcome, result)
+    for result in blocked:
+        editor.apply(f"actions[{result.index}].intent_id", editor.release, result)
     for result in for_goals:
-        changes.serve(result)
+        editor.count_action(result)
     paths = paths_of("new_goals", reply.new_goals, heartbeat.untaken)
     for path, goal in zip(paths, reply.new_goals, strict=True):
-        changes.apply(path, changes.add, goal)
+        editor.apply(path, editor.add, goal)
     paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
-        changes.apply(path, changes.update, update)
-    changed = changes.result()
-    return replace(changed, state=without(changed.state, changes.untried))
+        editor.apply(path, editor.update, update)
+    changed = editor.result()
+    return replace(changed, state=remove_released(changed.state, editor.untried))
 
 
-def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
+def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
     """Return the results of attempted intents: successes first, because a failed step may end its plan."""
     put_off = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
-    put_off |= {result.index for result in _blocked(results, decisions)}
+    put_off |= {result.index for result in _select_blocked(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
-def _blocked(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
+def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
     """Return the results of intents whose running action was blocked."""
     ran = {decision.index for decision in decisions if decision.runs}
     return [
@@ -159,10 +159,10 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(heartbeat: Beat, found: Circumstances) -> Circumstances:
+def _circumstances(heartbeat: Beat, recorded: Circumstances) -> Circumstances:
     situation = heartbeat.situation
     return replace(
-        found,
+        recorded,
         open_titles=[goal.title for goal in situation.goals],
         open_rules=frozenset(goal.rule for goal in situation.goals if goal.rule),
         can_explore=not situation.model_is_reflex

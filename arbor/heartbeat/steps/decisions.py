@@ -1,4 +1,4 @@
-"""Deciding: decisions about proposed actions, and vectors of their texts."""
+"""Decide about proposed actions, and embed their texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from arbor.contacts.cooldown import refusals
-from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
+from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import not_now
@@ -34,10 +34,10 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.deeds),
         cooling={**not_now(heartbeat.situation), **too_soon},
-        boundaries=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     decisions = decide_actions(heartbeat.said.actions, limits)
-    return NodeResult(state=_within(replace(heartbeat, decisions=list(decisions)), vectors=None))
+    return NodeResult(state=_check_reply(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 
 def embed(heartbeat: Beat) -> Steps[Beat]:
@@ -48,9 +48,9 @@ def embed(heartbeat: Beat) -> Steps[Beat]:
     checked = [
         text for text in texts_to_check(heartbeat.decisions) if text not in searched and text not in stored
     ]
-    found: Mapping[str, Vector] = {}
+    new_vectors: Mapping[str, Vector] = {}
     if searched or stored or checked:
-        found = yield Embedding(
+        new_vectors = yield Embedding(
             model=heartbeat.embedding_model,
             queries=searched,
             plain=checked,
@@ -60,22 +60,24 @@ def embed(heartbeat: Beat) -> Steps[Beat]:
     # Includes vectors of notes of earlier round trips, which are stored at the end.
     vectors = {
         **heartbeat.vectors,
-        **{text: list(found[text]) for text in (*searched, *stored) if text in found},
+        **{text: list(new_vectors[text]) for text in (*searched, *stored) if text in new_vectors},
     }
-    # A match by meaning is found only now; a refused action costs nothing.
-    known = {**found, **vectors}
-    guarded = [within_boundaries(decision, heartbeat.boundaries, known) for decision in heartbeat.decisions]
-    heartbeat = replace(heartbeat, vectors=vectors, decisions=guarded)
-    return NodeResult(state=_within(heartbeat, vectors=known) if known else heartbeat)
+    # A boundary can match by meaning only once the vectors are there; a refused action costs nothing.
+    known = {**new_vectors, **vectors}
+    checked_decisions = [
+        apply_boundaries(decision, heartbeat.boundaries, known) for decision in heartbeat.decisions
+    ]
+    heartbeat = replace(heartbeat, vectors=vectors, decisions=checked_decisions)
+    return NodeResult(state=_check_reply(heartbeat, vectors=known) if known else heartbeat)
 
 
-def _within(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
+def _check_reply(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
     """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
-    reply, crossings = reply_within_boundaries(
+    reply, crossings = apply_boundaries_to_reply(
         heartbeat.said, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
     )
-    # Accepted matches by words are recorded already when the check by meaning finds them again.
-    new = [crossing for crossing in crossings if crossing.reason or crossing not in heartbeat.crossings]
+    # The check by meaning repeats accepted matches by words, which are recorded already.
+    new = [match for match in crossings if match.reason or match not in heartbeat.crossings]
     if not new:
         return heartbeat
     dropped = dropped_at_boundaries(crossings)

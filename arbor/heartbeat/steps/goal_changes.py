@@ -1,4 +1,4 @@
-"""Changes of a heartbeat to the backlog, item by item, with their record."""
+"""Apply a heartbeat's changes to the backlog, item by item, and record them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.goals.backlog import Backlog
 from arbor.goals.commitments import require_active
-from arbor.goals.injection import Injected
+from arbor.goals.injection import InjectedGoal
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
@@ -26,21 +26,21 @@ from arbor.pipeline.engine import NodeResult
 from arbor.values import replace
 
 
-class Changes:
+class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
     def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
         self._beat = heartbeat
         self._backlog = backlog
-        #: Goals that this heartbeat is already counted for.
+        #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
-        #: Goals that actions served without being a step, with the names of the actions.
-        self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
+        #: Goals that actions worked on without executing a step, with the names of the actions.
+        self._worked_on: dict[UUID, tuple[GoalRow, list[str]]] = {}
         #: Ids of attempted intents, and of intents released without an attempt.
         self._tried: set[str] = set()
         self._released: set[str] = set()
-        self._made: list[GoalChange] = []
+        self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
@@ -49,19 +49,19 @@ class Changes:
             change(item)
         except ArborError as error:
             self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
-            self._refuse(item, str(error))
+            self._record_refusal(item, str(error))
 
     def result(self) -> NodeResult[Beat]:
         """Return the state with the record of the changes, and the backlog as an effect."""
-        self._record_meant()
+        self._record_work()
         present = self._beat.present
         heartbeat = self._beat.with_present(
-            goal_changes=[*present.goal_changes, *self._made], dropped=[*present.dropped, *self._dropped]
+            goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
         )
-        changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
+        changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
 
-    def intent(self, result: ActionResult) -> None:
+    def record_outcome(self, result: ActionResult) -> None:
         """Record the outcome of an intent's action.
 
         Raises NotFound if the intent is closed, and Invalid if the action does not execute the step, which is released.
@@ -71,17 +71,17 @@ class Changes:
             intent = self._backlog.intent(str(result.intent_id))
         except NotFound:
             if is_work(result):
-                self.serve(result)
+                self.count_action(result)
             raise
-        if not self._carries_out(result.action, intent.action):
-            self.put_off(result)
+        if not self._executes_step(result.action, intent.action):
+            self.release(result)
             if is_work(result):
-                self.serve(result)
+                self.count_action(result)
             raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
         self._tried.add(str(intent.id))
-        self._serve(intent.goal_id)
+        self._count_heartbeat(intent.goal_id)
         self._backlog.attempt(
             intent.id,
             error=result.summary if failed else "",
@@ -91,18 +91,18 @@ class Changes:
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
-    def serve(self, result: ActionResult) -> None:
-        """Count an action for an open goal without being its step; an unknown goal is listed."""
+    def count_action(self, result: ActionResult) -> None:
+        """Count an action that executes no step for the open goal that it names; an unknown goal is listed as dropped."""
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
             path = f"actions[{result.index}].goal_id"
             self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
             return
-        self._serve(goal.id)
-        self._meant.setdefault(goal.id, (goal, []))[1].append(result.action)
+        self._count_heartbeat(goal.id)
+        self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
-    def put_off(self, result: ActionResult) -> None:
+    def release(self, result: ActionResult) -> None:
         """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
@@ -134,10 +134,10 @@ class Changes:
         goal = self._backlog.goal(decomposition.goal_id)
         # Only people may plan goals that are not active.
         require_active(goal)
-        self._serve(goal.id)
-        plan, made = self._backlog.plan(goal.id, draft)
+        self._count_heartbeat(goal.id)
+        plan, new_steps = self._backlog.plan(goal.id, draft)
         self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
-        steps = "; ".join(f"{step.action}: {step.description}" for step in made)
+        steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
     def add(self, new: ProposedGoal) -> None:
@@ -154,7 +154,7 @@ class Changes:
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
-    def inject(self, injected: Injected) -> GoalRow:
+    def inject(self, injected: InjectedGoal) -> GoalRow:
         """Add a goal that a rule created."""
         goal = self._backlog.add(
             NewGoalRequest(
@@ -183,7 +183,7 @@ class Changes:
     def update(self, update: GoalUpdate) -> None:
         """Record progress, a blocker and a move, in this order: a moved goal may be closed."""
         if update.progress is not None or update.note:
-            self._serve(self._backlog.goal(update.goal_id).id)
+            self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
             note = f": {update.note}" if update.note else ""
             self._record(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
@@ -199,32 +199,32 @@ class Changes:
             self._record(goal, kind, update.reason or f"it is {goal.state}")
         self._record_reached()
 
-    def _serve(self, goal_id: UUID) -> None:
+    def _count_heartbeat(self, goal_id: UUID) -> None:
         """Count this heartbeat as spent on the goal, once."""
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
             self._backlog.serve(goal_id)
 
-    def _carries_out(self, action: str, step: str) -> bool:
+    def _executes_step(self, action: str, step: str) -> bool:
         by_rule = self._beat.situation.model_is_reflex
         return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
 
-    def _record_meant(self) -> None:
+    def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""
-        recorded = self._recorded | {change.goal_id for change in self._made if change.kind in _SERVING}
-        for goal, actions in self._meant.values():
+        recorded = self._recorded | {change.goal_id for change in self._changes if change.kind in _SERVING}
+        for goal, actions in self._worked_on.values():
             if str(goal.id) not in recorded:
                 names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
                 self._record(goal, GoalChangeKind.PROGRESSED, f"by {names}")
 
     def _block(self, goal_id: str, by: str) -> None:
         before = self._backlog.goal(goal_id)
-        waited = bool(before.blocked_by or before.blocked_by_goal_id)
+        was_blocked = bool(before.blocked_by or before.blocked_by_goal_id)
         goal = self._backlog.block(goal_id, by)
         if by.strip():
             what = self._backlog.title_of(by.strip()) or by.strip()
             self._record(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")
-        elif waited:
+        elif was_blocked:
             self._record(goal, GoalChangeKind.PROGRESSED, "nothing stands in its way any more")
 
     def _record_reached(self) -> None:
@@ -234,7 +234,7 @@ class Changes:
         self._backlog.reached.clear()
 
     def _record(self, goal: GoalRow, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
-        self._made.append(
+        self._changes.append(
             GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
         )
 
@@ -245,14 +245,14 @@ class Changes:
                 Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
             )
 
-    def _refuse(self, item: BaseModel, reason: str) -> None:
-        goal_id = str(getattr(item, "goal_id", None) or self._goal_of(getattr(item, "intent_id", None)))
+    def _record_refusal(self, item: BaseModel, reason: str) -> None:
+        goal_id = str(getattr(item, "goal_id", None) or self._find_goal_id(getattr(item, "intent_id", None)))
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
-        self._made.append(
+        self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
 
-    def _goal_of(self, intent_id: str | None) -> str:
+    def _find_goal_id(self, intent_id: str | None) -> str:
         try:
             return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
         except NotFound:
@@ -265,12 +265,14 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def without(heartbeat: Beat, released: set[str]) -> Beat:
+def remove_released(heartbeat: Beat, released: set[str]) -> Beat:
     """Return the state without the intents that this round trip counted and then released."""
-    back = released & set(heartbeat.counted)
-    if not back:
+    uncounted = released & set(heartbeat.counted)
+    if not uncounted:
         return heartbeat
-    return replace(heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in back])
+    return replace(
+        heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
+    )
 
 
 _KIND_OF_STATE = {

@@ -1,4 +1,4 @@
-"""Feeling: effects of the heartbeat on mood, drives, experiences, boundaries and peers."""
+"""Update mood, drives, experiences, boundary matches and peers after a heartbeat."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _refusing(situation, whole.deeds, heartbeat.crossings)),
+        *(Event.BOUNDARY for _ in _refusing_boundaries(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
     calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
@@ -96,25 +96,23 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
     return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
 
 
-def _refusing(
+def _refusing_boundaries(
     situation: Situation, actions: Sequence[ActionRecord], free: Sequence[ItemBoundaryMatch]
 ) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
-    outside = {
-        crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
-    }
+    outside = {match.boundary for match in situation.crossed if match.response is not BoundaryResponse.FLAG}
     within = {
-        crossing.boundary
+        match.boundary
         for action in actions
         if action.decision.verdict is DecisionVerdict.BOUNDARY
-        for crossing in action.decision.crossed
+        for match in action.decision.crossed
     }
-    return outside | within | {crossing.crossed.boundary for crossing in free if crossing.reason}
+    return outside | within | {match.crossed.boundary for match in free if match.reason}
 
 
 def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
     """Return an experience for each action that was an effort."""
-    found = []
+    experiences = []
     for action in actions:
         result = action.result
         if not is_effort(result):
@@ -126,7 +124,7 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
             else ExperienceOutcome.UNKNOWN
         )
         what = about(action.decision.params)
-        taught = lesson(
+        lesson_text = lesson(
             action=result.action,
             about=what,
             outcome=outcome,
@@ -134,45 +132,47 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
             attempts=attempts,
             successes=successes,
         )
-        found.append(NewExperience(action=result.action, about=what, outcome=outcome, lesson=taught))
-    return found
+        experiences.append(
+            NewExperience(action=result.action, about=what, outcome=outcome, lesson=lesson_text)
+        )
+    return experiences
 
 
 def _boundary_notes(heartbeat: Beat, actions: Sequence[ActionRecord]) -> list[AuditNote]:
     """Return the audit notes of all boundary matches."""
-    asked = [
+    percept_notes = [
         (
-            f"what reached it touches {crossing.boundary} ({crossing.response}): {crossing.why}",
-            crossing.model_dump(mode="json"),
+            f"what reached it touches {match.boundary} ({match.response}): {match.why}",
+            match.model_dump(mode="json"),
         )
-        for crossing in heartbeat.situation.crossed
+        for match in heartbeat.situation.crossed
     ]
-    done = [
+    decision_notes = [
         (
             f"{action.decision.action} {'refused' if action.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
-            f" at {crossing.boundary} ({crossing.response}): {crossing.why}",
+            f" at {match.boundary} ({match.response}): {match.why}",
             {
-                **crossing.model_dump(mode="json"),
+                **match.model_dump(mode="json"),
                 "action": action.decision.action,
                 "verdict": action.decision.verdict.value,
             },
         )
         for action in actions
-        for crossing in action.decision.crossed
+        for match in action.decision.crossed
     ]
     return [
         AuditNote(
             action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(heartbeat.heartbeat_id)}
         )
-        for message, detail in (*asked, *done, *map(_free_note, heartbeat.crossings))
+        for message, detail in (*percept_notes, *decision_notes, *map(_item_note, heartbeat.crossings))
     ]
 
 
-def _free_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
+def _item_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
     """Return message and detail about a matched item of the reply."""
     crossed = match.crossed
-    became = "not taken" if match.reason else "taken"
-    message = f"{match.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
+    result = "not taken" if match.reason else "taken"
+    message = f"{match.path} {result} at {crossed.boundary} ({crossed.response}): {crossed.why}"
     detail = {**crossed.model_dump(mode="json"), "path": match.path, "reason": match.reason}
     return message, detail
 
@@ -187,20 +187,20 @@ def _meetings(
     for note in notes:
         if note.peer.strip() and notes_by_peer.setdefault(note.peer.strip().casefold(), note) is not note:
             further.append(note)
-    wrote = {
+    senders = {
         (percept.peer if percept.kind == PEER_MESSAGE else USER): percept.peer_id
         for percept in situation.percepts
         if percept.kind in _PEOPLE
     }
     if contact is not None and USER in notes_by_peer:
-        wrote.setdefault(USER, "")
+        senders.setdefault(USER, "")
     met = [
         Meeting(
             name=name,
             peer_id=peer_id,
             note=notes_by_peer.pop(name.casefold(), None) or notes_by_peer.pop(peer_id.casefold(), None),
         )
-        for name, peer_id in wrote.items()
+        for name, peer_id in senders.items()
         if name
     ]
     return met, [*notes_by_peer.values(), *further]
@@ -216,7 +216,7 @@ _OUTCOMES: Mapping[ActionOutcome, Event] = {
     ActionOutcome.BLOCKED: Event.BLOCKED,
     ActionOutcome.FAILURE: Event.FAILURE,
 }
-_DEEDS: Mapping[str, Event] = {
+_ACTION_EVENTS: Mapping[str, Event] = {
     "rest": Event.REST,
     "reach_out_user": Event.REACH_OUT,
     "reach_out_public": Event.REACH_OUT,
@@ -234,10 +234,10 @@ _CHANGES: Mapping[GoalChangeKind, Event] = {
 
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:
     """Return the events that move the mood, in order; changes by rules do not count."""
-    deeds = [_event(result) for result in results]
-    moves = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
+    action_events = [_event(result) for result in results]
+    change_events = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
     return [
-        *(event for event in (*deeds, *moves) if event is not None),
+        *(event for event in (*action_events, *change_events) if event is not None),
         *(Event.CONCERN for _ in reply.concerns),
     ]
 
@@ -246,17 +246,17 @@ def satisfactions(
     situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> list[tuple[Drive, float]]:
     """Return the satisfied drives and by how much; goals closed by rules do not count."""
-    found = [
+    satisfied = [
         SATISFACTION[result.action]
         for result in results
         if result.outcome is ActionOutcome.SUCCESS and result.action in SATISFACTION
     ]
-    found += [
+    satisfied += [
         GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED and not change.by_rule
     ]
     # Contact with users: `arbor.selves.drives.in_touch`.
-    found += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
-    return found
+    satisfied += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
+    return satisfied
 
 
 def causes(
@@ -328,6 +328,6 @@ def learned_after(
 
 
 def _event(result: ActionResult) -> Event | None:
-    if result.outcome is ActionOutcome.SUCCESS and result.action in _DEEDS:
-        return _DEEDS[result.action]
+    if result.outcome is ActionOutcome.SUCCESS and result.action in _ACTION_EVENTS:
+        return _ACTION_EVENTS[result.action]
     return _OUTCOMES.get(result.outcome)

@@ -1,4 +1,4 @@
-"""Inquiries: a chain of durable calls to the web and to models."""
+"""Execute inquiries, each a chain of durable calls to the web and to models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, a
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
-from arbor.heartbeat.steps.round_trips import OUT_OF_REACH, with_next_model
+from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
@@ -32,17 +32,17 @@ from arbor.web.ports import Page
 
 #: The depth of each inquiry.
 DEPTHS: Mapping[str, Depth] = {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
-#: Trust in a web page, and in all pages together: pages copy each other.
+#: The trust in a web page, and the most trust in several: pages copy each other.
 WEB_TRUST = 0.4
-MOST_WEB_TRUST = OWN_CONCLUSION_TRUST - 0.1
-#: Above the importance of notes.
+MAX_WEB_TRUST = OWN_CONCLUSION_TRUST - 0.1
+#: The importance of an answer by depth: at least that of a note.
 _IMPORTANCE = {Depth.SHALLOW: 0.6, Depth.DEEP: 0.7}
 #: Memories that a deep inquiry recalls (seed 004, 3.2.4).
 _RECALLED = 5
 _GLIMPSE = 160
 _FAILURES_LENGTH = 600
-#: Steps with a call to a model.
-_ASKING = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
+#: The steps that call a model.
+_MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,24 +95,24 @@ class Work:
         inquiry = heartbeat.work[0]
         request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
-        return _waiting(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
+        return _suspend(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
     def resume(self, heartbeat: Beat, result: EndedCall) -> Steps[Beat]:
         """Continue with the result of the call."""
         inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in OUT_OF_REACH and bool(heartbeat.models_left)
-            if inquiry.step in _ASKING and out_of_reach:
+            out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
+            if inquiry.step in _MODEL_STEPS and out_of_reach:
                 return (yield from _ask_next(heartbeat, inquiry))
-            return (yield from _unanswered(heartbeat, inquiry, result, result.error))
+            return (yield from _finish_without_reply(heartbeat, inquiry, result, result.error))
         try:
             return (yield from _STEPS[inquiry.step](heartbeat, inquiry, result))
         except ReplyInvalid as error:
             reason = f"the model's {inquiry.step} cannot be used: {error}"
-            return (yield from _unanswered(heartbeat, inquiry, result, reason))
+            return (yield from _finish_without_reply(heartbeat, inquiry, result, reason))
 
 
-def _found(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+def _after_search(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
@@ -136,37 +136,39 @@ def _found(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
         failures=list(findings.failures),
         remembered=remembered,
     )
-    return _asking(heartbeat, inquiry, findings.pages)
+    return _ask_model(heartbeat, inquiry, findings.pages)
 
 
-def _answered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
-    found = read_answer(result.text, pages=len(inquiry.pages))
-    if not found.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
+def _after_answer(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+    answer = read_answer(result.text, pages=len(inquiry.pages))
+    if not answer.text or inquiry.depth == Depth.SHALLOW:
+        return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
     inquiry = replace(
         inquiry,
         step=CallPurpose.APPRAISE.value,
         answer={
-            "text": found.text,
-            "confidence": found.confidence,
-            "sources": list(found.sources),
-            "worth_keeping": found.worth_keeping,
+            "text": answer.text,
+            "confidence": answer.confidence,
+            "sources": list(answer.sources),
+            "worth_keeping": answer.worth_keeping,
         },
     )
     pages = yield from _pages_of(inquiry)
-    return _asking(heartbeat, inquiry, pages)
+    return _ask_model(heartbeat, inquiry, pages)
 
 
-def _appraised(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+def _after_review(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     appraisal = read_appraisal(result.text)
-    judged = _answer_in(inquiry, confidence=appraisal.confidence)
-    return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=judged, note=appraisal.reason)))
+    reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
+    return (
+        yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=reviewed, note=appraisal.reason))
+    )
 
 
 _STEPS: Mapping[str, Callable[[Beat, Inquiry, EndedCall], Steps[Beat]]] = {
-    CallPurpose.WEB.value: _found,
-    CallPurpose.ANSWER.value: _answered,
-    CallPurpose.APPRAISE.value: _appraised,
+    CallPurpose.WEB.value: _after_search,
+    CallPurpose.ANSWER.value: _after_answer,
+    CallPurpose.APPRAISE.value: _after_review,
 }
 
 
@@ -174,62 +176,62 @@ def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
     """Ask the next model of the tier."""
     following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
-    asked = _asking(following, inquiry, pages)
+    asked = _ask_model(following, inquiry, pages)
     return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, reason: str) -> Steps[Beat]:
+def _finish_without_reply(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, reason: str) -> Steps[Beat]:
     """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
-        half = _answer_in(inquiry, confidence=inquiry.answer["confidence"] / 2)
+        half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
         return (
-            yield from _done(
+            yield from _finish(
                 heartbeat, InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
             )
         )
     summary = f"did not find out {inquiry.question!r}: {reason}"
-    failed = _began(heartbeat, inquiry).model_copy(
+    failed = _begun_result(heartbeat, inquiry).model_copy(
         update={"outcome": ActionOutcome.FAILURE, "summary": summary, "brought": summary}
     )
-    return _ended(heartbeat, inquiry, failed)
+    return _store_result(heartbeat, inquiry, failed)
 
 
-def _done(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
+def _finish(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     """End an inquiry with its answer, which is stored if deep or worth keeping."""
     inquiry, text = found.inquiry, found.answer.text
-    began = _began(heartbeat, inquiry)
+    began = _begun_result(heartbeat, inquiry)
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
         ended = began.model_copy(
             update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
         )
-        return _ended(heartbeat, inquiry, ended)
-    kept: list[str] = []
+        return _store_result(heartbeat, inquiry, ended)
+    memory_ids: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: PlacedMemories = yield Placing(
             memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
-        kept = [str(memory_id) for memory_id in placed.ids]
+        memory_ids = [str(memory_id) for memory_id in placed.ids]
     ended = began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
             "summary": f"found out about {inquiry.question!r} from {read}: {clip(text, _GLIMPSE)}",
-            "memory_ids": kept,
-            "brought": _read_out(found),
+            "memory_ids": memory_ids,
+            "brought": _format_answer(found),
         }
     )
-    return _ended(heartbeat, inquiry, ended)
+    return _store_result(heartbeat, inquiry, ended)
 
 
-def _began(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
+def _begun_result(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
     return heartbeat.deeds[inquiry.place].result
 
 
-def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
+def _store_result(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
     """Store the result, and remove the inquiry."""
     deeds: list[ActionRecord] = [*heartbeat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
@@ -237,7 +239,7 @@ def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResul
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
-def _asking(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
+def _ask_model(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
     """Ask the model for the answer or the review, by the step of the inquiry."""
     nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
@@ -253,14 +255,14 @@ def _asking(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeRes
         )
     else:
         assert inquiry.answer is not None
-        judged = _answer_in(inquiry, confidence=inquiry.answer["confidence"])
+        reviewed = _stored_answer(inquiry, confidence=inquiry.answer["confidence"])
         request = appraise_request(
-            inquiry.question, judged, pages, nonce=nonce, window=window, for_rule=for_rule
+            inquiry.question, reviewed, pages, nonce=nonce, window=window, for_rule=for_rule
         )
-    return _waiting(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
+    return _suspend(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
 
 
-def _waiting(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
+def _suspend(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
     return NodeResult(
         state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
         suspend=Suspension(kind=inquiry.step, payload=question),
@@ -268,13 +270,13 @@ def _waiting(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResul
 
 
 def _pages_of(inquiry: Inquiry) -> Any:
-    """Return the pages from the result of the web call; checkpoints do not have them."""
+    """Return the pages from the result of the web call; checkpoints do not contain pages."""
     assert inquiry.call_id is not None
     read: str = yield CallReply(call_id=inquiry.call_id)
     return Findings.from_json(json.loads(read)).pages
 
 
-def _answer_in(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
+def _stored_answer(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
     written = inquiry.answer or {}
     return InquiryAnswer(
         text=written["text"],
@@ -299,12 +301,12 @@ def _memory(heartbeat: Beat, found: InquiryResult) -> NewMemory:
         importance=_IMPORTANCE[Depth(found.inquiry.depth)],
         occurred_at=heartbeat.now,
         source=heartbeat.source,
-        trust=min(semantic_trust(confidence=confidence, sources=sources), MOST_WEB_TRUST),
+        trust=min(semantic_trust(confidence=confidence, sources=sources), MAX_WEB_TRUST),
         detail=detail.to_json(),
     )
 
 
-def _read_out(found: InquiryResult) -> str:
+def _format_answer(found: InquiryResult) -> str:
     """Return the answer, its confidence, its sources and the errors, as text."""
     sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
     lines = [

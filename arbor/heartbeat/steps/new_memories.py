@@ -25,13 +25,13 @@ from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.trust import UNMET
 from arbor.values import replace
 
-#: Above the importance of notes.
+#: The importance of insights and artifacts: above that of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToMake:
+class MemoryDraft:
     """A new memory, the verb of its result, and the ids of its sources."""
 
     memory: NewMemory
@@ -39,7 +39,7 @@ class ToMake:
     materials: Sequence[str] = ()
 
 
-def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
@@ -49,11 +49,11 @@ def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
         source=heartbeat.source,
     )
     memory = learned(memory, situation=heartbeat.situation)
-    # A chosen memory lasts, except for errors.
-    return ToMake(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
+    # The agent chose to remember the text, so its retention is lasting, except for errors.
+    return MemoryDraft(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
 
-def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
@@ -63,10 +63,10 @@ def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
         detail={"focus": decision.params["focus"]},
     )
     memory = learned(memory, situation=heartbeat.situation, concluded=True)
-    return ToMake(memory=memory, verb="noticed", materials=decision.params["rests_on"])
+    return MemoryDraft(memory=memory, verb="noticed", materials=decision.params["rests_on"])
 
 
-def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -79,13 +79,13 @@ def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
     memory = lasting(heartbeat, learned(memory, situation=heartbeat.situation, concluded=True))
-    return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
+    return MemoryDraft(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
 
 
-MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
-    "remember": _remembered,
-    "reflect": _noticed,
-    "synthesize": _composed,
+MEMORY_BUILDERS: Mapping[str, Callable[[Beat, Decision], MemoryDraft]] = {
+    "remember": _build_remembered,
+    "reflect": _build_insight,
+    "synthesize": _build_artifact,
 }
 
 
@@ -93,8 +93,8 @@ def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = 
     """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
-    found = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
-    return replace(memory, retention=at_least(found.retention, Retention.LASTING, but=but))
+    appraisal = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
+    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=but))
 
 
 def placing(heartbeat: Beat, *memories: NewMemory) -> Placing:
@@ -113,7 +113,7 @@ def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> np
     return np.asarray([known[text] for text in texts], dtype=np.float32)
 
 
-def only_of(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
+def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
     """Return the filter of a recall from the action's parameters."""
     since, until = (
         datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
@@ -122,9 +122,9 @@ def only_of(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
     return replace(base, types=types, since=since, until=until)
 
 
-#: Trust in the agent's own conclusions: below 1, for a model can err.
+#: Trust in the agent's own conclusions: below 1, because a model can err.
 OWN_CONCLUSION_TRUST = 0.8
-#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, for the source is known.
+#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, because the source is known.
 USER_TRUST = 0.7
 #: The least share of a text's terms in a message that makes the message its source.
 _REPEATED_SHARE = 0.5
@@ -136,10 +136,10 @@ LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shal
 def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
     """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
-    The source is a user or peer whose message has most of its terms, else, or if `concluded`, the agent itself. A fact
-    has its source in its detail, without a time: repeated notes then store equal details.
+    The source is a user or peer whose message has most of the memory's terms; otherwise, or if `concluded`, the agent
+    itself. A fact has its source in its detail, without a time, so that repeated notes store equal details.
     """
-    source = _own(situation)
+    source = _own_source(situation)
     if not concluded and _repeats(memory.content, _messages(situation)):
         source = Source(kind="user", reference="user", trust=USER_TRUST)
     elif not concluded and (peer := _peer_source(memory.content, situation)) is not None:
@@ -154,7 +154,7 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
     )
 
 
-def _own(situation: Situation) -> Source:
+def _own_source(situation: Situation) -> Source:
     return Source(kind="heartbeat", reference=f"agent:{situation.agent_id}", trust=OWN_CONCLUSION_TRUST)
 
 

@@ -1,4 +1,4 @@
-"""Orientation: focus, boundary check of the percepts, recall and mode."""
+"""Orient the agent: check for problems, choose focus and mode, check the percepts' boundaries, recall."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.heartbeat.pacing import (
     WakeReasons,
     idle_reason,
     next_heartbeat,
-    night_reason,
+    off_hours_reason,
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Beat, Focus, Opening
@@ -39,14 +39,14 @@ def observe(heartbeat: Beat) -> NodeResult[Beat]:
 def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
     """Detect problems, and a change of the budget level."""
     opening = opening_of(heartbeat)
-    pulse = opening.pulse
-    notices = notices_of(pulse)
+    recent_activity = opening.pulse
+    notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
-    heartbeat = heartbeat.with_view(notices=notices, degradation=pulse.level)
+    heartbeat = heartbeat.with_view(notices=notices, degradation=recent_activity.level)
     heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
-    if pulse.level is not opening.level_before:
-        changed.insert(0, f"budget: {opening.level_before} → {pulse.level}")
-        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, pulse))
+    if recent_activity.level is not opening.level_before:
+        changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
+        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, recent_activity))
     return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
@@ -96,8 +96,8 @@ def opening_of(heartbeat: Beat) -> Opening:
 def urgent_at(heartbeat: Beat) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
     now = heartbeat.situation.environment.now
-    found = next_urgent_at(_drives(heartbeat, now), now)
-    return found[0] if found else None
+    memories = next_urgent_at(_drives(heartbeat, now), now)
+    return memories[0] if memories else None
 
 
 def _drives(heartbeat: Beat, now: datetime) -> Drives:
@@ -134,7 +134,7 @@ def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     )
     if reason:
         return reason, renewed_at(now) if level is Degradation.HALT else None
-    reason = night_reason(
+    reason = off_hours_reason(
         heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
     )
     if reason:
@@ -175,19 +175,19 @@ def _work(situation: Situation) -> int:
 
 def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
     """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
-    for place, glance in enumerate(heartbeats, start=1):
-        if glance.status == "done" and glance.mode == Mode.REFLECTION:
-            return place
+    for number, recent in enumerate(heartbeats, start=1):
+        if recent.status == "done" and recent.mode == Mode.REFLECTION:
+            return number
     return None
 
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: Buffer items.
-HELD_SHOWN = 3
+#: The most buffer items that are shown.
+BUFFER_ITEMS_SHOWN = 3
 #: The session of an agent's own heartbeats.
 BEATS_SESSION = "heartbeats"
-#: Recalled narratives would repeat from heartbeat to heartbeat; recent ones are shown anyway.
+#: Excludes narratives: recalled ones would repeat from heartbeat to heartbeat, and recent ones are shown anyway.
 NOT_OWN_BEATS = replace(EVERYTHING, without_session=BEATS_SESSION)
 
 
@@ -195,14 +195,14 @@ def focus(heartbeat: Beat) -> Steps[Beat]:
     """Choose the query of the recall, and embed it with the percepts."""
     situation = heartbeat.situation
     text = focus_text(situation)
-    heard = [percept.content for percept in situation.percepts if percept.content.strip()]
+    percept_texts = [percept.content for percept in situation.percepts if percept.content.strip()]
     vectors: dict[str, Any] = {}
-    if text or heard:
+    if text or percept_texts:
         vectors = yield Embedding(
             model=heartbeat.embedding_model,
             queries=[text] if text else [],
-            plain=heard,
-            boundaries=heartbeat.selfhood.boundaries if heard else None,
+            plain=percept_texts,
+            boundaries=heartbeat.selfhood.boundaries if percept_texts else None,
         )
     return NodeResult(
         state=replace(heartbeat, focus=Focus(text=text, vector=vectors.get(text), vectors=vectors))
@@ -218,7 +218,7 @@ def guard(heartbeat: Beat) -> NodeResult[Beat]:
     crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
         state=heartbeat.with_view(crossed=crossed),
-        changed=tuple(dict.fromkeys(f"{crossing.boundary}: {crossing.why}" for crossing in crossed)),
+        changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in crossed)),
     )
 
 
@@ -228,7 +228,7 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
     if not focused.text:
         return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
-    found: list[Recalled] = yield RecallRequest(
+    memories: list[Recalled] = yield RecallRequest(
         agent_id=heartbeat.agent_id,
         text=focused.text,
         vector=focused.vector,
@@ -242,11 +242,14 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
     held: Sequence[BufferItemView] = []
     if opening and opening.held:
         held = yield BufferItems(
-            text=focused.text, vector=focused.vector, model=heartbeat.embedding_model, limit=HELD_SHOWN
+            text=focused.text,
+            vector=focused.vector,
+            model=heartbeat.embedding_model,
+            limit=BUFFER_ITEMS_SHOWN,
         )
-    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))
-    if found:
-        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
+    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in memories], held=list(held))
+    if memories:
+        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
     return NodeResult(state=replace(heartbeat, focus=None))
 
 

@@ -1,8 +1,8 @@
-"""Recording: the memories of the heartbeat, the state after it, and the next due time."""
+"""Record a heartbeat: its memories, the agent's state after it, and the next due time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -12,23 +12,18 @@ import numpy as np
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
-from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
-from arbor.heartbeat.quotations import clip, closed, quoted
-from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import (
     ActionOutcome,
     ActionResult,
-    GoalChange,
-    GoalChangeKind,
+    finished_or_moved_goals,
     is_effort,
-    laid_aside,
     links_of,
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.inner_state import events_of
+from arbor.heartbeat.steps.narrative import narrate, valence
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
 from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
@@ -37,7 +32,6 @@ from arbor.memory.buffer import LASTS, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.selves.emotions import felt
 from arbor.values import replace
 
 #: Percepts that are retained as routine conversation is.
@@ -60,7 +54,7 @@ def record(heartbeat: Beat) -> Steps[Beat]:
         refused=_refused_items(heartbeat),
     )
     felt = valence(heartbeat.said, whole.results, whole.goal_changes)
-    heartbeat, memory_id = yield from _remembered(heartbeat, narrative, felt)
+    heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
             goal_links=links_of(whole.goal_changes),
@@ -83,13 +77,13 @@ def record(heartbeat: Beat) -> Steps[Beat]:
     )
 
 
-def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
+def _store_memories(heartbeat: Beat, narrative: str, felt: float) -> Any:
     """Place the notes and the narrative; return the state and the id of the narrative.
 
     Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
-    notes = [_noted(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
-    itself = NewMemory(
+    notes = [_note_memory(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
+    narrative_memory = NewMemory(
         content=narrative,
         type=MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
@@ -104,33 +98,39 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
     if heartbeat.moment is not None and heartbeat.moment.embeds_here:
         vectors |= yield Embedding(model=model, stored=[narrative])
-    of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
-    own = vectors_of([narrative], vectors)
-    if notes and (of_notes is None) != (own is None):
-        noted: PlacedMemories = yield Placing(memories=notes, vectors=of_notes, model=model)
-        placed: PlacedMemories = yield Placing(memories=[itself], vectors=own, model=model)
-        fresh = noted.fresh
+    note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
+    narrative_vector = vectors_of([narrative], vectors)
+    if notes and (note_vectors is None) != (narrative_vector is None):
+        placed_notes: PlacedMemories = yield Placing(memories=notes, vectors=note_vectors, model=model)
+        placed: PlacedMemories = yield Placing(
+            memories=[narrative_memory], vectors=narrative_vector, model=model
+        )
+        fresh = placed_notes.fresh
     else:
-        both = np.concatenate([of_notes, own]) if of_notes is not None and own is not None else own
-        placed = yield Placing(memories=[*notes, itself], vectors=both, model=model)
+        all_vectors = (
+            np.concatenate([note_vectors, narrative_vector])
+            if note_vectors is not None and narrative_vector is not None
+            else narrative_vector
+        )
+        placed = yield Placing(memories=[*notes, narrative_memory], vectors=all_vectors, model=model)
         fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
     memory_id = placed.ids[-1]
-    learned_here = {*fresh, *_made(heartbeat.whole.results)} - {memory_id}
+    learned_here = {*fresh, *_created_ids(heartbeat.whole.results)} - {memory_id}
     return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
-def _noted(heartbeat: Beat, text: str, day: Any) -> NewMemory:
+def _note_memory(heartbeat: Beat, text: str, day: Any) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
     weight = appraise(
         note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
     ).importance
-    kept = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
-    return learned(kept, situation=heartbeat.situation)
+    memory = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
+    return learned(memory, situation=heartbeat.situation)
 
 
-def _made(results: Sequence[ActionResult]) -> list[UUID]:
+def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
     """Return the ids of new memories of actions."""
     return [
         UUID(memory_id)
@@ -142,11 +142,7 @@ def _made(results: Sequence[ActionResult]) -> list[UUID]:
 
 def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
     """Return the path and reason of each item that a boundary refused."""
-    return [
-        *dict.fromkeys(
-            (crossing.path, crossing.reason) for crossing in heartbeat.crossings if crossing.reason
-        )
-    ]
+    return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
 
 
 def _retention(results: Sequence[ActionResult]) -> Retention:
@@ -157,7 +153,7 @@ def _retention(results: Sequence[ActionResult]) -> Retention:
 
 
 def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
-    """Return the percepts as buffer items, for the narrative shortens them."""
+    """Return the percepts as buffer items, because the narrative shortens them."""
     return [
         NewBufferItem(
             content=percept.content,
@@ -172,7 +168,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
 
 def _afterwards(heartbeat: Beat) -> Afterwards:
     situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
-    aside = laid_aside(whole.goal_changes)
+    finished_ids = finished_or_moved_goals(whole.goal_changes)
     past = PastHeartbeat(
         thinking=reply.thinking,
         concerns=reply.concerns,
@@ -180,7 +176,7 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         user_waiting=situation.environment.user_waiting,
         acted=any(map(is_effort, whole.results)),
         resolved=reply.resolved,
-        active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
+        active_goals=[goal.title for goal in situation.active_goals if goal.id not in finished_ids],
         consolidated=situation.mode is Mode.CONSOLIDATION,
         at=heartbeat.now,
     )
@@ -190,11 +186,11 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
 
 def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
     """Return the state with the notice about unusable replies updated."""
-    noticed = heartbeat.state.notices
-    if noticed is None:
+    stored_notices = heartbeat.state.notices
+    if stored_notices is None:
         return heartbeat
     now = [notice.model_dump(mode="json") for notice in notices_of(RecentActivity(nops=nops))]
-    others = [notice for notice in noticed if notice["kind"] != NoticeKind.INVALID_REPLIES]
+    others = [notice for notice in stored_notices if notice["kind"] != NoticeKind.INVALID_REPLIES]
     order = [*NoticeKind]
     return heartbeat.with_state(
         notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"]))
@@ -203,7 +199,7 @@ def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
 
 def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     """Plan the next heartbeat: at once if messages of users are left."""
-    if _left_unread(heartbeat.situation):
+    if _has_unread_messages(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=with_next(heartbeat, at_once))
     following = next_heartbeat(
@@ -216,7 +212,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=with_next(heartbeat, following))
 
 
-def _left_unread(situation: Situation) -> bool:
+def _has_unread_messages(situation: Situation) -> bool:
     """Return whether messages of users are left."""
     processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
     return situation.environment.user_messages > processed
@@ -235,96 +231,3 @@ def nop(heartbeat: Beat) -> NodeResult[Beat]:
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))
-
-
-NARRATIVE_LENGTH = 4_000
-THOUGHT_LENGTH = 600
-SUMMARY_LENGTH = 300
-
-_OPENINGS: Mapping[Mode, str] = {
-    Mode.CONVERSATION: "Somebody was waiting for me.",
-    Mode.CONSOLIDATION: "I took time to tend my memory.",
-    Mode.PLAN_EXECUTION: "I had goals but no plan.",
-    Mode.GOAL_PURSUIT: "I worked on my goals.",
-    Mode.REFLECTION: "Nothing pressed, so I reflected.",
-}
-
-
-_CHANGES: Mapping[GoalChangeKind, str] = {
-    GoalChangeKind.PROGRESSED: "went on",
-    GoalChangeKind.CREATED: "is new",
-    GoalChangeKind.MOVED: "moved",
-    GoalChangeKind.BLOCKED: "is held up",
-    GoalChangeKind.PLANNED: "has a plan",
-    GoalChangeKind.COMPLETED: "is done",
-    GoalChangeKind.ABANDONED: "is given up",
-    GoalChangeKind.REFUSED: "did not change as I wanted",
-}
-
-
-#: Phrases for items that a boundary refused, by the key of the reply.
-_KEPT_BACK: Mapping[str, str] = {
-    "memory_notes": "note something",
-    "goal_updates": "say how a goal goes",
-    "new_goals": "take up a goal",
-    "decompositions": "plan steps",
-    "identity_insights": "say what I see in myself",
-}
-
-
-def narrate(
-    situation: Situation,
-    reply: Reply,
-    results: Sequence[ActionResult],
-    changes: Sequence[GoalChange],
-    *,
-    refused: Sequence[tuple[str, str]] = (),
-) -> str:
-    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
-    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
-    if percept := foremost(situation.percepts):
-        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
-    if reply.thinking:
-        sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
-    sentences.extend(_action_sentences(results))
-    sentences.extend(_moves(changes))
-    sentences.extend(
-        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in refused
-    )
-    sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
-    spent = sum(result.cost for result in results)
-    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
-    return clip(" ".join(sentences), NARRATIVE_LENGTH)
-
-
-def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
-    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
-    return felt(events_of(reply, results, changes))
-
-
-def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
-    done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
-    failed = [result for result in results if result not in done]
-    if not done:
-        yield "I did nothing."
-    for result in done:
-        yield f"I did {_named(result)}: {_short(result.summary)}."
-    for result in failed:
-        word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
-        yield f"I {word} {_named(result)}: {_short(result.summary)}."
-
-
-def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
-    for change in changes:
-        about = _short(change.change)
-        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
-        happened = "came to rest by itself" if closed else _CHANGES[change.kind]
-        yield f"My goal {quoted(_short(change.title))} {happened}{f': {about}' if about else ''}."
-
-
-def _named(result: ActionResult) -> str:
-    return result.action.replace("_", " ")
-
-
-def _short(text: str) -> str:
-    return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

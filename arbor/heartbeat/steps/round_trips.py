@@ -1,4 +1,4 @@
-"""Thinking: build the prompt, ask the model, parse its reply."""
+"""Build the prompt, ask the model, parse its reply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
 #: Errors after which another model may answer.
-OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
+UNREACHABLE_ERRORS = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
 TEMPERATURE = 0.7
 
 
@@ -36,7 +36,7 @@ def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
     """Choose the tier, and render the situation as a prompt that fits all its models."""
     tier, models = _route(heartbeat)
     situation = _for_model(heartbeat.situation, models[0])
-    # Each of these models may be asked.
+    # The prompt must fit each model that may be asked.
     window = min(window_of(model, otherwise=heartbeat.rules.model_context) for model in models)
     prompt = build_prompt(
         situation,
@@ -57,7 +57,7 @@ def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
         models_left=list(models[1:]),
         tier=tier.value,
     )
-    # Final: the situation is stored with the call, and not again at the end.
+    # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(window=window)))
 
 
@@ -69,7 +69,7 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
         update={
             "percepts": [percept for percept in situation.percepts if percept.id in shown],
             "waiting": [percept for percept in situation.percepts if percept.id not in shown],
-            "crossed": [crossing for crossing in situation.crossed if crossing.about in shown],
+            "crossed": [match for match in situation.crossed if match.about in shown],
         }
     )
 
@@ -120,7 +120,7 @@ class Think:
             schema_name=SCHEMA_NAME,
             max_tokens=heartbeat.rules.reply_tokens,
             temperature=TEMPERATURE,
-            # For the reflex policy only.
+            # Only the reflex policy reads the situation as JSON.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
         waiting = not_now(situation)
@@ -131,7 +131,7 @@ class Think:
             request=request_json(request, allowed=offered, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
-        # The call stores the prompt, so the checkpoint need not.
+        # The call stores the prompt, so the checkpoint does not need it.
         heartbeat = replace(
             heartbeat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections)
         )
@@ -145,7 +145,7 @@ class Think:
             )
         reason = f"{result.error_kind}: {result.error}"
         heartbeat = replace(heartbeat, failure=reason)
-        if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
+        if result.error_kind not in UNREACHABLE_ERRORS or not heartbeat.models_left:
             return NodeResult(state=heartbeat, outcome=NodeOutcome.FAILURE)
         following = with_next_model(heartbeat)
         changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
@@ -154,9 +154,9 @@ class Think:
 
 def with_next_model(heartbeat: Beat) -> Beat:
     """Return the state with the next model of the tier; there must be one."""
-    following, *left = heartbeat.models_left
+    next_model, *remaining = heartbeat.models_left
     return replace(
-        heartbeat, model=following, models_left=left, view=_for_model(heartbeat.situation, following)
+        heartbeat, model=next_model, models_left=remaining, view=_for_model(heartbeat.situation, next_model)
     )
 
 
@@ -211,19 +211,23 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
 def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
     """Go on to a further round trip with the results, or end with all round trips merged."""
     if heartbeat.failure:
-        return NodeResult(state=_failed(heartbeat), changed=(f"turn {heartbeat.turn} came to nothing",))
+        return NodeResult(
+            state=_end_at_failure(heartbeat), changed=(f"turn {heartbeat.turn} came to nothing",)
+        )
     results = heartbeat.present.results
     situation = heartbeat.situation_now
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
-        return NodeResult(state=_whole(heartbeat))
+        return NodeResult(state=_merge_round_trips(heartbeat))
     text = follow_up_text(
         situation, results, turn=heartbeat.turn + 1, most=heartbeat.turns_allowed, nonce=heartbeat.mark
     )
-    said = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
-    if said + estimate_tokens(text) > _room(heartbeat):
-        return NodeResult(state=_whole(heartbeat), changed=("the model has no room for a further turn",))
+    tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    if tokens + estimate_tokens(text) > _max_prompt_tokens(heartbeat):
+        return NodeResult(
+            state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
+        )
     merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
-    noted = {note.text for note in merged.memory_notes}
+    note_texts = {note.text for note in merged.memory_notes}
     heartbeat = with_percepts_received(heartbeat)
     further = replace(
         heartbeat,
@@ -231,45 +235,45 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
         follow_up=text,
-        said_tokens=said,
+        said_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
         present=TurnRecord(),
         reply=None,
         untaken=[],
         decisions=[],
-        vectors={text: vector for text, vector in heartbeat.vectors.items() if text in noted},
+        vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
     )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
 def with_percepts_received(heartbeat: Beat) -> Beat:
-    """Mark the percepts of the prompt as taken in, once."""
+    """Mark the percepts of the prompt as received, once."""
     if heartbeat.heard or not heartbeat.situation.percepts:
         return heartbeat
     percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
     return replace(heartbeat.bringing(heard=percept_ids), heard=True)
 
 
-def _room(heartbeat: Beat) -> int:
+def _max_prompt_tokens(heartbeat: Beat) -> int:
     """Return the most tokens of a prompt that leave the reply its share of the window."""
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
     return window - min(heartbeat.rules.reply_tokens, int(window * REPLY_SHARE))
 
 
-def _whole(heartbeat: Beat) -> Beat:
+def _merge_round_trips(heartbeat: Beat) -> Beat:
     """Return the state with all replies merged."""
     return replace(heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.said))
 
 
-def _failed(heartbeat: Beat) -> Beat:
+def _end_at_failure(heartbeat: Beat) -> Beat:
     """Return the state of the earlier round trips, with the failure of the last one on record."""
-    lost = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
+    dropped_turn = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
     return replace(
         heartbeat,
         goes_on=False,
         failure="",
         unreadable="",
         reply=heartbeat.earlier_reply or Reply(),
-        present=TurnRecord(dropped=[lost]),
+        present=TurnRecord(dropped=[dropped_turn]),
     )

@@ -24,9 +24,9 @@ _LINE = 120
 
 def consolidate(heartbeat: Beat) -> Steps[Beat]:
     """Propose settled changes to the self, which this heartbeat may decide about."""
-    found: ProposalOutcome = yield SettledProposals()
-    gone = {str(proposal.id) for proposal in found.expired}
-    shown = [proposal for proposal in heartbeat.situation.proposals if proposal.id not in gone]
+    outcome: ProposalOutcome = yield SettledProposals()
+    expired_ids = {str(proposal.id) for proposal in outcome.expired}
+    shown = [proposal for proposal in heartbeat.situation.proposals if proposal.id not in expired_ids]
     shown += [
         ProposalView(
             id=str(proposal.id),
@@ -35,13 +35,13 @@ def consolidate(heartbeat: Beat) -> Steps[Beat]:
             confidence=proposal.confidence,
             evidence=proposal.evidence,
         )
-        for proposal in found.made
+        for proposal in outcome.made
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made]
-    changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired]
-    if found.dropped_experiences:
-        changed.append(f"let go of {found.dropped_experiences} old experiences")
+    changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made]
+    changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired]
+    if outcome.dropped_experiences:
+        changed.append(f"let go of {outcome.dropped_experiences} old experiences")
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
 
 
@@ -49,11 +49,11 @@ def process_proposals(heartbeat: Beat) -> Steps[Beat]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for place, choice in enumerate(heartbeat.said.proposal_decisions):
+    for index, choice in enumerate(heartbeat.said.proposal_decisions):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
-            path = f"proposal_decisions[{place}]"
+            path = f"proposal_decisions[{index}]"
             dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
         else:
             done.append(line)
@@ -87,15 +87,15 @@ def identity_insights(heartbeat: Beat) -> Steps[Beat]:
             proposals.append(_proposal(insight, known, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
-    found = ProposalOutcome()
+    outcome = ProposalOutcome()
     if proposals:
-        found = yield Propose(proposals=proposals)
+        outcome = yield Propose(proposals=proposals)
     if dropped:
         heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     changed = (
-        *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made),
-        *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in found.known),
-        *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired),
+        *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made),
+        *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in outcome.known),
+        *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired),
     )
     return NodeResult(state=heartbeat, changed=changed)
 
@@ -115,12 +115,12 @@ def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewPro
         content=insight.content.strip(),
         confidence=confidence,
         source=source,
-        change=_preferred(insight.content) if is_preference else {"aspect": insight.kind.value},
+        change=_parse_preference(insight.content) if is_preference else {"aspect": insight.kind.value},
         evidence=evidence[:MOST_EVIDENCE],
     )
 
 
-def _preferred(content: str) -> dict[str, str]:
+def _parse_preference(content: str) -> dict[str, str]:
     key, colon, value = content.partition(":")
     if not colon:
         raise Invalid("a preference is written key: value, such as tone: brief")

@@ -1,4 +1,4 @@
-"""Run heartbeats now, and show what they did."""
+"""Run heartbeats now, and show their traces."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from config.cli.kit import ExitCode, Output
 from config.cli.output import console, note
 from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
 
-#: How often a heartbeat that the fleet runs is looked at.
-_LOOK_EVERY_S = 0.1
+#: The seconds between two polls of a heartbeat that the fleet runs.
+_POLL_S = 0.1
 
 
 @with_agent
@@ -38,7 +38,7 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
     else:
         note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
         trace = run_heartbeat(agent)
-    # Its steps are printed already where it was followed.
+    # A followed heartbeat's steps are printed already.
     people = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
     return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
@@ -46,21 +46,21 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
 
 @with_agent
 def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
-    """Print what a heartbeat saw, decided and did."""
+    """Print the trace of a heartbeat."""
     with tenant_transaction(agent.tenant_id):
         heartbeats = Heartbeat.objects.filter(agent_id=agent.id)
         if number is None:
-            found = heartbeats.order_by("-started_at").first()
+            heartbeat = heartbeats.order_by("-started_at").first()
             missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
         else:
-            found = heartbeats.filter(number=number).order_by("-started_at").first()
+            heartbeat = heartbeats.filter(number=number).order_by("-started_at").first()
             missing = (
                 f"{agent.name} has no heartbeat {number}; it has {heartbeats.filter(number__gt=0).count()}"
             )
-    if found is None:
+    if heartbeat is None:
         raise NotFound(missing)
-    shown = _trace(agent, found)
-    return Output(shown, people=render(shown))
+    trace = _read_trace(agent, heartbeat)
+    return Output(trace, people=render(trace))
 
 
 def _audit_request(agent: ChosenAgent) -> None:
@@ -74,7 +74,7 @@ def _model_of(agent: ChosenAgent) -> str:
     return model_line(own or default_model())
 
 
-def _trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
+def _read_trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
     with tenant_transaction(agent.tenant_id):
         return trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))
 
@@ -83,7 +83,7 @@ def run_heartbeat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
         heartbeat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
-    return _trace(agent, heartbeat)
+    return _read_trace(agent, heartbeat)
 
 
 def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
@@ -92,22 +92,22 @@ def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> di
         claim_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
     assert slot_at is not None
-    # One console for the steps and the line that moves below them, or they would write over each other.
+    # The steps and the status line below them share one console, or they would overwrite each other.
     screen = console(err=quiet)
     follower = _Follower(agent, slot_at, screen=None if quiet else screen)
     deadline = time.monotonic() + timeout_s
     with screen.status("waiting for a worker") as status:
         while True:
-            heartbeat = follower.look()
+            heartbeat = follower.poll()
             if heartbeat is not None and heartbeat.ended_at is not None:
-                return _trace(agent, heartbeat)
-            status.update(follower.where(heartbeat))
+                return _read_trace(agent, heartbeat)
+            status.update(follower.describe_wait(heartbeat))
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(heartbeat)});"
+                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.describe_wait(heartbeat)});"
                     f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
                 )
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
 
 
 class _Follower:
@@ -117,22 +117,22 @@ class _Follower:
         self._agent = agent
         self._slot_at = slot_at
         self._screen = screen
-        self._seen = 0
+        self._printed = 0
 
-    def look(self) -> Heartbeat | None:
-        """Print the steps that are new, and return the heartbeat once it has begun."""
+    def poll(self) -> Heartbeat | None:
+        """Print the new steps, and return the heartbeat once it has begun."""
         with tenant_transaction(self._agent.tenant_id):
             heartbeat: Heartbeat | None = Heartbeat.objects.filter(
                 agent_id=self._agent.id, slot_at=self._slot_at
             ).first()
-            new = [step for step in steps_of(heartbeat) if step.sequence > self._seen] if heartbeat else []
+            new = [step for step in steps_of(heartbeat) if step.sequence > self._printed] if heartbeat else []
             for step in new:
-                self._seen = step.sequence
+                self._printed = step.sequence
                 if self._screen is not None:
                     self._screen.print(render_step(step_line(step)))
         return heartbeat
 
-    def where(self, heartbeat: Heartbeat | None) -> str:
+    def describe_wait(self, heartbeat: Heartbeat | None) -> str:
         """Return what the heartbeat waits for."""
         if heartbeat is None:
             return "waiting for a worker"
@@ -149,13 +149,13 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
             give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
 
     def report(tick: Tick, left: int) -> None:
-        did = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
-        note(f"{tick.mode or tick.status}: {did} ({left} ticks left)")
+        actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
+        note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
 
-    ran = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
-    failed = bool(ran.ticks) and ran.ticks[-1].status == "failed"
+    cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
+    failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
     return Output(
-        {**asdict(ran), "used": ran.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        people=f"{agent.name} ran {len(ran.ticks)} heartbeats and used {ran.used} of {ran.allocated} ticks: {ran.ended}.",
+        {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
+        people=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

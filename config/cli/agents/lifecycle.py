@@ -66,20 +66,22 @@ def create(
     starts: bool,
 ) -> Output:
     """Create an agent from a template; it has no heartbeats before it is started."""
-    made = create_agent(name=name, template_name=template_name, actor=actor(), interval=interval, model=model)
+    created = create_agent(
+        name=name, template_name=template_name, actor=actor(), interval=interval, model=model
+    )
     if starts:
-        made = start_agent(agent_id=made.id, actor=actor())
-    then = f"arbor agent {'run' if starts else 'start'} {_typed(made.name)}"
+        created = start_agent(agent_id=created.id, actor=actor())
+    then = f"arbor agent {'run' if starts else 'start'} {_quote_name(created.name)}"
     return Output(
         {
-            "id": made.id,
-            "name": made.name,
-            "public_id": made.public_id,
-            "status": made.status,
+            "id": created.id,
+            "name": created.name,
+            "public_id": created.public_id,
+            "status": created.status,
             "tenant": tenant.slug,
         },
-        people=f"Created [bold]{made.name}[/bold] of {tenant.slug} from {made.template_name}"
-        f" {escape(made.template_version)} ({made.status}).\n  {made.public_id}\nNext: [bold]{then}[/bold]",
+        people=f"Created [bold]{created.name}[/bold] of {tenant.slug} from {created.template_name}"
+        f" {escape(created.template_version)} ({created.status}).\n  {created.public_id}\nNext: [bold]{then}[/bold]",
     )
 
 
@@ -111,15 +113,15 @@ def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
     if confirm is None:
         if not sys.stdin.isatty():
             raise click.UsageError(
-                f"there is no terminal to ask: confirm with --confirm {_typed(agent.name)}"
+                f"there is no terminal to ask: confirm with --confirm {_quote_name(agent.name)}"
             )
         confirm = click.prompt(f"This deletes {agent.name} of {agent.tenant_slug} for good. Type its name")
     with tenant_transaction(agent.tenant_id):
         counts = destroy_agent(agent_id=agent.id, confirm=str(confirm), actor=actor())
-    gone = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
+    deleted = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
     return Output(
         {"id": agent.id, "name": agent.name, "tenant": agent.tenant_slug, "deleted": counts},
-        people=f"{agent.name} is gone, and with it its {gone}.",
+        people=f"{agent.name} is gone, and with it its {deleted}.",
     )
 
 
@@ -130,16 +132,16 @@ def send_message(agent: ChosenAgent, *, text: str) -> Output:
         text = sys.stdin.read()
     percept = message_agent(agent_id=agent.id, text=text, actor=actor())
     status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
-    heard: dict[str, Any] = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug}
+    value: dict[str, Any] = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug}
     then = (
         "will see it at its next heartbeat, which is due now"
         if status == "active"
         else f"is {status} and will see it when its heartbeats go on"
     )
-    return Output({**heard, "agent_status": status}, people=f"{agent.name} {then}.")
+    return Output({**value, "agent_status": status}, people=f"{agent.name} {then}.")
 
 
-def _typed(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f'"{name}"' if " " in name or "'" in name else name
 
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from apps.agents.models import AgentPolicy
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
-from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ByActions, ByTicks, budget_of
+from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ActionCountBudget, TickBudget, budget_of
 from config.cli.kit import Output
 from config.cli.output import table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
@@ -31,7 +31,7 @@ def show_policy(agent: ChosenAgent) -> Output:
 
 @in_agent_transaction
 def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **given: Any) -> Output:
-    """Change an agent's policy; what is not named stays."""
+    """Change the named fields of an agent's policy."""
     changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
     if hours is not None:
         changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
@@ -48,8 +48,8 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
 
 def _show(policy: AgentPolicy, name: str) -> Output:
     """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
-    said = {field: getattr(policy, field) for field in FIELDS}
-    return Output({"agent": name, **said}, people=table(("policy", name), _rows(policy)))
+    values = {field: getattr(policy, field) for field in FIELDS}
+    return Output({"agent": name, **values}, people=table(("policy", name), _rows(policy)))
 
 
 def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
@@ -67,9 +67,9 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
 
 def _budget(policy: AgentPolicy) -> str:
     match budget_of(policy.budget, policy.allowance):
-        case ByActions(allowance=allowance):
+        case ActionCountBudget(allowance=allowance):
             return f"{allowance} actions a heartbeat"
-        case ByTicks(allowance=allowance):
+        case TickBudget(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
             return f"energy: {REGENERATION:g} come back at each heartbeat, {MAX_ENERGY:g} at most"

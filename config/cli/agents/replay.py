@@ -25,30 +25,30 @@ from config.cli.output import table
 
 
 def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Output:
-    """Replay a recorded heartbeat and show what differs. Nothing is written."""
+    """Replay a recorded heartbeat and show the differences. Nothing is written."""
     tenant_id = tenant_of_row(Heartbeat, heartbeat_id, tenant_slug)
     with tenant_transaction(tenant_id):
         row_id = find_in_tenant(Heartbeat, heartbeat_id)
-    found = read_recorded_heartbeat(heartbeat_id=row_id, tenant_id=tenant_id)
-    made = replay_beat(found.beat)
-    other = ask_other_model(found, model=model) if model else None
-    code = ExitCode.DONE if made.is_same else ExitCode.FAILED
-    return Output(_as_json(found, made, other), people=_render(found, made, other), code=code)
+    recorded = read_recorded_heartbeat(heartbeat_id=row_id, tenant_id=tenant_id)
+    result = replay_beat(recorded.beat)
+    other = ask_other_model(recorded, model=model) if model else None
+    code = ExitCode.DONE if result.is_same else ExitCode.FAILED
+    return Output(_as_json(recorded, result, other), people=_render(recorded, result, other), code=code)
 
 
-def _as_json(found: Found, made: Replay, other: OtherModelDecision | None) -> dict[str, Any]:
+def _as_json(recorded: Found, result: Replay, other: OtherModelDecision | None) -> dict[str, Any]:
     value: dict[str, Any] = {
-        "id": str(found.id),
-        "agent": found.agent,
-        "number": found.number,
-        "model": found.model,
-        "same": made.is_same,
+        "id": str(recorded.id),
+        "agent": recorded.agent,
+        "number": recorded.number,
+        "model": recorded.model,
+        "same": result.is_same,
         "differences": [
             {"where": difference.where, "recorded": difference.recorded, "replayed": difference.replayed}
-            for difference in made.differences
+            for difference in result.differences
         ],
-        "notes": list(made.notes),
-        "decisions": [decision.model_dump(mode="json") for decision in made.decisions],
+        "notes": list(result.notes),
+        "decisions": [decision.model_dump(mode="json") for decision in result.decisions],
     }
     if other is not None:
         value["other"] = {
@@ -60,24 +60,24 @@ def _as_json(found: Found, made: Replay, other: OtherModelDecision | None) -> di
     return value
 
 
-def _render(found: Found, made: Replay, other: OtherModelDecision | None) -> RenderableType:
-    head = f"heartbeat {found.number} of [bold]{escape(found.agent)}[/bold], decided again: "
-    count = len(made.differences)
+def _render(recorded: Found, result: Replay, other: OtherModelDecision | None) -> RenderableType:
+    head = f"heartbeat {recorded.number} of [bold]{escape(recorded.agent)}[/bold], decided again: "
+    count = len(result.differences)
     verdict = (
-        "[green]the same[/green]" if made.is_same else f"[red]{count} thing{'s' * (count > 1)} differ[/red]"
+        "[green]the same[/green]" if result.is_same else f"[red]{count} thing{'s' * (count > 1)} differ[/red]"
     )
     parts: list[RenderableType] = [Text.from_markup(head + verdict)]
-    for difference in made.differences:
-        parts += [Text(f"\n{difference.where}", "bold"), _coloured(difference.diff)]
-    parts += [Text(f"· {note}", "dim") for note in made.notes]
+    for difference in result.differences:
+        parts += [Text(f"\n{difference.where}", "bold"), _color_diff(difference.diff)]
+    parts += [Text(f"· {note}", "dim") for note in result.notes]
     parts.append(Text())
-    parts.append(_decisions(f"{found.model} decided", made.decisions))
+    parts.append(_decisions(f"{recorded.model} decided", result.decisions))
     if other is not None:
         parts += [Text(), _decisions(f"{other.model} would have decided", other.decisions)]
     return Group(*parts)
 
 
-def _coloured(diff: str) -> Text:
+def _color_diff(diff: str) -> Text:
     text = Text()
     for line in diff.splitlines():
         text.append(f"  {line}\n", {"-": "red", "+": "green"}.get(line[:1], "dim"))

@@ -57,15 +57,17 @@ def list_all(tenant_slug: str | None) -> Output:
 
 def show_one(name: str, tenant_slug: str | None) -> Output:
     """Show a template as it was written."""
-    found = _find(name, tenant_slug)
-    head = f"[bold]{found.name}[/bold] {escape(found.version)} ({found.origin})"
+    template = _find(name, tenant_slug)
+    head = f"[bold]{template.name}[/bold] {escape(template.version)} ({template.origin})"
     return Output(
         {
-            **facts(found, TEMPLATE),
-            "spec": found.spec.model_dump(mode="json"),
-            "source_text": found.source_text,
+            **facts(template, TEMPLATE),
+            "spec": template.spec.model_dump(mode="json"),
+            "source_text": template.source_text,
         },
-        people=Group(head, Syntax(found.source_text, "markdown", word_wrap=True, background_color="default")),
+        people=Group(
+            head, Syntax(template.source_text, "markdown", word_wrap=True, background_color="default")
+        ),
     )
 
 
@@ -84,20 +86,20 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
     tenant = choose_tenant(tenant_slug)
     text = file.read()
     with tenant_transaction(tenant.id):
-        made = (update_template if replace else add_template)(text=text, actor=actor())
+        stored = (update_template if replace else add_template)(text=text, actor=actor())
     verb = "Replaced" if replace else "Added"
     return Output(
-        {"template": made.name, "version": made.version, "tenant": tenant.slug},
-        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {tenant.slug}. Next:"
-        f" [bold]arbor agent create NAME --template {made.name} --tenant {tenant.slug}[/bold]",
+        {"template": stored.name, "version": stored.version, "tenant": tenant.slug},
+        people=f"{verb} template [bold]{stored.name}[/bold] {escape(stored.version)} of {tenant.slug}. Next:"
+        f" [bold]arbor agent create NAME --template {stored.name} --tenant {tenant.slug}[/bold]",
     )
 
 
 def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
     if tenant_slug is None and only_tenant() is None:
-        found = {template.name.casefold(): template for template in list_builtin_templates()}
-        if name.casefold() in found:
-            return found[name.casefold()]
+        builtin = {template.name.casefold(): template for template in list_builtin_templates()}
+        if name.casefold() in builtin:
+            return builtin[name.casefold()]
     with tenant_transaction(choose_tenant(tenant_slug).id):
         return find_template(name)
 

@@ -21,7 +21,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.models.handles import Provider
 from config.cli.output import short, stamp
 
-_COLOURS = {
+_COLORS = {
     HeartbeatStatus.DONE: "green",
     HeartbeatStatus.FAILED: "red",
     HeartbeatStatus.SKIPPED: "yellow",
@@ -33,7 +33,7 @@ _COLOURS = {
 def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     """Return a heartbeat with its steps, calls, actions and changes, for JSON. Inside the tenant's transaction."""
     calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).defer("request"))
-    paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
+    ledger_entry = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
     return {
         "id": str(heartbeat.id),
         "agent": heartbeat.agent.name,
@@ -54,7 +54,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "energy_start": heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,
         "steps": [step_line(step) for step in steps_of(heartbeat)],
-        "calls": [_call(call, paid.get(call.id)) for call in calls],
+        "calls": [_call(call, ledger_entry.get(call.id)) for call in calls],
         "reasoning": heartbeat.reasoning,
         "actions": heartbeat.actions,
         "goal_changes": heartbeat.goal_changes,
@@ -80,7 +80,7 @@ def step_line(step: Step) -> dict[str, Any]:
     }
 
 
-def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
+def _call(call: ExternalCall, ledger_entry: LedgerEntry | None) -> dict[str, Any]:
     return {
         "purpose": call.purpose,
         "model": call.model,
@@ -88,10 +88,12 @@ def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
         "attempts": call.attempts,
         "waited_ms": _span_ms(call.requested_at, call.started_at),
         "asked_ms": _span_ms(call.started_at, call.ended_at),
-        "input_tokens": paid.input_tokens if paid else None,
-        "output_tokens": paid.output_tokens if paid else None,
-        "cost_usd": _dollars(paid.cost_usd) if paid and paid.cost_usd is not None else None,
-        # Estimates, section by section, with the entries for which there was no room.
+        "input_tokens": ledger_entry.input_tokens if ledger_entry else None,
+        "output_tokens": ledger_entry.output_tokens if ledger_entry else None,
+        "cost_usd": _dollars(ledger_entry.cost_usd)
+        if ledger_entry and ledger_entry.cost_usd is not None
+        else None,
+        # Estimates by section, with the number of entries without room.
         "sections": [
             {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
             for section in call.sections
@@ -119,13 +121,13 @@ def render(trace: dict[str, Any]) -> RenderableType:
 
 def render_step(step: dict[str, Any]) -> Text:
     """Return a step as one line, cut where the terminal ends."""
-    colour = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
+    color = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"  {step['sequence']:>3}  {step['node']:<16} ")
-    line.append(f"{step['outcome']:<8}", style=colour)
+    line.append(f"{step['outcome']:<8}", style=color)
     line.append(f" {step['duration_ms']:>9.2f} ms")
     if step["changed"]:
-        # In full in the JSON; for people the sections below say it better.
+        # The JSON has the full text; people find the content in the sections below.
         line.append("  " + _cut("; ".join(step["changed"])), style="dim")
     return line
 
@@ -146,10 +148,10 @@ def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 def _head(trace: dict[str, Any]) -> RenderableType:
-    colour = _COLOURS[HeartbeatStatus(trace["status"])]
+    color = _COLORS[HeartbeatStatus(trace["status"])]
     number = f"heartbeat {trace['number']}" if trace["number"] else "heartbeat"
     lines = [
-        f"[bold]{escape(trace['agent'])}[/bold], {number}: [{colour}]{trace['status']}[/{colour}]"
+        f"[bold]{escape(trace['agent'])}[/bold], {number}: [{color}]{trace['status']}[/{color}]"
         + (f", {escape(trace['reason'])}" if trace["reason"] else "")
     ]
     facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
@@ -214,9 +216,9 @@ def _call_line(call: dict[str, Any]) -> str:
 
 
 def _actions(actions: list[dict[str, Any]]) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("action", "verdict", "cost", "result"):
-        shown.add_column(column, overflow="fold", justify="right" if column == "cost" else "left")
+        table.add_column(column, overflow="fold", justify="right" if column == "cost" else "left")
     for action in actions:
         ran = action["verdict"] == DecisionVerdict.RUN
         params = json.dumps(action["params"], ensure_ascii=False) if action["params"] else ""
@@ -226,8 +228,8 @@ def _actions(actions: list[dict[str, Any]]) -> Table:
             style="green" if ran and action.get("outcome") == "success" else "yellow",
         )
         result = Text(str(action.get("summary") or action["reason"]))
-        shown.add_row(what, verdict, f"{action['cost']:g}", result)
-    return shown
+        table.add_row(what, verdict, f"{action['cost']:g}", result)
+    return table
 
 
 def _goal_line(change: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ from config.cli.output import ago, stamp, table
 from config.cli.tenancy import actor, only_tenant
 from config.cli.values import in_words
 
-_COLOURS = {
+_COLORS = {
     AgentStatus.ACTIVE: "green",
     AgentStatus.PAUSED: "yellow",
     AgentStatus.DORMANT: "magenta",
@@ -42,16 +42,16 @@ _COLOURS = {
 
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
-    """Return the agents of the tenant named, or of all tenants, with their state and schedule. One query."""
+    """Return the agents of the named tenant, or of all tenants, with their state and schedule, in one query."""
     tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
-            return _with_rows()
+            return _load_agents()
     with across_tenants(actor=actor(), reason="list of agents"):
-        return _with_rows()
+        return _load_agents()
 
 
-def _with_rows() -> list[Agent]:
+def _load_agents() -> list[Agent]:
     return list(Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name"))
 
 
@@ -129,32 +129,34 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
 
 def render_agent(details: dict[str, Any]) -> RenderableType:
     """Return an agent for a terminal."""
-    mind = details["working_memory"]
+    working_memory = details["working_memory"]
     parts: list[RenderableType] = [_head(details)]
     if details["notices"]:
-        noticed = "\n".join(f"  [yellow]{escape(notice['text'])}[/yellow]" for notice in details["notices"])
-        parts.append(_titled("Noticed", noticed))
+        notices = "\n".join(f"  [yellow]{escape(notice['text'])}[/yellow]" for notice in details["notices"])
+        parts.append(_with_title("Noticed", notices))
     goals = ((goal["state"], f"{goal['fraction']:.0%}", goal["title"]) for goal in details["goals"])
-    parts.append(_titled("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none"))
+    parts.append(
+        _with_title("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none")
+    )
     for title, lines in (
-        ("Thoughts", [thought["text"] for thought in mind["thoughts"]]),
-        ("Concerns", mind["concerns"]),
-        ("Curious about", mind["curiosity"]),
+        ("Thoughts", [thought["text"] for thought in working_memory["thoughts"]]),
+        ("Concerns", working_memory["concerns"]),
+        ("Curious about", working_memory["curiosity"]),
     ):
         if lines:
-            parts.append(_titled(title, "\n".join(f"  {escape(line)}" for line in lines)))
+            parts.append(_with_title(title, "\n".join(f"  {escape(line)}" for line in lines)))
     if "system_prompt" in details:
-        parts.append(_titled("Character, as prompts have it", escape(details["system_prompt"])))
+        parts.append(_with_title("Character, as prompts have it", escape(details["system_prompt"])))
     return Group(*parts)
 
 
 def _head(details: dict[str, Any]) -> Text:
-    colour = _COLOURS[AgentStatus(details["status"])]
+    color = _COLORS[AgentStatus(details["status"])]
     memories = ", ".join(f"{count} {kind}" for kind, count in details["memories"].items()) or "none"
     beats = ", ".join(f"{count} {status}" for status, count in details["heartbeats"].items()) or "none yet"
     every = in_words(timedelta(seconds=details["interval_s"]))
     lines = [
-        f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{colour}]{details['status']}[/{colour}]"
+        f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
         f"  {details['public_id']}",
         f"  energy {details['energy']:g} of {MAX_ENERGY:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
@@ -179,5 +181,5 @@ def _when(due: str | None) -> str:
     return ago(datetime.fromisoformat(due)) if due else "-"
 
 
-def _titled(title: str, body: RenderableType) -> RenderableType:
+def _with_title(title: str, body: RenderableType) -> RenderableType:
     return Group(Text.from_markup(f"\n[bold]{title}[/bold]"), body)

@@ -10,11 +10,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, OPS
-from config.away import unnamed
+from config.away import explain_missing_database
 from config.cli.checks import queries
 from config.cli.checks.finding import Finding, fail, ok, warn
 
-#: Below this, pgvector has faults that destroy indexes or overrun buffers.
+#: The oldest supported version: older ones have bugs that damage indexes or overrun buffers.
 OLDEST_VECTOR = (0, 8, 4)
 _CLOCKS_WITHIN_S = 5.0
 
@@ -28,7 +28,7 @@ def check_database() -> Finding:
                 version = cursor.fetchone()[0]
         except DatabaseError as error:
             if not settings.ARBOR_HAS_DATABASE:
-                return fail("database", *unnamed(runs_here=settings.ARBOR_RUNS_HERE))
+                return fail("database", *explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
             where = settings.DATABASES[alias]
             return fail(
                 "database",
@@ -71,10 +71,10 @@ def check_vectors() -> Finding:
 
 
 def check_clock() -> Finding:
-    """Check that this machine and the database agree on the time: due times are compared with it."""
+    """Check that the clocks of this machine and the database agree, because due times are compared with both."""
     with connections[APP].cursor() as cursor:
         cursor.execute(queries.SERVER_CLOCK)
-        apart = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())
-    if apart > _CLOCKS_WITHIN_S:
-        return warn("clock", f"{apart:.0f} s apart from the database", "let NTP keep both machines' time")
+        difference_s = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())
+    if difference_s > _CLOCKS_WITHIN_S:
+        return warn("clock", f"{difference_s:.0f} s apart from the database", "run NTP on both machines")
     return ok("clock", "agrees with the database")

@@ -7,19 +7,19 @@ from enum import StrEnum
 
 
 class CheckVerdict(StrEnum):
-    """How a check came out."""
+    """The verdict of a check."""
 
-    #: As it should be.
+    #: Everything is right.
     OK = "ok"
-    #: It works, but a person should know.
+    #: The subject works, but a person should know about a problem.
     WARN = "warn"
-    #: It does not work.
+    #: The subject does not work.
     FAIL = "fail"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one check saw."""
+    """The result of one check."""
 
     check: str
     verdict: CheckVerdict

@@ -18,14 +18,14 @@ from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
 from config.cli.checks.finding import Finding, fail, ok, warn
 
-#: Embedding models, beside the settings', that are asked whether they answer.
+#: The most embedding models, besides the settings', whose embedders are tried.
 _MODELS_TRIED = 5
 _BACKLOG_WITHIN = timedelta(minutes=5)
 _EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, ARBOR_EMBEDDING_URL and its key"
 
 
 def check_model() -> Finding:
-    """Check which model thinks, and that it can be asked as far as the settings tell."""
+    """Check the default model, as far as the settings show; it is not called."""
     handle = default_model()
     try:
         model_for(handle)
@@ -44,16 +44,16 @@ def check_embedder() -> Finding:
     """Check that the embedder of new minds gives vectors of the right dimension."""
     try:
         AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
-        found = embedders.check_embedder()
+        check = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return fail("embedder", str(error), _EMBEDDER_REMEDY)
-    if found.error:
-        return fail("embedder", found.error, _EMBEDDER_REMEDY)
-    return ok("embedder", f"{found.made_by}, {found.model.dimension} dimensions, {_milliseconds(found)}")
+    if check.error:
+        return fail("embedder", check.error, _EMBEDDER_REMEDY)
+    return ok("embedder", f"{check.made_by}, {check.model.dimension} dimensions, {_milliseconds(check)}")
 
 
 def check_minds() -> Finding:
-    """Check that every agent's embedder can be asked, and that none is left behind with another than the settings name."""
+    """Check that the embedder of every agent answers, and that all agents use the embedding model of the settings."""
     try:
         others = embedders.other_models()
     except ConfigurationInvalid as error:
@@ -61,15 +61,15 @@ def check_minds() -> Finding:
     if not others:
         return ok("minds", "all agents' vectors are of the settings' embedding model")
     unreachable = [
-        f"{other.agents} agents have {other.model} and recall by words alone: {found.error}"
+        f"{other.agents} agents have {other.model} and recall by words alone: {check.error}"
         for other in others[:_MODELS_TRIED]
-        if (found := embedders.check_embedder(other.model)).error
+        if (check := embedders.check_embedder(other.model)).error
     ]
     if unreachable:
         return fail(
             "minds",
             "; ".join(unreachable),
-            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor memory reembed`",
+            "set its key or address again (ARBOR_EMBEDDING_URLS), or run `arbor memory reembed`",
         )
     agents = sum(other.agents for other in others)
     models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
@@ -79,7 +79,7 @@ def check_minds() -> Finding:
 
 
 def check_backlog() -> Finding:
-    """Check what waits for its vector, and that no embedder fails."""
+    """Check the texts that wait for a vector, and that no embedder fails."""
     backlog = embedding_backlog()
     minutes = backlog.oldest.total_seconds() / 60
     waiting = f"{backlog.waiting} texts wait for a vector, the oldest for {minutes:.0f} min"
@@ -89,15 +89,15 @@ def check_backlog() -> Finding:
         return warn(
             "embedding backlog",
             f"{worst.embedding_model} failed {worst.failures} times since {worst.since:%Y-%m-%d %H:%M} UTC: {worst.error}; {waiting}",
-            f"see to it; it is asked again after {worst.retry_at:%H:%M:%S} UTC",
+            f"repair it; the next attempt is after {worst.retry_at:%H:%M:%S} UTC",
         )
     if backlog.oldest > _BACKLOG_WITHIN:
         return warn("embedding backlog", waiting, "see that a worker serves the queue `embedding`")
     return ok("embedding backlog", waiting if backlog.waiting else "nothing waits for its vector")
 
 
-def _milliseconds(found: embedders.EmbedderCheck) -> str:
-    return f"answered in {found.latency_s * 1000:.1f} ms"
+def _milliseconds(check: embedders.EmbedderCheck) -> str:
+    return f"answered in {check.latency_s * 1000:.1f} ms"
 
 
 _TENANTS_TRIED, _KEYS_TRIED = 20, 3
@@ -108,7 +108,7 @@ def check_master_key() -> Finding:
     if settings.ARBOR_MASTER_KEY is None:
         return fail(
             "master key",
-            "there is none: agents cannot be made and their keys not opened",
+            "there is none: agents cannot be created, and their keys cannot be opened",
             "run `arbor up` once, or set ARBOR_MASTER_KEY_FILE",
         )
     return ok("master key", "present")
@@ -117,7 +117,7 @@ def check_master_key() -> Finding:
 def check_keys() -> Finding:
     """Check that the agents' sealed keys open under this master key."""
     if settings.ARBOR_MASTER_KEY is None:
-        return fail("agents' keys", "cannot be opened without the master key", "bring the master key back")
+        return fail("agents' keys", "cannot be opened without the master key", "restore the master key")
     keys = [key for tenant in Tenant.objects.using(OPS).all()[:_TENANTS_TRIED] for key in _some_keys(tenant)]
     for key in keys:
         try:
@@ -128,11 +128,11 @@ def check_keys() -> Finding:
                 tenant_id=str(key.tenant_id),
             )
         except ArborError as error:
-            return fail("agents' keys", str(error), "start with the master key the agents were made under")
+            return fail("agents' keys", str(error), "use the master key under which the agents were created")
     return ok("agents' keys", f"{len(keys)} tried, all open" if keys else "no agents yet")
 
 
 def _some_keys(tenant: Tenant) -> list[AgentKey]:
-    # As the application does: the operations role may not read keys.
+    # A tenant's transaction, because the operations role may not read keys.
     with tenant_transaction(tenant.id):
         return list(AgentKey.objects.select_related("agent")[:_KEYS_TRIED])

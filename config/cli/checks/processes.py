@@ -18,29 +18,29 @@ from arbor.memory.health import HealthState
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 _BROKER_WITHIN_S = 1
-#: A message that is due this long waits for a worker, not for its receiver.
+#: The seconds after which a due message waits for a worker rather than for its receiver.
 _OUTBOX_BEHIND_S = 300
 
 
 def check_scheduler() -> Finding:
-    """Check that the schedule was heard of lately."""
+    """Check that the scheduler has lately reported."""
     if any(process.kind == "scheduler" for process in living_processes()):
-        return ok("scheduler", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
+        return ok("scheduler", f"reported in the last {SILENT_AFTER.total_seconds():.0f} s")
     return fail("scheduler", "silent: no agent becomes due", "run `arbor up` or `arbor scheduler`")
 
 
 def check_workers() -> Finding:
-    """Check that some worker listens to each queue."""
+    """Check that a worker serves each queue."""
     workers = [process for process in living_processes() if process.kind == "worker"]
-    heard = {queue for worker in workers for queue in worker.queues.split(",")}
-    missing = [queue.value for queue in Queue if queue.value not in heard]
+    served = {queue for worker in workers for queue in worker.queues.split(",")}
+    missing = [queue.value for queue in Queue if queue.value not in served]
     if missing:
         return fail(
             "workers",
-            f"nobody listens to {', '.join(missing)}",
+            f"no worker serves {', '.join(missing)}",
             f"run `arbor up` or `arbor worker --queues {','.join(missing)}`",
         )
-    return ok("workers", f"{len(workers)} for {len(heard)} queues")
+    return ok("workers", f"{len(workers)} for {len(served)} queues")
 
 
 def check_maintenance() -> Finding:
@@ -56,7 +56,7 @@ def check_maintenance() -> Finding:
 
 
 def check_outbox() -> Finding:
-    """Check that what agents send arrives."""
+    """Check that the messages of agents are delivered."""
     figures = installation_figures()
     if figures.failed:
         return warn(
@@ -77,7 +77,7 @@ def check_outbox() -> Finding:
 
 
 def check_broker() -> Finding:
-    """Check that the broker answers, on a connection of our own and without retries."""
+    """Check that the broker answers, on a separate connection and without retries."""
     url = settings.CELERY_BROKER_URL
     shown = Connection(url).as_uri()
     try:
@@ -100,7 +100,7 @@ def check_broker() -> Finding:
 
 
 def check_web() -> Finding:
-    """Check whether agents can inquire on the web; that they cannot is no fault."""
+    """Check the settings of the web; a closed web is no failure."""
     if missing := web_missing():
         return ok("web", f"closed: {missing}; no agent inquires")
     try:

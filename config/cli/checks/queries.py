@@ -1,9 +1,9 @@
-"""Statements of `arbor doctor` about the database server itself, of which Django has no model."""
+"""Statements of `arbor doctor` about the database server itself, which Django has no model for."""
 
 from __future__ import annotations
 
-#: Also shows that the role can sign in.
+#: Run under each role, which also shows that the role can sign in.
 SERVER_VERSION = "SELECT current_setting('server_version')"
 VECTOR_VERSION = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-#: The time of the server, not of the transaction: it is compared with this machine's.
+#: The current time of the server, not that of the transaction, for the comparison with this machine's.
 SERVER_CLOCK = "SELECT clock_timestamp()"

@@ -10,9 +10,9 @@ from arbor.heartbeat.budgets import BudgetKind
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
 from config.cli.values import DurationType, HoursType, LimitType
 
-#: What may be perceived by hand (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
+#: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
-#: Most ticks of a cycle (`apps.heartbeats.services.cycles.MOST_TICKS`).
+#: The most ticks of a cycle (`apps.heartbeats.services.cycles.MOST_TICKS`).
 MOST_TICKS = 256
 
 

@@ -1,4 +1,4 @@
-"""The commands about how agents reach people: inbox, delivery channels, outbox and peers."""
+"""The commands about messages between agents and people: inbox, delivery channels, outbox and peers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from config.cli.commands.options import (
 )
 from config.cli.kit import agent_command, argument, group, one_of, option
 
-#: Edges that a search for evidence walks (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
+#: The most edges of a search for evidence (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2
 
 THEME = group(
@@ -52,7 +52,13 @@ THEME = group(
         "assign",
         "Assign a memory to its themes now, before maintenance does.",
         argument("memory_id", metavar="ID"),
-        option("--most", type=click.IntRange(1, 3), default=3, show_default=True, help="Most themes."),
+        option(
+            "--most",
+            type=click.IntRange(1, 3),
+            default=3,
+            show_default=True,
+            help="Maximum number of themes.",
+        ),
         run="memory.clusters:assign_memory",
         examples=("arbor memory theme assign Vega 4cd01f7e",),
     ),

@@ -13,7 +13,7 @@ from config.cli.commands.options import (
 from config.cli.kit import agent_command, argument, command, group, option, tenant_command
 from config.cli.values import DurationType, in_words
 
-#: Most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
+#: The most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MOST_CODE = 100
 #: Memories that are embedded at once (`apps.memories.services.embedding.reembed.BATCH`).
 REEMBED_BATCH = 500

@@ -8,7 +8,7 @@ import click
 
 from config.cli.kit import PassedArguments, Run, argument, command, one_of, option
 
-#: How a worker runs several tasks at once (`config.pools.PoolKind`).
+#: The kinds of pools of a worker (`config.pools.PoolKind`).
 POOL_KINDS = ("prefork", "threads")
 
 _up = command(

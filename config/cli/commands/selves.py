@@ -18,7 +18,7 @@ from arbor.selves.values import (
 from config.cli.kit import agent_command, argument, group, one_of, option
 
 _share = click.FloatRange(0, 1)
-#: Kinds of proposal that consist of a text. The others also name the row that they change.
+#: The kinds of proposals that consist of a text only; the others also name the row that they change.
 _TEXT_KINDS = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
 
 

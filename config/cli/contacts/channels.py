@@ -54,10 +54,10 @@ def list_channels(tenant_slug: str | None) -> Output:
     """List the channels."""
     with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
         channels = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
-        found = list(channels if tenant else channels.order_by("tenant__slug", "name"))
+        shown = list(channels if tenant else channels.order_by("tenant__slug", "name"))
     return listing(
         "channels",
-        found,
+        shown,
         of_tenants(CHANNEL, one=tenant is not None),
         empty="No channels: agents write to the inbox (`arbor inbox list`)."
         " [bold]arbor contact channel add NAME --help[/bold]",
@@ -76,7 +76,7 @@ def add(
 ) -> Output:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        made = add_channel(
+        added = add_channel(
             name=name,
             kind=ChannelKind(kind),
             audience=Audience(audience),
@@ -84,17 +84,17 @@ def add(
             agent_id=agent.id if agent else None,
             actor=actor(),
         )
-        line = facts(made.channel, CHANNEL)
-    trial = f"arbor contact channel test {shlex.quote(made.channel.name)}"
+        line = facts(added.channel, CHANNEL)
+    trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
-    said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: {escape(trial)}"
-    if made.secret:
-        said += (
-            f"\nIts requests are signed with [bold]{escape(made.secret)}[/bold]: give this to the receiver."
+    text = f"[bold]{escape(added.channel.name)}[/bold] is added; try it: {escape(trial)}"
+    if added.secret:
+        text += (
+            f"\nIts requests are signed with [bold]{escape(added.secret)}[/bold]: give this to the receiver."
             " It is not shown again."
         )
-    return Output({**line, "secret": made.secret or None}, people=said)
+    return Output({**line, "secret": added.secret or None}, people=text)
 
 
 def remove(name: str, tenant_slug: str | None) -> Output:
@@ -126,12 +126,12 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 def send_test(name: str, tenant_slug: str | None) -> Output:
     """Send a test message once, and report the result."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
-        found = channel_by_name(name)
-        message = trial_message(found, actor=actor())
-    carry_trial(ChannelKind(found.kind), message)
+        channel = channel_by_name(name)
+        message = trial_message(channel, actor=actor())
+    carry_trial(ChannelKind(channel.kind), message)
     return Output(
-        {"channel": found.name, "sent": True, "key": message.key},
-        people=f"[bold]{escape(found.name)}[/bold] works: its receiver has the message.",
+        {"channel": channel.name, "sent": True, "key": message.key},
+        people=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",
     )
 
 

@@ -31,20 +31,20 @@ def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit:
     if shows_history:
         _show_history(agent, limit, as_json)
     elif message is not None:
-        _once(agent, sys.stdin.read() if message == "-" else message, as_json)
+        _send_once(agent, sys.stdin.read() if message == "-" else message, as_json)
     elif as_json:
         raise click.UsageError("--json needs --message or --history: a conversation is for people")
     else:
         _converse(agent)
 
 
-def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
-    """Send one message; an open conversation goes on, a new one ends with its answer."""
+def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
+    """Send one message; an open conversation continues, a new one ends after the answer."""
     session = _open(agent)
-    begun = session.started_at == session.last_at
+    is_new = session.started_at == session.last_at
     with _thinking(agent):
-        answer = _answered(agent, session.id, text)
-    ended = _end(agent, session.id) if begun else None
+        answer = _send_turn(agent, session.id, text)
+    ended = _end(agent, session.id) if is_new else None
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
@@ -68,12 +68,12 @@ def _converse(agent: ChosenAgent) -> None:
         note(
             "no language model's key is set: an agent without a model of its own answers by rule, from memory"
         )
-    while (text := _asked()) is not None:
-        # One that was idle, or ended elsewhere, is begun anew.
+    while (text := _read_line()) is not None:
+        # A conversation that was idle, or ended elsewhere, starts again.
         session = _open(agent)
         try:
             with _thinking(agent):
-                answer = _answered(agent, session.id, text)
+                answer = _send_turn(agent, session.id, text)
         except Invalid as refusal:
             note(str(refusal))
             continue
@@ -86,7 +86,7 @@ def _open(agent: ChosenAgent) -> ChatSession:
         return open_session(agent_id=agent.id, person=actor())
 
 
-def _asked() -> str | None:
+def _read_line() -> str | None:
     """Return the next line of input; None at its end."""
     while True:
         if sys.stdin.isatty():
@@ -99,7 +99,7 @@ def _asked() -> str | None:
             return line
 
 
-def _answered(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
+def _send_turn(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
     return say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
 
 

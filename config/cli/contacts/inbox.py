@@ -32,11 +32,11 @@ def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_sl
     """List the messages from agents, the latest first."""
     with tenant_or_all(tenant_slug, reason="list of the inbox") as tenant:
         messages = inbox(agent_id=agent.id if agent else None, unread=unread)
-        found = list(messages.select_related("agent", "tenant")[:limit])
+        shown = list(messages.select_related("agent", "tenant")[:limit])
         waiting = count_unread()
     return listing(
         "messages",
-        found,
+        shown,
         of_tenants(LETTER, one=tenant is not None),
         about={"unread": waiting},
         empty="Nothing here. Agents write when something is worth your attention.",
@@ -49,20 +49,20 @@ def read(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
         line = facts(message, LETTER)
-    said = (
+    people = (
         f"[bold]{escape(message.subject)}[/bold]\n"
         f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"
     )
-    return Output(line, people=said)
+    return Output(line, people=people)
 
 
 def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
     """Answer a message: its agent reads the answer at its next heartbeat, which starts at once."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
-        found = find_in_tenant(OutboxMessage, message_id)
-        percept = answer_message(message_id=found, text=text, actor=actor())
+        own_id = find_in_tenant(OutboxMessage, message_id)
+        percept = answer_message(message_id=own_id, text=text, actor=actor())
         name = percept.agent.name
     return Output(
-        {"message": found, "percept": percept.id, "agent": name},
+        {"message": own_id, "percept": percept.id, "agent": name},
         people=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
     )

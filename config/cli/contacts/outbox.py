@@ -40,11 +40,11 @@ def list_outbox(
             messages = messages.filter(agent_id=agent.id)
         if status:
             messages = messages.filter(status=status)
-        found = list(messages[:limit])
+        shown = list(messages[:limit])
         figures = outbox_figures() if tenant else installation_figures()
     return listing(
         "messages",
-        found,
+        shown,
         of_tenants(MESSAGE, one=tenant is not None),
         about={"waiting": figures.waiting, "failed": figures.failed},
         empty="No messages.",

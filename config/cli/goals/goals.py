@@ -47,7 +47,7 @@ def add(
     blocked_by: str,
 ) -> Output:
     """Add a goal; when the wanted state is full, the goal gets the next lower state with room."""
-    made = create_goal(
+    created = create_goal(
         agent_id=agent.id,
         title=title,
         description=description,
@@ -58,16 +58,16 @@ def add(
         deadline=deadline,
         blocked_by=blocked_by,
     )
-    audit_change(agent, made, f"added goal {made.title!r}, {made.state}")
-    return _show(agent, made, f"is {made.state}")
+    audit_change(agent, created, f"added goal {created.title!r}, {created.state}")
+    return _show(agent, created, f"is {created.state}")
 
 
 @in_agent_transaction
 def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Output:
     """Move a goal to another state: active, queued, backburner, completed, abandoned."""
-    found = find_goal(agent, goal_name)
-    before = found.state
-    moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
+    goal = find_goal(agent, goal_name)
+    before = goal.state
+    moved = move_goal(goal_id=goal.id, to=GoalState(state), reason=reason)
     audit_change(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
     return _show(agent, moved, f"is {moved.state}")
 
@@ -77,9 +77,9 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     """Add a progress note to a goal; a goal whose progress is 1 is completed."""
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
-    noted = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
-    audit_change(agent, noted, f"noted on goal {noted.title!r}: {text}")
-    return _show(agent, noted, f"is {noted.state}, {noted.fraction:.0%} done")
+    changed = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
+    audit_change(agent, changed, f"noted on goal {changed.title!r}: {text}")
+    return _show(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
 
 
 @in_agent_transaction
@@ -130,8 +130,8 @@ def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
 @in_agent_transaction
 def show_goal(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal with its parts, plans, memories and satisfaction."""
-    whole = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
-    return Output(whole, people=goal_lines(whole))
+    details = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
+    return Output(details, people=goal_lines(details))
 
 
 def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:

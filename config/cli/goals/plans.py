@@ -22,10 +22,10 @@ from config.cli.tenancy import ChosenAgent, in_agent_transaction
 def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal's plans with their steps, the latest first."""
     goal = find_goal(agent, goal_name)
-    found = [plan_value(plan) for plan in plans_of(goal.id)]
+    plans = [plan_value(plan) for plan in plans_of(goal.id)]
     empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
-    people = "\n".join(line for plan in found for line in plan_lines(plan))
-    return Output({"goal": goal.title, "plans": found}, people=people or empty)
+    people = "\n".join(line for plan in plans for line in plan_lines(plan))
+    return Output({"goal": goal.title, "plans": plans}, people=people or empty)
 
 
 @in_agent_transaction
@@ -49,8 +49,8 @@ def add(
         dependencies=needs,
     )
     goal = find_goal(agent, goal_name)
-    made = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
-    value = _recorded(agent, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    plan = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
+    value = _audit_plan(agent, goal, plan, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -58,8 +58,8 @@ def add(
 def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Activate the latest draft of a goal's plan."""
     goal = find_goal(agent, goal_name)
-    found = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
-    value = _recorded(agent, goal, found, f"started the plan of goal {goal.title!r}")
+    plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
+    value = _audit_plan(agent, goal, plan, f"started the plan of goal {goal.title!r}")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -67,9 +67,9 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
 def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -> Output:
     """Abandon a goal's active plan and its open steps."""
     goal = find_goal(agent, goal_name)
-    wanted = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
-    found = abandon_plan(plan_id=wanted.id, reason=reason)
-    value = _recorded(agent, goal, found, f"gave up the plan of goal {goal.title!r}: {reason}")
+    plan = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
+    abandoned = abandon_plan(plan_id=plan.id, reason=reason)
+    value = _audit_plan(agent, goal, abandoned, f"gave up the plan of goal {goal.title!r}: {reason}")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -83,12 +83,12 @@ def _step(written: str) -> StepDraft:
 
 
 def _latest(goal: Goal, status: PlanStatus) -> Plan:
-    found = plans_of(goal.id).filter(status=status).first()
-    if found is None:
+    plan = plans_of(goal.id).filter(status=status).first()
+    if plan is None:
         raise NotFound(f"{goal.title!r} has no plan that is {status}")
-    return found
+    return plan
 
 
-def _recorded(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
+def _audit_plan(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
     audit_change(agent, goal, message, plan_id=changed.id)
     return plan_value(plans_of(goal.id).get(id=changed.id))

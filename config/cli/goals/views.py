@@ -18,12 +18,12 @@ from arbor.goals.values import GoalState
 from config.cli.columns import OutputColumn, table_of
 from config.cli.output import SHORT, cut, short
 
-#: Memories of a goal that are shown.
+#: The most memories, notes and intents of a goal that are shown.
 _MEMORIES = 20
 
 
 def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
-    """Return an agent's open goals, the most important first, and then those that are closed, as JSON."""
+    """Return an agent's open goals, the most important first, and then closed ones if asked for, as JSON."""
     genome = genome_of(agent_by_id(agent_id))
     views = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
     rows = [view.model_dump(mode="json") for view in views]
@@ -133,19 +133,19 @@ def plan_value(plan: Plan) -> dict[str, Any]:
 
 
 def goal_lines(goal: dict[str, Any]) -> str:
-    """Return a goal as a person reads it."""
+    """Return a goal as text for a person."""
     return "\n".join(_goal_lines(goal))
 
 
 def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
-    """Yield a plan as a person reads it."""
+    """Yield the lines of a plan for a person."""
     estimates = {
         "heartbeats": plan["estimated_ticks"],
         "energy": plan["estimated_cost"],
         "risk": plan["risk"],
     }
     about = "".join(f", {name} {value:g}" for name, value in estimates.items() if value is not None)
-    yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _because(plan["reason"])
+    yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
     for need in plan["dependencies"]:
         yield f"  needs {escape(need)}"
     for step in plan["steps"]:
@@ -176,17 +176,17 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     for intent in goal["intents"]:
         yield (
             f"intent: {intent['status']} {escape(intent['action'] + ': ' + intent['description'])}"
-            + _because(intent["last_error"])
+            + _reason_suffix(intent["last_error"])
         )
     for memory in goal["memories"]:
         yield f"{memory['kind']}: {escape(cut(memory['content'], 120))}"
-    worth = goal["satisfaction"]
-    if worth:
+    satisfaction = goal["satisfaction"]
+    if satisfaction:
         yield (
-            f"satisfaction: {worth['outcome']}, {worth['reward_actual']:.2f} of {worth['reward_expected']:.2f} expected,"
-            f" novelty {worth['novelty']:.1f}, {worth['effort']} heartbeats"
+            f"satisfaction: {satisfaction['outcome']}, {satisfaction['reward_actual']:.2f} of {satisfaction['reward_expected']:.2f} expected,"
+            f" novelty {satisfaction['novelty']:.1f}, {satisfaction['effort']} heartbeats"
         )
 
 
-def _because(reason: str) -> str:
+def _reason_suffix(reason: str) -> str:
     return f" ({escape(reason)})" if reason else ""

@@ -1,1 +1,1 @@
-"""`arbor memory`: what an agent remembers, and what maintenance has made of it."""
+"""`arbor memory`: commands about an agent's memories and the results of maintenance."""

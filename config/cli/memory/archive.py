@@ -36,36 +36,38 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Th
 @in_agent_transaction
 def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> Output:
     """Exclude memories from recall. Nothing is lost: `arbor memory restore` reverts it."""
-    found = find_memories(agent, ids)
-    done = archive(memory_ids=found, reason=reason, actor=actor())
-    value = {"agent": agent.name, "ids": found, "archived": done}
+    memory_ids = find_memories(agent, ids)
+    done = archive(memory_ids=memory_ids, reason=reason, actor=actor())
+    value = {"agent": agent.name, "ids": memory_ids, "archived": done}
     return Output(
         value,
-        people=f"{_memories(done)} archived{_rest(found, done, 'was archived already')}.",
+        people=f"{_memories(done)} archived{_others(memory_ids, done, 'was archived already')}.",
     )
 
 
 @in_agent_transaction
 def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, for_good: bool) -> Output:
     """Include archived memories in recall again."""
-    found = find_memories(agent, ids)
-    done = restore(memory_ids=found, reason=reason, actor=actor(), for_good=for_good)
-    value = {"agent": agent.name, "ids": found, "restored": done}
-    return Output(value, people=f"{_memories(done)} restored{_rest(found, done, 'was not archived')}.")
+    memory_ids = find_memories(agent, ids)
+    done = restore(memory_ids=memory_ids, reason=reason, actor=actor(), for_good=for_good)
+    value = {"agent": agent.name, "ids": memory_ids, "restored": done}
+    return Output(value, people=f"{_memories(done)} restored{_others(memory_ids, done, 'was not archived')}.")
 
 
 @with_agent
 def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes: bool) -> Output:
     """Delete archived memories with all that depends on them. It cannot be undone."""
     with tenant_transaction(agent.tenant_id):
-        found = find_memories(agent, ids)
+        memory_ids = find_memories(agent, ids)
     if not yes:
         click.confirm(
-            f"{_memories(len(found))} of {agent.name} will be gone for good. Go on?", abort=True, err=True
+            f"{_memories(len(memory_ids))} of {agent.name} will be gone for good. Go on?",
+            abort=True,
+            err=True,
         )
     with tenant_transaction(agent.tenant_id):
-        done = purge(memory_ids=found, reason=reason, actor=actor())
-    value = {"agent": agent.name, "ids": found, "purged": done}
+        done = purge(memory_ids=memory_ids, reason=reason, actor=actor())
+    value = {"agent": agent.name, "ids": memory_ids, "purged": done}
     return Output(value, people=f"{_memories(done)} removed for good.")
 
 
@@ -96,6 +98,6 @@ def _memories(count: int) -> str:
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 
-def _rest(found: list[Any], done: int, why: str) -> str:
-    left = len(set(found)) - done
+def _others(memory_ids: list[Any], done: int, why: str) -> str:
+    left = len(set(memory_ids)) - done
     return f"; {left} {why}" if left else ""

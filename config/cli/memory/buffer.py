@@ -23,14 +23,14 @@ from config.cli.values import in_words
 
 log = structlog.get_logger(__name__)
 
-#: Where a thing comes from that a person gave.
+#: The source of items that a person adds.
 SOURCE = "operator"
 
 
 @with_agent
 def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     """List the items in an agent's buffer."""
-    items = _latest(agent, limit) if text is None else _found(agent, text, limit)
+    items = _latest(agent, limit) if text is None else _search(agent, text, limit)
     missing = "buffer is empty" if text is None else "buffer has nothing about it"
     return listing(
         "held",
@@ -65,25 +65,25 @@ def _latest(agent: ChosenAgent, limit: int) -> list[BufferItem]:
         return list(items.order_by("-importance", "expires_at")[:limit])
 
 
-def _found(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
-    asked: Mapping[str, Any] = {}
+def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
+    query: Mapping[str, Any] = {}
     if text.strip():
         try:
             vector, model = embed_asked(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-            asked = {"vector": vector, "model": model}
+            query = {"vector": vector, "model": model}
         except EmbeddingFailed as error:
-            log.warning("searched_by_words_alone", agent_id=str(agent.id), error=str(error))
+            log.warning("recall_lexical_fallback", agent_id=str(agent.id), error=str(error))
     with tenant_transaction(agent.tenant_id):
-        return search_buffers([BufferSearch(agent_id=agent.id, text=text, limit=limit, **asked)])[0]
+        return search_buffers([BufferSearch(agent_id=agent.id, text=text, limit=limit, **query)])[0]
 
 
 @in_agent_transaction
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
-    thing = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
-    (item_id,) = hold(agent_id=agent.id, things=[thing])
+    item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
+    (item_id,) = hold(agent_id=agent.id, things=[item])
     audit_act(agent, f"gave {agent.name} something to hold", item_id=item_id)
-    value = {"agent": agent.name, "id": item_id, "importance": thing.weight}
+    value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(
         value,
         people=f"{agent.name} holds it for {in_words(lasts)}.\n[dim]{item_id}[/dim]",
@@ -94,7 +94,7 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
 def promote_item(agent: ChosenAgent, *, item_id: str) -> Output:
     """Make a memory of an item in the buffer, whatever its importance."""
     with tenant_transaction(agent.tenant_id):
-        found = find_id(agent, BufferItem, item_id)
-    memory_id = promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=found, actor=actor())
-    value = {"agent": agent.name, "item": found, "id": memory_id}
+        row_id = find_id(agent, BufferItem, item_id)
+    memory_id = promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=row_id, actor=actor())
+    value = {"agent": agent.name, "item": row_id, "id": memory_id}
     return Output(value, people=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")

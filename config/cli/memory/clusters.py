@@ -128,11 +128,11 @@ def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
 @in_agent_transaction
 def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
     """Assign a memory to its themes now, before maintenance does."""
-    (found,) = find_memories(agent, [memory_id])
-    clusters = assign_memory_to_clusters(memory_id=found, max_clusters=most)
+    (memory_row_id,) = find_memories(agent, [memory_id])
+    clusters = assign_memory_to_clusters(memory_id=memory_row_id, max_clusters=most)
     value = {
         "agent": agent.name,
-        "id": found,
+        "id": memory_row_id,
         "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
     return Output(value, people=f"It is in {len(clusters)} themes.")

@@ -40,17 +40,23 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
         return _show_cases(agent, name, limit)
     tree = concept_tree(agent_id=agent.id)
     value = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
-    return Output(value, people=_drawn(tree) if tree else f"{agent.name} has no concept yet.")
+    return Output(value, people=_draw_tree(tree) if tree else f"{agent.name} has no concept yet.")
 
 
 @in_agent_transaction
 def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: float) -> Output:
     """Link a memory to a concept by name; a missing concept is created."""
-    (found,) = find_memories(agent, [memory_id])
-    link_memory_to_concept(agent_id=agent.id, memory_id=found, concept_name=concept, strength=strength)
-    links = concepts_of(memory_id=found)
-    audit_act(agent, f"linked the memory {found} to the concept {concept!r}")
-    value = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
+    (memory_row_id,) = find_memories(agent, [memory_id])
+    link_memory_to_concept(
+        agent_id=agent.id, memory_id=memory_row_id, concept_name=concept, strength=strength
+    )
+    links = concepts_of(memory_id=memory_row_id)
+    audit_act(agent, f"linked the memory {memory_row_id} to the concept {concept!r}")
+    value = {
+        "agent": agent.name,
+        "id": memory_row_id,
+        "concepts": {link.name: link.strength for link in links},
+    }
     return Output(value, people=f"A case of {escape(', '.join(link.name for link in links))}.")
 
 
@@ -90,7 +96,7 @@ def _branch(node: ConceptNode) -> dict[str, Any]:
     }
 
 
-def _drawn(nodes: Iterable[ConceptNode]) -> Tree:
+def _draw_tree(nodes: Iterable[ConceptNode]) -> Tree:
     root = Tree("concepts", hide_root=True)
 
     def grow(above: Tree, several: Iterable[ConceptNode]) -> None:

@@ -1,4 +1,4 @@
-"""Create a memory of any type from its parts; record how a procedure worked out, and further sources of a fact."""
+"""Create a memory of any type from its parts; record the outcomes of a procedure, and further sources of a fact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from config.cli.kit import Output
 from config.cli.lookup import find_id, find_memories
 from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
 
-#: Where a memory comes from that a person gave.
+#: The source of memories that a person adds.
 SOURCE = "operator"
 
 #: The options that belong to each type.
@@ -61,8 +61,8 @@ def add_memory(
 ) -> Output:
     """Add a memory of any type, made from its parts; a known memory is reinforced."""
     type_ = MemoryType(kind)
-    given = {name for name, value in parts.items() if value not in (None, "", ())}
-    if wrong := sorted(given - set(PARTS[type_])):
+    given_names = {name for name, value in parts.items() if value not in (None, "", ())}
+    if wrong := sorted(given_names - set(PARTS[type_])):
         options = ", ".join(f"--{name.rstrip('s').replace('_', '-')}" for name in wrong)
         raise click.UsageError(f"a memory that is {kind} has no {options}")
     with tenant_transaction(agent.tenant_id):
@@ -96,8 +96,8 @@ def add_memory(
 
 
 def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
-    felt = parts["feeling"] or parts["valence"] is not None
-    emotion = Emotion(label=parts["feeling"], valence=parts["valence"] or 0.0) if felt else None
+    has_emotion = parts["feeling"] or parts["valence"] is not None
+    emotion = Emotion(label=parts["feeling"], valence=parts["valence"] or 0.0) if has_emotion else None
     return EpisodicDetail(
         context=parts["context"], action=parts["done"], result=parts["result"], emotion=emotion
     )
@@ -106,7 +106,7 @@ def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
 def _semantic(parts: Mapping[str, Any], contradicted: list[UUID]) -> Detail:
     sources: tuple[Source, ...] = parts["sources"]
     return SemanticDetail(
-        confidence=_sure(parts),
+        confidence=_confidence(parts),
         category=parts["category"],
         sources=sources,
         contradictions=tuple(contradicted),
@@ -122,13 +122,13 @@ def _procedural(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
 def _strategic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
     return StrategicDetail(
         pattern=parts["pattern"],
-        confidence=_sure(parts),
+        confidence=_confidence(parts),
         evidence=parts["evidence"],
         applicability=parts["applies_to"],
     )
 
 
-def _sure(parts: Mapping[str, Any]) -> float:
+def _confidence(parts: Mapping[str, Any]) -> float:
     return 1.0 if parts["confidence"] is None else float(parts["confidence"])
 
 
@@ -145,18 +145,20 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
     """Record the outcome of following a procedure."""
     if success is None:
         raise click.UsageError("say how it worked out: --success or --failure")
-    found = find_id(agent, Memory, memory_id)
-    practised = record_outcome(agent_id=agent.id, memory_id=found, success=success)
-    audit_act(agent, f"told {agent.name} how a procedure worked out", memory_id=found, success=success)
+    memory_row_id = find_id(agent, Memory, memory_id)
+    practice = record_outcome(agent_id=agent.id, memory_id=memory_row_id, success=success)
+    audit_act(
+        agent, f"told {agent.name} how a procedure worked out", memory_id=memory_row_id, success=success
+    )
     value = {
         "agent": agent.name,
-        "id": found,
-        "successes": practised.successes,
-        "failures": practised.failures,
-        "success_rate": round(practised.success_rate, 4),
+        "id": memory_row_id,
+        "successes": practice.successes,
+        "failures": practice.failures,
+        "success_rate": round(practice.success_rate, 4),
     }
-    times = practised.successes + practised.failures
-    return Output(value, people=f"It has worked out {practised.successes} of {times} times.")
+    times = practice.successes + practice.failures
+    return Output(value, people=f"It has worked out {practice.successes} of {times} times.")
 
 
 @in_agent_transaction
@@ -164,16 +166,16 @@ def add_another_source(
     agent: ChosenAgent, *, memory_id: str, kind: str, reference: str, trust: float
 ) -> Output:
     """Add a source to a fact; trust in the fact never falls by it. The same source counts once."""
-    says = Source(kind=kind, reference=reference, trust=trust)
-    found = find_id(agent, Memory, memory_id)
-    trusted = add_source(agent_id=agent.id, memory_id=found, source=says)
+    new_source = Source(kind=kind, reference=reference, trust=trust)
+    memory_row_id = find_id(agent, Memory, memory_id)
+    trust_now = add_source(agent_id=agent.id, memory_id=memory_row_id, source=new_source)
     audit_act(
         agent,
         f"noted another source of what {agent.name} knows",
-        memory_id=found,
+        memory_id=memory_row_id,
         kind=kind,
         reference=reference,
         trust=trust,
     )
-    value = {"agent": agent.name, "id": found, "trust": round(trusted, 4)}
-    return Output(value, people=f"It is trusted by {trusted:.2f} now.")
+    value = {"agent": agent.name, "id": memory_row_id, "trust": round(trust_now, 4)}
+    return Output(value, people=f"It is trusted by {trust_now:.2f} now.")

@@ -20,13 +20,13 @@ from config.cli.tenancy import ChosenAgent, in_agent_transaction
 @in_agent_transaction
 def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
     """Show a memory: its details, the reasons for its importance, its sources and its neighborhood."""
-    found = find_id(agent, Memory, memory_id)
+    memory_row_id = find_id(agent, Memory, memory_id)
     page = read_memory(
         Memory.objects.select_related("access", "episode")
         .defer("embedding", "episode__embedding", "episode__lexical")
-        .get(id=found)
+        .get(id=memory_row_id)
     )
-    shown = _memory_value(page, resonance_of(agent_id=agent.id, memory_id=found))
+    shown = _memory_value(page, resonance_of(agent_id=agent.id, memory_id=memory_row_id))
     return Output(shown, people=_for_people(shown))
 
 
@@ -131,9 +131,9 @@ def _for_people(shown: dict[str, Any]) -> RenderableType:
     lists = (
         ("Neighborhood", ("weight", "id", "memory", "relation"), _neighbors(shown)),
         ("Relations", ("", "", "", "text", "weight"), _relations(shown)),
-        ("Before and after", ("id", "who", "memory"), _beside(shown)),
-        ("Themes", ("strength", "id", "theme"), _named(shown["themes"])),
-        ("Concepts", ("strength", "id", "concept"), _named(shown["concepts"])),
+        ("Before and after", ("id", "who", "memory"), _turns_beside(shown)),
+        ("Themes", ("strength", "id", "theme"), _name_rows(shown["themes"])),
+        ("Concepts", ("strength", "id", "concept"), _name_rows(shown["concepts"])),
     )
     for title, columns, rows in lists:
         if rows:
@@ -180,7 +180,7 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("embedded by", shown["embedding_model"] or "nobody yet"),
     ]
     detail = shown["detail"] if isinstance(shown["detail"], dict) else {}
-    facts += [(str(name).replace("_", " "), _written(value)) for name, value in detail.items()]
+    facts += [(str(name).replace("_", " "), _format_value(value)) for name, value in detail.items()]
     return [fact for fact in facts if fact[1]]
 
 
@@ -191,9 +191,9 @@ def _resonance(resonance: dict[str, Any]) -> str:
     return f"{resonance['score']:+.2f} with the agent's identity: {aspects}" if aspects else ""
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
-        return "\n".join(f"{number}. {_written(part)}" for number, part in enumerate(value, start=1))
+        return "\n".join(f"{number}. {_format_value(part)}" for number, part in enumerate(value, start=1))
     if isinstance(value, dict):
         return ", ".join(f"{name}: {part}" for name, part in value.items())
     return str(value)
@@ -224,7 +224,7 @@ def _end(end: str) -> str:
     return f"{kind} {short(row_id)}" if colon else end
 
 
-def _beside(shown: dict[str, Any]) -> list[tuple[str, ...]]:
+def _turns_beside(shown: dict[str, Any]) -> list[tuple[str, ...]]:
     beside = shown["episode"]["beside"] if shown["episode"] else []
     return [
         (
@@ -236,5 +236,5 @@ def _beside(shown: dict[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def _named(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _name_rows(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return [(f"{row['strength']:.2f}", short(row["id"]), row["name"]) for row in rows]

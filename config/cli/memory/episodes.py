@@ -1,4 +1,4 @@
-"""`arbor memory episodes`: an agent's episodes, and one with its members."""
+"""Show the episodes of an agent, or one episode with its memories."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
     members = episode_memories(episode_id=episode.id, limit=limit)
     people = Group(
         f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",
-        f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_lasted(episode)}, {episode.size} memories[/dim]",
+        f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_duration(episode)}, {episode.size} memories[/dim]",
         table_of(members, MEMBER),
     )
     memories = [facts(member, MEMBER) for member in members]
     return Output({**facts(episode, EPISODE), "agent": agent.name, "memories": memories}, people=people)
 
 
-def _lasted(episode: Episode) -> str:
+def _duration(episode: Episode) -> str:
     return f"{(episode.last_at - episode.started_at).total_seconds() / 60:.0f} min"
 
 
@@ -58,7 +58,7 @@ def _unsummarized(episode: Episode) -> str:
 EPISODE = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("started_at", "began", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
-    OutputColumn(head="lasted", value=lambda episode: _lasted(episode) if episode.ended_at else "open"),
+    OutputColumn(head="lasted", value=lambda episode: _duration(episode) if episode.ended_at else "open"),
     OutputColumn("size", "memories"),
     OutputColumn("session", "session", cell=lambda session: cut(session, 30)),
     OutputColumn(head="summary", value=lambda episode: cut(episode.summary) or _unsummarized(episode)),

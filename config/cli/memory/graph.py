@@ -1,4 +1,4 @@
-"""Answer questions to the knowledge graph, and relate its nodes by hand."""
+"""Query the knowledge graph, and edit its relations."""
 
 from __future__ import annotations
 
@@ -32,54 +32,54 @@ from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transacti
 @in_agent_transaction
 def show_causes(agent: ChosenAgent, *, node: str, hops: int) -> Output:
     """Show the causes of a node, and their causes."""
-    found = find_causes(agent_id=agent.id, node=find_node(agent, node), hops=hops)
-    return _found(agent.name, found, "No cause is known.")
+    result = find_causes(agent_id=agent.id, node=find_node(agent, node), hops=hops)
+    return _output_of(agent.name, result, "No cause is known.")
 
 
 @in_agent_transaction
 def show_evidence(agent: ChosenAgent, *, node: str, hops: int) -> Output:
     """Show the evidence for a node, and the evidence for that."""
-    found = find_supporting_evidence(agent_id=agent.id, node=find_node(agent, node), hops=hops)
-    return _found(agent.name, found, "There is no evidence.")
+    result = find_supporting_evidence(agent_id=agent.id, node=find_node(agent, node), hops=hops)
+    return _output_of(agent.name, result, "There is no evidence.")
 
 
 @in_agent_transaction
 def show_connected(agent: ChosenAgent, *, node: str, hops: int, relations: tuple[str, ...]) -> Output:
     """Show every node within some edges of a node, along any relation, in both directions."""
-    found = find_connected(
+    result = find_connected(
         agent_id=agent.id,
         node=find_node(agent, node),
         hops=hops,
         relations=[Relation(name) for name in relations] or None,
     )
-    return _found(agent.name, found, "Nothing is connected with it.")
+    return _output_of(agent.name, result, "Nothing is connected with it.")
 
 
 @in_agent_transaction
 def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Output:
     """Show a shortest path between two nodes."""
-    found = find_path(
+    result = find_path(
         agent_id=agent.id,
         start=find_node(agent, start),
         end=find_node(agent, end),
         directed=directed,
     )
-    way = found.found[0] if found.found else None
-    value = {"agent": agent.name, "path": found_value(way) if way else None, "bounded": found.bounded}
-    if way is not None:
-        people = "\n".join(tie_text(tie) for tie in way.path) or "They are the same."
-    elif found.bounded:
+    path = result.found[0] if result.found else None
+    value = {"agent": agent.name, "path": found_value(path) if path else None, "bounded": result.bounded}
+    if path is not None:
+        people = "\n".join(edge_text(edge) for edge in path.path) or "They are the same."
+    elif result.bounded:
         people = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
     else:
         people = f"No path of at most {MAX_HOPS} edges joins them."
-    return Output(value, people=people, code=ExitCode.FAILED if way is None else ExitCode.DONE)
+    return Output(value, people=people, code=ExitCode.FAILED if path is None else ExitCode.DONE)
 
 
 @in_agent_transaction
 def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
     """Show contradictions: all that the agent knows, or about one node."""
     about = find_node(agent, node) if node else None
-    found = find_contradictions(agent_id=agent.id, about=about)
+    result = find_contradictions(agent_id=agent.id, about=about)
     value = {
         "agent": agent.name,
         "contradictions": [
@@ -89,9 +89,9 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
                 "weight": answer.weight,
                 "note": answer.note,
             }
-            for answer in found.found
+            for answer in result.found
         ],
-        "bounded": found.bounded,
+        "bounded": result.bounded,
     }
     people: Any = table(
         ("sure", "id", "this", "id", "or this", "note"),
@@ -104,15 +104,15 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
                 cut(answer.second.label, 70),
                 cut(answer.note, 60),
             )
-            for answer in found.found
+            for answer in result.found
         ),
-        title=bounded_note(found),
+        title=bounded_note(result),
     )
-    return Output(value, people=people if found.found else "Nothing contradicts anything.")
+    return Output(value, people=people if result.found else "Nothing contradicts anything.")
 
 
-def _found(agent: str, found: TraversalResult[TraversedNode], nothing: str) -> Output:
-    """Return the nodes found along ties."""
+def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str) -> Output:
+    """Return reached nodes with their paths as the output of a command."""
     people: Any = table(
         ("edges", "kind", "id", "text", "by"),
         (
@@ -121,51 +121,51 @@ def _found(agent: str, found: TraversalResult[TraversedNode], nothing: str) -> O
                 answer.kind,
                 short(answer.id),
                 cut(answer.label),
-                " · ".join(tie.relation.replace("_", " ") for tie in answer.path),
+                " · ".join(edge.relation.replace("_", " ") for edge in answer.path),
             )
-            for answer in found.found
+            for answer in result.found
         ),
-        title=bounded_note(found),
+        title=bounded_note(result),
     )
     value = {
         "agent": agent,
-        "found": [found_value(answer) for answer in found.found],
-        "bounded": found.bounded,
+        "found": [found_value(answer) for answer in result.found],
+        "bounded": result.bounded,
     }
-    return Output(value, people=people if found.found else nothing)
+    return Output(value, people=people if result.found else nothing)
 
 
-def bounded_note(found: TraversalResult[Any]) -> str | None:
+def bounded_note(result: TraversalResult[Any]) -> str | None:
     """Return the title of a truncated list."""
-    return f"Bounded: the first {MAX_NODES:,}; there are more." if found.bounded else None
+    return f"Bounded: the first {MAX_NODES:,}; there are more." if result.bounded else None
 
 
-def found_value(found: TraversedNode) -> dict[str, Any]:
+def found_value(result: TraversedNode) -> dict[str, Any]:
     """Return a found node with its path, as JSON."""
     return {
-        "kind": found.kind,
-        "id": found.id,
-        "text": found.label,
-        "hops": found.hops,
-        "path": [tie_value(tie) for tie in found.path],
+        "kind": result.kind,
+        "id": result.id,
+        "text": result.label,
+        "hops": result.hops,
+        "path": [edge_value(edge) for edge in result.path],
     }
 
 
-def tie_value(tie: TraversedEdge) -> dict[str, Any]:
-    """Return a tie as JSON."""
+def edge_value(edge: TraversedEdge) -> dict[str, Any]:
+    """Return an edge as JSON."""
     return {
-        "source": f"{tie.source.kind}:{tie.source.id}",
-        "relation": str(tie.relation),
-        "target": f"{tie.target.kind}:{tie.target.id}",
-        "weight": tie.weight,
+        "source": f"{edge.source.kind}:{edge.source.id}",
+        "relation": str(edge.relation),
+        "target": f"{edge.target.kind}:{edge.target.id}",
+        "weight": edge.weight,
     }
 
 
-def tie_text(tie: TraversedEdge) -> str:
-    """Return a tie in words, safe to print."""
-    relation = tie.relation.replace("_", " ")
+def edge_text(edge: TraversedEdge) -> str:
+    """Return an edge in words, safe to print."""
+    relation = edge.relation.replace("_", " ")
     return escape(
-        f"{tie.source.kind} {short(tie.source.id)} {relation} {tie.target.kind} {short(tie.target.id)}"
+        f"{edge.source.kind} {short(edge.source.id)} {relation} {edge.target.kind} {short(edge.target.id)}"
     )
 
 
@@ -182,29 +182,29 @@ def relate_nodes(
         note=note,
         origin=actor(),
     )
-    tie = relate(agent_id=agent.id, new=new)
+    edge = relate(agent_id=agent.id, new=new)
     update_trust_of_ends(agent_id=agent.id, ends=new.ends)
-    audit_act(agent, f"related two things of {agent.name}: {tie_text(tie)}", **tie_value(tie))
-    return Output({"agent": agent.name, **tie_value(tie)}, people=f"{tie_text(tie)}.")
+    audit_act(agent, f"related two things of {agent.name}: {edge_text(edge)}", **edge_value(edge))
+    return Output({"agent": agent.name, **edge_value(edge)}, people=f"{edge_text(edge)}.")
 
 
 @in_agent_transaction
 def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: str | None) -> Output:
     """Remove the relations from one node to another, in that direction."""
     ends = (find_node(agent, source), find_node(agent, target))
-    taken = unrelate(
+    removed = unrelate(
         agent_id=agent.id,
         source=ends[0],
         target=ends[1],
         relation=Relation(relation) if relation else None,
     )
     update_trust_of_ends(agent_id=agent.id, ends=ends)
-    if taken:
+    if removed:
         audit_act(
             agent,
-            f"took back {taken} relations of {agent.name}",
+            f"took back {removed} relations of {agent.name}",
             source=ends[0].id,
             target=ends[1].id,
             relation=relation or "any",
         )
-    return Output({"agent": agent.name, "taken_back": taken}, people=f"Taken back: {taken}.")
+    return Output({"agent": agent.name, "taken_back": removed}, people=f"Taken back: {removed}.")

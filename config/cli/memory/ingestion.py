@@ -17,9 +17,9 @@ from config.cli.kit import ExitCode, Output
 from config.cli.output import progress_bar, table
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
-#: Where a memory comes from that a person gave.
+#: The source of memories that a person adds.
 SOURCE = "operator"
-#: Unreadable lines that are shown.
+#: The most unreadable lines that are shown.
 _BAD_SHOWN = 20
 
 
@@ -27,7 +27,7 @@ _BAD_SHOWN = 20
 def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str | None) -> Output:
     """Add a conversation from a file to an agent's memory. Run again, it adds only what is new."""
     with progress_bar(file.name, "lines") as progress:
-        read = ingest(
+        ingested = ingest(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
             path=file,
@@ -40,15 +40,15 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "file": file.name,
-        "format": read.format,
-        "stored": read.stored,
-        "duplicates": read.duplicates,
-        "sessions": read.sessions,
-        "bad": read.bad,
-        "bad_lines": [{"line": line.number, "reason": line.reason} for line in read.bad_lines],
+        "format": ingested.format,
+        "stored": ingested.stored,
+        "duplicates": ingested.duplicates,
+        "sessions": ingested.sessions,
+        "bad": ingested.bad,
+        "bad_lines": [{"line": line.number, "reason": line.reason} for line in ingested.bad_lines],
     }
-    people = render_ingested(read, file=file.name, agent=agent.name)
-    unreadable = bool(read.bad) and not read.turns
+    people = render_ingested(ingested, file=file.name, agent=agent.name)
+    unreadable = bool(ingested.bad) and not ingested.turns
     return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
 
 
@@ -78,18 +78,18 @@ def remember(
     return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
 
 
-def render_ingested(read: Ingested, *, file: str, agent: str) -> RenderableType:
+def render_ingested(ingested: Ingested, *, file: str, agent: str) -> RenderableType:
     """Return the result of an ingestion, for a terminal."""
-    if not read.turns and not read.bad:
-        return f"{escape(file)} has no turns ({read.format})."
-    sessions = "1 session" if read.sessions == 1 else f"{read.sessions:,} sessions"
-    new = f"[green]{read.stored:,} new[/green]" if read.stored else "nothing new"
-    known = f", {read.duplicates:,} remembered already" if read.duplicates else ""
-    head = f"{escape(agent)} read {escape(file)} ({read.format}, {sessions}): {new}{known}."
-    if not read.bad:
+    if not ingested.turns and not ingested.bad:
+        return f"{escape(file)} has no turns ({ingested.format})."
+    sessions = "1 session" if ingested.sessions == 1 else f"{ingested.sessions:,} sessions"
+    new = f"[green]{ingested.stored:,} new[/green]" if ingested.stored else "nothing new"
+    known = f", {ingested.duplicates:,} remembered already" if ingested.duplicates else ""
+    head = f"{escape(agent)} read {escape(file)} ({ingested.format}, {sessions}): {new}{known}."
+    if not ingested.bad:
         return head
-    shown = read.bad_lines[:_BAD_SHOWN]
-    rest = f", the first {len(shown)}" if read.bad > len(shown) else ""
-    lines = "line" if read.bad == 1 else "lines"
-    title = f"\n[yellow]{read.bad:,} {lines} could not be read[/yellow]{rest}:"
+    shown = ingested.bad_lines[:_BAD_SHOWN]
+    shown_note = f", the first {len(shown)}" if ingested.bad > len(shown) else ""
+    lines = "line" if ingested.bad == 1 else "lines"
+    title = f"\n[yellow]{ingested.bad:,} {lines} could not be read[/yellow]{shown_note}:"
     return Group(head, title, table(("line", "reason"), ((line.number, line.reason) for line in shown)))

@@ -51,11 +51,11 @@ SIMILAR = (
 @in_agent_transaction
 def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output:
     """List an agent's memories, the latest first."""
-    found = list(_matching(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
-    more = len(found) > limit
+    memories = list(_filter_memories(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
+    more = len(memories) > limit
     return listing(
         "memories",
-        found[:limit],
+        memories[:limit],
         MEMORY,
         about={"agent": agent.name, "more": more},
         empty=f"{agent.name} has no such memory.",
@@ -63,7 +63,7 @@ def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output
     )
 
 
-def _matching(
+def _filter_memories(
     agent: ChosenAgent,
     *,
     types: tuple[str, ...],
@@ -76,7 +76,7 @@ def _matching(
     since: datetime | None,
     until: datetime | None,
 ) -> QuerySet[Memory]:
-    asked = {
+    conditions = {
         "type__in": types or None,
         "status": None if status == "all" else status,
         "session": session,
@@ -86,7 +86,7 @@ def _matching(
         "occurred_at__gte": since,
         "occurred_at__lt": until,
     }
-    filters = {name: value for name, value in asked.items() if value is not None}
+    filters = {name: value for name, value in conditions.items() if value is not None}
     memories: QuerySet[Memory] = Memory.objects.filter(agent_id=agent.id, **filters)
     memories = memories.defer("embedding", "lexical")
     return memories if concept is None else memories.filter(id__in=_cases(agent, concept))
@@ -94,8 +94,8 @@ def _matching(
 
 def _cases(agent: ChosenAgent, name: str) -> Any:
     concept = find_concept(agent, name)
-    its = Concept.objects.filter(Q(id=concept) | Q(ancestors__contains=str(concept)), agent_id=agent.id)
-    return MemoryConcept.objects.filter(concept_id__in=its.values("id")).values("memory_id")
+    cases = Concept.objects.filter(Q(id=concept) | Q(ancestors__contains=str(concept)), agent_id=agent.id)
+    return MemoryConcept.objects.filter(concept_id__in=cases.values("id")).values("memory_id")
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
 @with_agent
 def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str, ...]) -> Output:
     """Show the memories nearest to TEXT by meaning alone: words, time and importance do not count."""
-    found = search_similar_memories(
+    results = search_similar_memories(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
         text=text,
@@ -115,7 +115,7 @@ def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str,
     )
     return listing(
         "results",
-        found,
+        results,
         SIMILAR,
         about={"agent": agent.name, "query": text},
         empty=f"{agent.name} has no such memory.",
@@ -152,5 +152,5 @@ def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
 @in_agent_transaction
 def show_code(agent: ChosenAgent, *, code_id: str) -> Output:
     """Show a code snippet as it was said."""
-    found = CodeSnippet.objects.get(id=find_id(agent, CodeSnippet, code_id))
-    return Output({"agent": agent.name, **facts(found, SNIPPET)}, people=escape(found.code))
+    snippet = CodeSnippet.objects.get(id=find_id(agent, CodeSnippet, code_id))
+    return Output({"agent": agent.name, **facts(snippet, SNIPPET)}, people=escape(snippet.code))

@@ -24,7 +24,7 @@ from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
 
 def show_health() -> Output:
     """Show the state of maintenance over all tenants: its backlogs and each job's last run."""
-    found = read_health()
+    health = read_health()
     figures: Any = table(
         ("", "figure", "count", "judged", "limit"),
         (
@@ -35,7 +35,7 @@ def show_health() -> Output:
                 f"{figure.judged:g}",
                 figure.limit,
             )
-            for figure in found.figures
+            for figure in health.figures
         ),
     )
     jobs: Any = table(
@@ -51,12 +51,12 @@ def show_health() -> Output:
                 job.failed,
                 job.error,
             )
-            for job in found.jobs
+            for job in health.jobs
         ),
     )
     findings = [
         f"[bold]{state}[/bold]: {escape(what)}\n  → {escape(remedy)}"
-        for state, what, remedy in found.findings
+        for state, what, remedy in health.findings
     ]
     nothing = "[dim]No job has run yet: is a worker running?[/dim]"
     people = Group(
@@ -64,10 +64,10 @@ def show_health() -> Output:
         "",
         figures,
         "",
-        jobs if found.jobs else nothing,
+        jobs if health.jobs else nothing,
     )
-    code = ExitCode.FAILED if found.state is HealthState.CRITICAL else ExitCode.DONE
-    return Output(found.as_json(), people=people, code=code)
+    code = ExitCode.FAILED if health.state is HealthState.CRITICAL else ExitCode.DONE
+    return Output(health.as_json(), people=people, code=code)
 
 
 @with_optional_agent
@@ -80,7 +80,7 @@ def reembed(
     tenant_slug: str | None,
 ) -> Output:
     """Move agents to another embedding model or dimension, while they run."""
-    model = _wanted(name, dimension)
+    model = _model_of_options(name, dimension)
     moves = find_moves(
         model=model,
         actor=actor(),
@@ -92,7 +92,7 @@ def reembed(
     return Output(_value(model, moves, switches), people=_for_people(model, moves, switches))
 
 
-def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
+def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel:
     if name is None and dimension is None:
         return installation_model()
     own = installation_model()
@@ -108,14 +108,14 @@ def _value(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]
                 "agent": move.name,
                 "tenant": move.tenant,
                 "from": {"model": move.model.name, "dimension": move.model.dimension},
-                "memories": takeover.memories,
-                "refused": takeover.refused,
-                "left_to_backlog": takeover.left,
-                "takeover_s": round(takeover.seconds, 3),
+                "memories": switch.memories,
+                "refused": switch.refused,
+                "left_to_backlog": switch.left,
+                "takeover_s": round(switch.seconds, 3),
             }
-            for move, takeover in zip(moves, switches, strict=True)
+            for move, switch in zip(moves, switches, strict=True)
         ],
-        "memories": sum(takeover.memories for takeover in switches),
+        "memories": sum(switch.memories for switch in switches),
     }
 
 
@@ -127,18 +127,18 @@ def _for_people(model: EmbeddingModel, moves: list[Move], switches: list[ModelSw
             move.tenant,
             move.name,
             move.model,
-            f"{takeover.memories:,}",
-            takeover.refused,
-            f"{takeover.seconds:.2f} s",
+            f"{switch.memories:,}",
+            switch.refused,
+            f"{switch.seconds:.2f} s",
         )
-        for move, takeover in zip(moves, switches, strict=True)
+        for move, switch in zip(moves, switches, strict=True)
     ]
     columns = ("tenant", "agent", "moved from", "memories", "cannot be read", "taken over in")
     return table(columns, rows, title=f"Moved to {escape(str(model))}")
 
 
 class _Rate(TextColumn):
-    """Memories a second."""
+    """A column of a progress bar: memories per second."""
 
     def __init__(self) -> None:
         super().__init__("")

@@ -1,4 +1,4 @@
-"""Show and rebuild the working memory: what an agent has in mind, and its latest thoughts."""
+"""Show and rebuild an agent's working memory, and show its latest thoughts and active memories."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
 @in_agent_transaction
 def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
     """Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited."""
-    made = rebuild_working_memory(agent_id=agent.id, actor=actor(), dry_run=dry_run)
+    rebuilt_memory = rebuild_working_memory(agent_id=agent.id, actor=actor(), dry_run=dry_run)
     value = {
         "agent": agent.name,
         "dry_run": dry_run,
-        "beats": made.beats,
-        "turns": made.turns,
-        "before": made.before.model_dump(mode="json"),
-        "after": made.after.model_dump(mode="json"),
+        "beats": rebuilt_memory.beats,
+        "turns": rebuilt_memory.turns,
+        "before": rebuilt_memory.before.model_dump(mode="json"),
+        "after": rebuilt_memory.after.model_dump(mode="json"),
     }
-    return Output(value, people=_rebuilt(made, dry_run))
+    return Output(value, people=_describe_rebuilt(rebuilt_memory, dry_run))
 
 
 @in_agent_transaction
@@ -74,24 +74,24 @@ def _table(memory: WorkingMemory) -> Any:
     return table(("what", ""), rows)
 
 
-def _rebuilt(made: RebuiltWorkingMemory, dry_run: bool) -> Any:
+def _describe_rebuilt(rebuilt_memory: RebuiltWorkingMemory, dry_run: bool) -> Any:
     head = "It would be" if dry_run else "It is"
-    after = made.after
+    after = rebuilt_memory.after
     return (
-        f"{head} made of {made.beats} heartbeats and {made.turns} turns: {len(after.thoughts)} thoughts,"
+        f"{head} made of {rebuilt_memory.beats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
         f" {len(after.concerns)} concerns, {len(after.curiosity)} questions, engagement {after.engagement:.2f}"
-        f" (before: {len(made.before.thoughts)}, {len(made.before.concerns)}, {len(made.before.curiosity)},"
-        f" {made.before.engagement:.2f})."
+        f" (before: {len(rebuilt_memory.before.thoughts)}, {len(rebuilt_memory.before.concerns)}, {len(rebuilt_memory.before.curiosity)},"
+        f" {rebuilt_memory.before.engagement:.2f})."
     )
 
 
 @in_agent_transaction
 def show_active(agent: ChosenAgent, *, limit: int) -> Output:
     """Show the memories and themes that recent recalls activated. Activation fades by itself."""
-    present = activated_memories(agent_id=agent.id, limit=limit)
-    texts = labels_of(agent.id, [memory.id for memory in present], [GraphNodeKind.MEMORY])
+    active = activated_memories(agent_id=agent.id, limit=limit)
+    texts = labels_of(agent.id, [memory.id for memory in active], [GraphNodeKind.MEMORY])
     themes = activated_clusters(agent_id=agent.id)
-    memories = [(memory, texts.get(GraphNode(GraphNodeKind.MEMORY, memory.id), "")) for memory in present]
+    memories = [(memory, texts.get(GraphNode(GraphNodeKind.MEMORY, memory.id), "")) for memory in active]
     value = {
         "agent": agent.name,
         "memories": [
@@ -107,5 +107,5 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
-        value, people=people if present else "Nothing is active: the agent has not recalled anything lately."
+        value, people=people if active else "Nothing is active: the agent has not recalled anything lately."
     )

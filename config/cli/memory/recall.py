@@ -27,36 +27,38 @@ from config.cli.tenancy import ChosenAgent, with_agent
 
 @with_agent
 def recall_memories(
-    agent: ChosenAgent, /, *, query: str, limit: int, episodes: bool, **narrowed: Any
+    agent: ChosenAgent, /, *, query: str, limit: int, episodes: bool, **filters: Any
 ) -> Output:
     """Recall an agent's memories about QUERY, best first, with what each term adds to the score."""
-    only = _filter(agent, **narrowed)
+    only = _filter(agent, **filters)
     if episodes:
         if only != EVERYTHING:
             raise click.UsageError(
                 "--episodes recalls whole episodes: leave out what narrows single memories"
             )
-        return _recalled_episodes(agent, query, limit)
-    found = recall(
+        return _recall_episodes(agent, query, limit)
+    recalled = recall(
         tenant_id=agent.tenant_id,
         request=RecallRequest(agent_id=agent.id, text=query, limit=limit, only=only),
     )
-    clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
+    clusters = partial_recall_about(
+        tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=recalled
+    )
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
-        "results": [recalled_line(memory) for memory in found],
+        "results": [recalled_line(memory) for memory in recalled],
         "tip_of_the_tongue": [cluster_line(cluster) for cluster in clusters],
     }
-    if only != EVERYTHING and not found:
+    if only != EVERYTHING and not recalled:
         return Output(value, people=f"{agent.name} remembers nothing of that kind.")
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
         f" {escape(agent.name)}[/bold]"
     )
-    return Output(value, people=render_recalled(found, clusters) if found else empty)
+    return Output(value, people=render_recalled(recalled, clusters) if recalled else empty)
 
 
 def _filter(
@@ -71,7 +73,7 @@ def _filter(
     min_importance: float,
     min_trust: float,
 ) -> RecallFilter:
-    """Return the filter that the options say. Raises Invalid, and NotFound for a concept or an episode."""
+    """Build the filter from the options. Raises Invalid, and NotFound for a concept or an episode."""
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
         episode_id = find_episode(agent, episode) if episode is not None else None
@@ -87,19 +89,19 @@ def _filter(
     )
 
 
-def _recalled_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
+def _recall_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
     """Recall whole episodes, best first, with what each term adds to the score."""
-    found = recall_episodes(
+    recalled = recall_episodes(
         tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=min(limit, MAX_LIMIT)
     )
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
-        "episodes": [_line(episode) for episode in found],
+        "episodes": [_line(episode) for episode in recalled],
     }
     empty = f"{escape(agent.name)} has no episode yet: [bold]arbor memory ingest[/bold] makes some."
-    return Output(value, people=_rendered(found) if found else empty)
+    return Output(value, people=_render_episodes(recalled) if recalled else empty)
 
 
 def _line(episode: RecalledEpisode) -> dict[str, Any]:
@@ -117,15 +119,15 @@ def _line(episode: RecalledEpisode) -> dict[str, Any]:
     }
 
 
-def _rendered(found: list[RecalledEpisode]) -> RenderableType:
-    made = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    made.add_column(justify="right", style="bold", no_wrap=True)
-    made.add_column(overflow="fold")
-    for episode in found:
+def _render_episodes(recalled: list[RecalledEpisode]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for episode in recalled:
         about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {episode.size} memories  {receipt_of(episode.terms)}"
         value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
-        made.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
-    return made
+        table.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
+    return table
 
 
 #: The terms of a score in the order of a table, with the head of each column.
@@ -144,10 +146,10 @@ TERMS = {
     "activation": "mind",
     "mood": "mood",
 }
-#: Below this width the terms stand under the memory instead of in columns of their own.
-_WIDE = 140
-#: What rounds to nothing is left out, so that the terms that count stand out.
-_NOTHING = 0.005
+#: Below this width of the terminal, the terms are printed under the memory instead of in columns of their own.
+_WIDE_COLUMNS = 140
+#: The least value of a term that is shown.
+_LEAST_SHOWN = 0.005
 
 
 def recalled_line(memory: Recalled) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
 
 
 def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
-    """Return a cluster on the tip of the tongue as JSON shows it."""
+    """Return a partial recall as JSON."""
     return {
         "cluster_id": str(cluster.cluster_id),
         "name": cluster.name,
@@ -175,50 +177,54 @@ def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
     }
 
 
-def render_recalled(found: Sequence[Recalled], clusters: Sequence[PartialActivation] = ()) -> RenderableType:
+def render_recalled(
+    recalled: Sequence[Recalled], clusters: Sequence[PartialActivation] = ()
+) -> RenderableType:
     """Return recalled memories for a terminal: a column for each term where there is room, else a line.
 
-    Below them, the clusters that are on the tip of the tongue when none of the memories is clear.
+    Partial recalls follow below.
     """
-    shown = _wide(found) if console().width >= _WIDE else _narrow(found)
+    shown = _render_wide(recalled) if console().width >= _WIDE_COLUMNS else _render_narrow(recalled)
     if not clusters:
         return shown
     names = "; ".join(", ".join(cluster.keywords) or cluster.name for cluster in clusters)
     return Group(shown, Text(f"Nothing clear, but on the tip of the tongue: {names}", style="italic"))
 
 
-def _wide(found: Sequence[Recalled]) -> RenderableType:
-    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
-    made.add_column("score", justify="right", style="bold")
+def _render_wide(recalled: Sequence[Recalled]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    table.add_column("score", justify="right", style="bold")
     for head in TERMS.values():
-        made.add_column(head, justify="right", no_wrap=True)
-    made.add_column("when", no_wrap=True, style="dim")
-    made.add_column("memory", overflow="fold", ratio=1)
-    for memory in found:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("when", no_wrap=True, style="dim")
+    table.add_column("memory", overflow="fold", ratio=1)
+    for memory in recalled:
         terms = memory.terms.as_dict()
-        made.add_row(
+        table.add_row(
             f"{memory.score:.2f}",
             *(_number(terms[name], of=memory.score) for name in TERMS),
             f"{memory.occurred_at:%Y-%m-%d}",
             _utterance(memory),
         )
-    return made
+    return table
 
 
-def _narrow(found: Sequence[Recalled]) -> RenderableType:
-    made = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    made.add_column(justify="right", style="bold", no_wrap=True)
-    made.add_column(overflow="fold")
-    for memory in found:
+def _render_narrow(recalled: Sequence[Recalled]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for memory in recalled:
         receipt = Text(f"{memory.occurred_at:%Y-%m-%d}  {receipt_of(memory.terms)}", style="dim")
-        made.add_row(f"{memory.score:.2f}", Group(_utterance(memory), receipt))
-    return made
+        table.add_row(f"{memory.score:.2f}", Group(_utterance(memory), receipt))
+    return table
 
 
 def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
     """Return the terms of a score, the largest term first: `words .31 + meaning .12`."""
     counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
-    return " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _NOTHING) or "nothing"
+    return (
+        " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _LEAST_SHOWN) or "nothing"
+    )
 
 
 def _utterance(memory: Recalled) -> Text:
@@ -227,8 +233,8 @@ def _utterance(memory: Recalled) -> Text:
 
 
 def _number(value: float, *, of: float) -> Text:
-    """Return a term as a cell: blank when it is nothing, bright when it is a good part of the score."""
-    if value < _NOTHING:
+    """Return a term as a cell: a dot for a negligible one, green for a quarter of the score or more."""
+    if value < _LEAST_SHOWN:
         return Text("·", style="dim")
     return Text(_short(value), style="green" if value >= of / 4 else "")
 

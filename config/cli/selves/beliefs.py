@@ -61,7 +61,7 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
 @in_agent_transaction
 def add(agent: ChosenAgent, *, statement: str, category: str, confidence: float, stability: float) -> Output:
     """Add a belief; a dropped one is restored."""
-    held = add_belief(
+    belief = add_belief(
         agent_id=agent.id,
         belief=NewBelief(
             statement=statement,
@@ -72,7 +72,7 @@ def add(agent: ChosenAgent, *, statement: str, category: str, confidence: float,
         ),
         actor=actor(),
     )
-    return _show(agent, held)
+    return _show(agent, belief)
 
 
 @in_agent_transaction
@@ -109,5 +109,5 @@ def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
 
 
 def _show(agent: ChosenAgent, belief: Belief) -> Output:
-    said = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
-    return Output({"agent": agent.name, **facts(belief, BELIEF)}, people=said)
+    people = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
+    return Output({"agent": agent.name, **facts(belief, BELIEF)}, people=people)

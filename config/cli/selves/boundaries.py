@@ -77,10 +77,10 @@ def add(
         source=actor(),
     )
     row = add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=new, actor=actor())
-    said = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
+    people = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
     return Output(
         {"agent": agent.name, "name": row.name, "response": row.response, "embedded": bool(row.vectors)},
-        people=said,
+        people=people,
     )
 
 
@@ -88,16 +88,16 @@ def add(
 def remove(agent: ChosenAgent, *, name: str) -> Output:
     """Remove an agent's own boundary, or disable a common one."""
     done = remove_boundary(agent_id=agent.id, name=name, actor=actor())
-    said = f"[bold]{escape(name)}[/bold] is {done}."
-    return Output({"agent": agent.name, "name": name, "done": done}, people=said)
+    people = f"[bold]{escape(name)}[/bold] is {done}."
+    return Output({"agent": agent.name, "name": name, "done": done}, people=people)
 
 
 @in_agent_transaction
 def restore(agent: ChosenAgent, *, name: str) -> Output:
     """Reset a common boundary to Arbor's default."""
     restore_boundary(agent_id=agent.id, name=name, actor=actor())
-    said = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
-    return Output({"agent": agent.name, "name": name, "done": "restored"}, people=said)
+    people = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
+    return Output({"agent": agent.name, "name": name, "done": "restored"}, people=people)
 
 
 @with_agent
@@ -106,7 +106,7 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     return listing(
         "crossed",
         match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
-        CROSSING,
+        BOUNDARY_MATCH,
         about={"agent": agent.name},
         empty="It crosses no boundary.",
     )
@@ -117,7 +117,7 @@ def _words_wanted(boundary_match: BoundaryMatch) -> int | None:
     return words_wanted(boundary_match.boundary) if negotiable else None
 
 
-CROSSING = (
+BOUNDARY_MATCH = (
     OutputColumn("boundary", "boundary", value=lambda boundary_match: boundary_match.boundary.name),
     OutputColumn("response", "response", value=lambda boundary_match: boundary_match.boundary.response),
     OutputColumn("why", "why"),

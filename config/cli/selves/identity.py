@@ -41,21 +41,21 @@ def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
 def add(agent: ChosenAgent, *, content: str, kind: str, stability: float) -> Output:
     """Add an aspect to an agent's identity."""
     aspect = NewAspect(content=content, kind=AspectKind(kind), stability=stability, source="operator")
-    taken = add_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
-    return _show(agent, taken)
+    added = add_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
+    return _show(agent, added)
 
 
 @in_agent_transaction
 def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
     """Drop an aspect of an agent's identity. Its row is not deleted."""
-    found = find_id(agent, IdentityAspect, aspect_id)
-    dropped = drop_aspect(aspect_id=found, actor=actor(), reason=reason)
+    row_id = find_id(agent, IdentityAspect, aspect_id)
+    dropped = drop_aspect(aspect_id=row_id, actor=actor(), reason=reason)
     return _show(agent, dropped)
 
 
 def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
-    said = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
-    return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=said)
+    people = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
+    return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=people)
 
 
 PREFERENCE = (

@@ -29,7 +29,7 @@ PROPOSAL = (
 
 
 OPERATOR = "operator"
-#: The latest that are shown; the console has them all.
+#: The most proposals that are shown, the latest first; the console shows all.
 SHOWN = 100
 
 
@@ -53,13 +53,13 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     """Add a proposal. The agent decides it at its next heartbeat, unless you use `accept` or `reject` first."""
     new = NewProposal(kind=ProposalKind(kind), content=text, confidence=confidence, source=OPERATOR)
     outcome = propose(agent_id=agent.id, proposals=[new])
-    made = [*outcome.made, *outcome.known]
-    said = "waits for a decision" if outcome.made else "waits already"
+    shown = [*outcome.made, *outcome.known]
+    status = "waits for a decision" if outcome.made else "waits already"
     return Output(
-        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL) for proposal in made]},
+        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL) for proposal in shown]},
         people="\n".join(
-            f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {said}."
-            for proposal in made
+            f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {status}."
+            for proposal in shown
         ),
     )
 
@@ -76,8 +76,10 @@ def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
             reason=reason,
         )
         why = f": {escape(decided.reason)}" if decided.reason else ""
-        said = f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
-        return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=said)
+        sentence = (
+            f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
+        )
+        return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=sentence)
 
     return run
 

@@ -1,1 +1,1 @@
-"""A real fleet for tests: servers, workers, a model's stub, and ways to hurt them."""
+"""A real fleet for tests: servers, workers, a stub model, and injected failures."""

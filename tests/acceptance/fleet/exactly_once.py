@@ -6,7 +6,7 @@ from apps.tenants.packing import unpack, unpack_list
 from tests.acceptance.fleet.points import UNREADABLE
 from tests.acceptance.fleet.real_fleet import RealFleet
 
-# What each agent has done, against what its heartbeats say: a difference means that something was lost or doubled.
+# The counters of each agent, compared with its heartbeats: a difference means a lost or doubled effect.
 AGENTS = """
 SELECT a.name, s.beats, s.nops, sc.state, sc.attempts,
     count(h.id) FILTER (WHERE h.status = 'done'), count(h.id) FILTER (WHERE h.status = 'failed'),
@@ -37,7 +37,7 @@ UNOWNED_NARRATIVES = """
 SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
     AND NOT EXISTS (SELECT FROM heartbeats_heartbeat h WHERE h.memory_id = m.id AND h.status = 'done')
 """
-# How often memories were used, how often by actions that recalled them, and what the beats saw.
+# Uses of memories, uses by recall actions, and the situations of the heartbeats.
 ACCESSES = """
 SELECT a.name, coalesce((SELECT sum(x.count) FROM memories_memoryaccess x JOIN memories_memory m ON m.id = x.memory_id
         WHERE m.agent_id = a.id), 0),
@@ -65,12 +65,12 @@ TRACES = "SELECT trace FROM heartbeats_heartbeat"
 def assert_exactly_once(fleet: RealFleet) -> None:
     """Check the rows: every due heartbeat once, with each of its effects once."""
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
-    for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
+    for name, heartbeats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]
         if name in unreadable:
-            assert (name, beats, nops, done, failed) == (name, 0, due, 0, due)
+            assert (name, heartbeats, nops, done, failed) == (name, 0, due, 0, due)
         else:
-            assert (name, beats, nops, done, failed, last) == (name, due, 0, due, 0, due)
+            assert (name, heartbeats, nops, done, failed, last) == (name, due, 0, due, 0, due)
         assert (name, state, attempts, other, slots) == (name, "idle", 0, 0, due)
     assert fleet.rows(ENERGY) == []
     assert fleet.rows(NARRATIVES) == []

@@ -1,8 +1,8 @@
-"""The points at which the heartbeat of an agent can lose its worker."""
+"""Points at which a heartbeat can lose its worker."""
 
 from __future__ import annotations
 
-#: The steps of a beat, in order (`arbor/pipeline/heartbeat.dot`).
+#: The steps of a heartbeat, in order (`arbor/pipeline/heartbeat.dot`).
 NODES = (
     "observe",
     "background_checks",
@@ -42,7 +42,7 @@ POINTS = (
     "think goes on",
     "finish is written",
 )
-#: A model whose replies cannot be read leads to the one node that the others do not pass.
+#: Unreadable replies lead to the one node that other heartbeats do not pass.
 UNREADABLE = "openai/stub-babble"
 NOP_POINTS = ("nop begins", "nop ends")
 #: One point and model for each agent of a fleet.

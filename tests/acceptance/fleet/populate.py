@@ -1,6 +1,6 @@
-"""`python -m tests.acceptance.fleet.populate`: migrates a database and makes the agents that standard input names.
+"""`python -m tests.acceptance.fleet.populate`: migrate a database and create the agents that standard input names.
 
-A process of its own, so that the tests' process keeps its database. Reads `[{"name", "tenant", "model"}]`, writes
+A separate process, so that the process of the tests keeps its database connections. Reads `[{"name", "tenant", "model"}]`, writes
 `[{"name", "agent_id"}]`.
 """
 
@@ -31,14 +31,14 @@ TEMPLATES = ("Researcher", "Scout", "Monitor")
 
 
 def main() -> None:
-    """Make everything, in the order in which it is named."""
+    """Create tenants and agents in the given order."""
     wanted = json.load(sys.stdin)
     call_command("migrate", verbosity=0, interactive=False)
     seed_builtin_templates()
     tenants = {
         slug: create_tenant(slug=slug, name=slug.title()) for slug in {wish["tenant"] for wish in wanted}
     }
-    made = []
+    agents = []
     for number, wish in enumerate(wanted):
         with tenant_transaction(tenants[wish["tenant"]].id):
             agent = create_agent(
@@ -49,10 +49,10 @@ def main() -> None:
                 model=wish["model"],
             )
             start_agent(agent_id=agent.id, actor="test")
-            # The first beat may fall due at any moment of the interval; here it comes when a test says so.
+            # The first heartbeat may be due at any moment of the interval; here a test makes it due.
             HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + INTERVAL)
-        made.append({"name": agent.name, "agent_id": str(agent.id)})
-    json.dump(made, sys.stdout)
+        agents.append({"name": agent.name, "agent_id": str(agent.id)})
+    json.dump(agents, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -19,17 +19,17 @@ import redis
 
 from bench.installation import Installation, PartProcess
 from bench.stub_process import stub_model
-from tests.acceptance.fleet.faulty import FOLDER
+from tests.acceptance.fleet.faulty_worker import FOLDER
 from tests.support.cluster import PASSWORD, copy_cluster
 
 ROOT = Path(__file__).parents[3]
-#: Short leases: what is lost comes back in seconds. The model's deadline is never met by the stub.
+#: Short leases: lost work is reclaimed within seconds. The model's deadline is never met by the stub.
 SETTINGS = {
     "ARBOR_QUEUE_LEASE_S": "1.5",
     "ARBOR_RUN_LEASE_S": "2",
     "ARBOR_MODEL_DEADLINE_S": "3",
     "ARBOR_DISPATCH_PERIOD_S": "0.2",
-    # A worker that is killed takes the calls of all its threads with it, and that counts for each of them.
+    # A killed worker loses the calls of all its threads, and the loss counts for each of them.
     "ARBOR_MAX_ATTEMPTS": "100",
     "ARBOR_DEFAULT_MODEL": "openai/stub",
 }
@@ -39,7 +39,7 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """An agent of the fleet; `point` is where one of its heartbeats loses its worker, empty where none does."""
+    """An agent of the fleet; at `point` one of its heartbeats loses its worker, at none if empty."""
 
     id: str
     name: str
@@ -65,7 +65,7 @@ class RealFleet:
             stub = stack.enter_context(stub_model())
             self._place = Installation(
                 settings={**SETTINGS, "OPENAI_BASE_URL": stub.base_url},
-                command=(sys.executable, "-m", "tests.acceptance.fleet.faulty"),
+                command=(sys.executable, "-m", "tests.acceptance.fleet.faulty_worker"),
             )
             self._place.set(FOLDER, str(self._place.folder))
             self._place.postgres.password = PASSWORD
@@ -99,7 +99,7 @@ class RealFleet:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        made = json.loads(done.stdout)
+        agents = json.loads(done.stdout)
         self.agents = [
             Agent(
                 id=agent["agent_id"],
@@ -108,12 +108,12 @@ class RealFleet:
                 tenant=wish["tenant"],
                 model=wish["model"],
             )
-            for agent, wish, (point, _) in zip(made, wanted, points, strict=True)
+            for agent, wish, (point, _) in zip(agents, wanted, points, strict=True)
         ]
         self._write_plan()
 
     def doom(self, points: Mapping[str, str]) -> None:
-        """Let the next heartbeats of these agents, by name, lose their workers at these points, and nobody else's."""
+        """Plan the points at which the next heartbeats of these agents, by name, lose their workers."""
         self.agents = [replace(agent, point=points.get(agent.name, "")) for agent in self.agents]
         for agent in self.agents:
             (self._place.folder / agent.id).unlink(missing_ok=True)
@@ -123,11 +123,11 @@ class RealFleet:
         plan = {agent.id: {"name": agent.name, "point": agent.point} for agent in self.agents}
         written = self._place.folder / "plan.new"
         written.write_text(json.dumps(plan))
-        # At once: workers read it while it is replaced.
+        # Replaced atomically: workers read the file at the same time.
         written.replace(self._place.folder / "plan.json")
 
     def start(self) -> None:
-        """Start the workers, and beat."""
+        """Start the workers and the scheduler."""
         self.parts = {name: self._place.part(name) for name in PARTS}
         # When one is killed with all its threads, the other goes on.
         self.parts["model-2"] = self._place.part("model", number=2)
@@ -189,7 +189,7 @@ class RealFleet:
             time.sleep(_POLL_S)
 
     def wait_until_some_are_done(self) -> None:
-        """Wait until the round is under way: some heartbeats of it have ended, most have not."""
+        """Wait until some heartbeats of the round have ended and most have not."""
         self.wait_for(lambda: self._ended() > self._ended_before, what="a heartbeat ends")
 
     def wait_until_all_are_done(self) -> None:
@@ -206,7 +206,7 @@ class RealFleet:
         ]
 
     def lost_with(self, agent: Agent) -> int:
-        """Return how many agents' work was lost with the worker that this agent's heartbeat lost; 0: it lost none."""
+        """Return the number of agents whose work was lost with the worker of this agent; 0 without a loss."""
         marker = self._place.folder / agent.id
         return int(marker.read_text() or 0) if marker.exists() else 0
 
@@ -220,7 +220,7 @@ class RealFleet:
         return not self.rows("SELECT FROM heartbeats_heartbeatschedule WHERE state <> 'idle'")
 
     def story(self) -> str:
-        """Return what a person needs to understand a failure."""
+        """Return a description of the fleet for the message of a failed test."""
         states = self.rows(
             "SELECT state, count(*), min(lease_until), now() FROM heartbeats_heartbeatschedule GROUP BY 1"
         )
@@ -240,6 +240,6 @@ class RealFleet:
         self._place.valkey.start()
 
     def crash_database(self) -> None:
-        """Kill the database server, and start it again on its files."""
+        """Kill the database server and restart it on its files."""
         self._disconnect()
         self._place.crash_postgres()

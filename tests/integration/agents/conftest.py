@@ -19,7 +19,7 @@ type Make = Callable[..., Agent]
 
 @pytest.fixture
 def templates(database: None) -> None:
-    """Have the built-in templates in the database."""
+    """Store the built-in templates."""
     seed_builtin_templates()
 
 

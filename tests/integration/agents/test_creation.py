@@ -1,4 +1,4 @@
-"""An agent is made whole, or not at all."""
+"""The creation of agents: complete, or rolled back as a whole."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ actions: [rest]
 
 
 def rows_of_tenants() -> dict[str, int]:
-    """Count all rows of all tenants, as the owner of the tables would."""
+    """Count all rows of all tenants, as the owner of the tables sees them."""
     counts = {}
     with connections["owner"].cursor() as cursor:
         for model in tenant_models():
@@ -107,7 +107,7 @@ def test_its_schedule_is_off_until_it_is_started(make: Make, tenant: Tenant) -> 
     assert (schedule.state, schedule.interval_s) == (ScheduleState.OFF, 90)
 
 
-def test_the_templates_interval_holds_unless_another_is_asked_for(make: Make, tenant: Tenant) -> None:
+def test_a_new_agent_has_its_templates_interval(make: Make, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         assert HeartbeatSchedule.objects.get(agent=agent).interval_s == 1800
@@ -141,7 +141,7 @@ def test_its_system_prompt_names_the_individual_and_its_leanings(make: Make) -> 
     assert "strongly experimental" in prompt
 
 
-def test_what_does_not_fit_into_working_memory_is_said_in_the_record(make: Make, tenant: Tenant) -> None:
+def test_the_audit_log_lists_texts_shortened_for_working_memory(make: Make, tenant: Tenant) -> None:
     long = "why " * 60
     with tenant_transaction(tenant.id):
         add_template(
@@ -154,12 +154,12 @@ def test_what_does_not_fit_into_working_memory_is_said_in_the_record(make: Make,
     assert shortened[0].startswith("why why")
 
 
-def test_a_template_that_is_not_there_is_refused_with_those_that_are(make: Make) -> None:
+def test_an_unknown_template_is_refused_with_the_existing_names(make: Make) -> None:
     with pytest.raises(NotFound, match=r"no template 'Scot'; there is: Alder, .*Scout"):
         make(template_name="Scot")
 
 
-def test_a_name_is_taken_whatever_its_case(make: Make) -> None:
+def test_a_used_name_is_refused_in_any_case(make: Make) -> None:
     make(name="Vega")
     with pytest.raises(AlreadyExists, match="'vega'"):
         make(name="vega")
@@ -199,7 +199,7 @@ def test_without_a_master_key_nothing_is_made(make: Make, settings: Any) -> None
 
 
 class InjectedError(Exception):
-    """A fault put there by the test."""
+    """A fault that the test injects."""
 
 
 STEPS = [
@@ -219,7 +219,7 @@ STEPS = [
 
 
 def break_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
-    """Let the step do its work and then fail."""
+    """Let the step complete and then raise."""
     step: Callable[..., object] = getattr(owner, name)
 
     def broken(*args: object, **kwargs: object) -> None:
@@ -239,7 +239,7 @@ def test_a_failure_at_any_step_leaves_no_row(
     assert rows_of_tenants() == {}
 
 
-def test_a_failure_undoes_the_agent_and_not_what_was_done_before_in_the_same_transaction(
+def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
     tenant: Tenant, templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_after(monkeypatch, creation, "store")

@@ -1,4 +1,4 @@
-"""An agent's life in a person's hands: legal transitions only, its schedule follows, each act on record."""
+"""The life cycle of agents: legal transitions, schedules, and an audit record of each."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ type Verb = Callable[..., Agent]
 def agent(tenant: Tenant) -> Agent:
     """Return a stored agent that was never started."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory(name="Vega", status=AgentStatus.CREATED)
-        AgentState.objects.create(tenant_id=tenant.id, agent=made, nops=10)
-        ScheduleFactory(agent=made, state=ScheduleState.OFF)
-        return made
+        created: Agent = AgentFactory(name="Vega", status=AgentStatus.CREATED)
+        AgentState.objects.create(tenant_id=tenant.id, agent=created, nops=10)
+        ScheduleFactory(agent=created, state=ScheduleState.OFF)
+        return created
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_in_a_suspended_tenant_nobody_is_started(
         assert verb(agent_id=agent.id, actor=ACTOR).status == AgentStatus.ACTIVE
 
 
-def stand(agent: Agent) -> tuple[str, str]:
-    """Return the status and the state of the schedule."""
+def states_of(agent: Agent) -> tuple[str, str]:
+    """Return the status of the agent and the state of its schedule."""
     with tenant_transaction(agent.tenant_id):
-        found = Agent.objects.select_related("schedule").get(id=agent.id)
-        return found.status, found.schedule.state
+        row = Agent.objects.select_related("schedule").get(id=agent.id)
+        return row.status, row.schedule.state
 
 
-def do(agent: Agent, *verbs: Verb) -> None:
+def apply(agent: Agent, *verbs: Verb) -> None:
     for verb in verbs:
         with tenant_transaction(agent.tenant_id):
             verb(agent_id=agent.id, actor=ACTOR)
 
 
-def sleep(*, agent_id: Any, actor: str) -> Agent:
+def fall_dormant(*, agent_id: Any, actor: str) -> Agent:
     return make_dormant(agent_id=agent_id, reason="ten replies in a row could not be used")
 
 
@@ -97,24 +97,24 @@ def sleep(*, agent_id: Any, actor: str) -> Agent:
         ([start_agent, pause_agent, resume_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
         ([start_agent, stop_agent], AgentStatus.STOPPED, ScheduleState.OFF),
         ([start_agent, stop_agent, start_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
-        ([start_agent, sleep, wake_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
+        ([start_agent, fall_dormant, wake_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
     ],
 )
 def test_the_schedule_follows_the_status(agent: Agent, verbs: list[Verb], status: str, state: str) -> None:
-    do(agent, *verbs)
-    assert stand(agent) == (status, state)
+    apply(agent, *verbs)
+    assert states_of(agent) == (status, state)
 
 
 def test_an_illegal_step_changes_nothing_and_names_what_is_possible(agent: Agent) -> None:
     with pytest.raises(TransitionIllegal, match="possible now: start, destroy"):
-        do(agent, pause_agent)
-    assert stand(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
+        apply(agent, pause_agent)
+    assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
     with tenant_transaction(agent.tenant_id):
         assert not AuditEvent.objects.exists()
 
 
 def test_every_act_is_on_record(agent: Agent) -> None:
-    do(agent, start_agent, pause_agent, resume_agent, sleep, wake_agent, stop_agent)
+    apply(agent, start_agent, pause_agent, resume_agent, fall_dormant, wake_agent, stop_agent)
     with tenant_transaction(agent.tenant_id):
         events = list(AuditEvent.objects.order_by("id").values_list("action", "actor"))
     itself = f"agent:{agent.public_id}"
@@ -129,7 +129,7 @@ def test_every_act_is_on_record(agent: Agent) -> None:
 
 
 def test_a_woken_agent_is_not_a_step_from_sleep(agent: Agent) -> None:
-    do(agent, start_agent, sleep, wake_agent)
+    apply(agent, start_agent, fall_dormant, wake_agent)
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent=agent).nops == 0
 
@@ -140,20 +140,20 @@ def test_the_record_and_the_status_are_one(agent: Agent, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(lifecycle, "record", fail)
     with pytest.raises(RuntimeError):
-        do(agent, start_agent)
-    assert stand(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
+        apply(agent, start_agent)
+    assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
 
 
 def test_another_tenant_cannot_touch_it(agent: Agent, other_tenant: Tenant) -> None:
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         start_agent(agent_id=agent.id, actor=ACTOR)
-    assert stand(agent)[0] == AgentStatus.CREATED
+    assert states_of(agent)[0] == AgentStatus.CREATED
 
 
 def test_destroying_needs_the_name(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="'Vega'"):
         destroy_agent(agent_id=agent.id, confirm="vega", actor=ACTOR)
-    assert stand(agent)[0] == AgentStatus.CREATED
+    assert states_of(agent)[0] == AgentStatus.CREATED
 
 
 def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
@@ -183,8 +183,8 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
         assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
 
 
-def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
-    do(agent, start_agent)
+def test_a_message_brings_the_next_heartbeat_forward(agent: Agent) -> None:
+    apply(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(next_due_at=timezone.now() + timedelta(hours=1))
         message_agent(agent_id=agent.id, text="  Is the river frozen? ", actor=ACTOR)
@@ -193,7 +193,7 @@ def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
         assert HeartbeatSchedule.objects.get().next_due_at <= timezone.now()
 
 
-def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
+def test_a_message_does_not_start_a_created_agent(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         due = HeartbeatSchedule.objects.get().next_due_at
         message_agent(agent_id=agent.id, text="Hello", actor=ACTOR)
@@ -201,7 +201,7 @@ def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "nul\0", "x" * 8001])
-def test_a_message_that_cannot_be_kept_is_refused(agent: Agent, text: str) -> None:
+def test_an_invalid_message_is_refused(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="1 to 8,000 characters"):
         message_agent(agent_id=agent.id, text=text, actor=ACTOR)
 
@@ -216,15 +216,15 @@ def test_an_agent_is_found_by_its_name(agent: Agent) -> None:
             agent_by_name("Sirius")
 
 
-def test_a_pause_waits_for_a_heartbeat_that_is_just_ending_and_has_the_last_word(agent: Agent) -> None:
-    do(agent, start_agent)
+def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> None:
+    apply(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)
     with tenant_transaction(agent.tenant_id):
-        # As the end of a heartbeat does: it has the schedule, and still sees an active agent.
+        # As the end of a heartbeat does: it has locked the schedule, and still sees an active agent.
         HeartbeatSchedule.objects.select_for_update().get(agent=agent)
-        pausing = in_own_connection(lambda: do(agent, pause_agent))
+        pausing = in_own_connection(lambda: apply(agent, pause_agent))
         await_blocked_session()
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
     pausing.join(10)
-    assert stand(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
+    assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)

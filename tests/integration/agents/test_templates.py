@@ -1,4 +1,4 @@
-"""Built-in templates follow the code; a tenant's own are its own."""
+"""Built-in templates follow the code; a tenant's own templates belong to it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_seeding_says_what_it_changed_and_removed(database: None) -> None:
     assert set(seed_builtin_templates().values()) == {SeedChange.UNCHANGED}
 
 
-def test_the_check_fails_when_something_would_change_and_changes_nothing(database: None) -> None:
+def test_the_check_reports_pending_changes_without_making_them(database: None) -> None:
     with pytest.raises(CommandError) as failure:
         call_command("seed_templates", "--check", verbosity=0)
     assert failure.value.returncode == 1
@@ -111,7 +111,7 @@ def test_a_template_changes_by_its_name_and_the_change_is_on_record(tenant: Tena
         assert Template.objects.get().spec["description"] == "Waters what others planted."
 
 
-def test_what_cannot_be_is_refused(tenant: Tenant) -> None:
+def test_invalid_missing_and_duplicate_templates_are_refused(tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         with pytest.raises(TemplateInvalid, match="unknown action 'fly'"):
             add_template(text=TEXT.format(version=1).replace("recall", "fly"), actor=ACTOR)

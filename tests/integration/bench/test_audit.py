@@ -31,7 +31,7 @@ REPLY = json.dumps(
     }
 )
 LAST = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
-#: What is done to the rows of each check so that it finds a fault.
+#: For each check, the statement that causes its fault.
 FAULTS = {
     "agents not idle": "UPDATE heartbeats_heartbeatschedule SET state = 'running'",
     "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST}",
@@ -74,23 +74,23 @@ def due(
     settings: Any,
     cleaner: psycopg.Connection[Any],
 ) -> list[Slot]:
-    """Have an agent that has beaten and written twice; return the slots at which it was due."""
+    """Return the due times of an agent that has completed heartbeats and sent a message."""
     settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
     scripted(REPLY, repeat=True)
     for _ in range(2):
         make_due(agent)
         fleet.dispatch()
         fleet.run()
-    found: list[tuple[UUID, datetime]] = cleaner.execute(
+    schedules: list[tuple[UUID, datetime]] = cleaner.execute(
         "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
     ).fetchall()
-    assert len(found) == 2
+    assert len(schedules) == 2
     assert cleaner.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
-    return found
+    return schedules
 
 
 def faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> set[str]:
-    return {name for found in audit(cleaner, due).values() for name, count in found.items() if count}
+    return {name for counts in audit(cleaner, due).values() for name, count in counts.items() if count}
 
 
 def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
@@ -111,15 +111,15 @@ def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], du
 
 
 def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
-    # The database refuses such a row: here its rule is away.
+    # The database refuses such a row, so the constraint is dropped here.
     cleaner.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
     try:
         cleaner.execute(
             "INSERT INTO heartbeats_heartbeat SELECT copy.* FROM heartbeats_heartbeat h CROSS JOIN LATERAL"
             " jsonb_populate_record(h, jsonb_build_object('id', md5(h.id::text)::uuid)) copy"
         )
-        found = audit(cleaner, due)[Fault.DOUBLED]
-        assert (found["slots with two heartbeats"], found["heartbeats counted twice"] > 0) == (2, True)
+        doubled = audit(cleaner, due)[Fault.DOUBLED]
+        assert (doubled["slots with two heartbeats"], doubled["heartbeats counted twice"] > 0) == (2, True)
     finally:
         cleaner.execute("DELETE FROM heartbeats_heartbeat")
         cleaner.execute(

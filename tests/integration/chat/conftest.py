@@ -1,4 +1,4 @@
-"""People who talk to agents, and models that answer what the test wants."""
+"""Conversations with agents, and scripted models."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ type Talk = Callable[..., ChatMessage]
 
 
 def answering(reply: str, thinking: str = "") -> str:
-    """Return what a model says in a conversation."""
+    """Return a model's answer in a conversation."""
     return json.dumps({"thinking": thinking, "reply": reply})
 
 
-def begin(agent: Agent, person: str = PERSON) -> ChatSession:
+def open_chat(agent: Agent, person: str = PERSON) -> ChatSession:
     """Return this person's open conversation with the agent."""
     with tenant_transaction(agent.tenant_id):
         return open_session(agent_id=agent.id, person=person)
@@ -46,11 +46,14 @@ def begin(agent: Agent, person: str = PERSON) -> ChatSession:
 
 @pytest.fixture
 def talk(agent: Agent) -> Talk:
-    """Return a way to say something to the agent and have it answered in this process."""
+    """Return a function that sends a message to the agent and returns its answer, made in this process."""
 
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
         return say(
-            tenant_id=agent.tenant_id, session_id=begin(agent, person).id, text=text, execute=execute_call
+            tenant_id=agent.tenant_id,
+            session_id=open_chat(agent, person).id,
+            text=text,
+            execute=execute_call,
         )
 
     return speak
@@ -75,7 +78,7 @@ CODE = "Tide in metres:\n\n```python\ndef tide(hour):\n    return 3.2\n```"
 
 @pytest.fixture
 def known(agent: Agent) -> Agent:
-    """Return an agent with something in every store that a turn looks into."""
+    """Return an agent with a row in each table that a turn reads."""
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,

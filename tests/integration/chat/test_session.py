@@ -1,4 +1,4 @@
-"""Conversations and the agent's timer: it rests while somebody talks, and what mattered brings a heartbeat about."""
+"""Conversations pause the agent's schedule; a significant one brings a heartbeat forward."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
 from config.cli.agents.views import agent_line
-from tests.integration.chat.conftest import Talk, answering, begin
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.chat.conftest import Talk, answering, open_chat
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
 
 
-def let_pass(agent: Agent, time: timedelta) -> None:
-    """Let the agent's conversations and its timer's rest be so much older."""
+def age_conversations(agent: Agent, time: timedelta) -> None:
+    """Move the agent's conversations and the end of its pause into the past."""
     with tenant_transaction(agent.tenant_id):
         ChatSession.objects.filter(agent_id=agent.id).update(last_at=F("last_at") - time)
         type(agent.schedule).objects.filter(agent_id=agent.id).update(paused_until=F("paused_until") - time)
 
 
-def end(agent: Agent, session: ChatSession) -> Any:
+def end_conversation(agent: Agent, session: ChatSession) -> Any:
     with tenant_transaction(agent.tenant_id):
         return end_session(session_id=session.id)
 
 
-def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle(
+def test_an_agent_is_due_only_once_its_conversation_is_idle(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
@@ -59,29 +59,29 @@ def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle
     make_due(agent)
 
     assert fleet.dispatch().due == 0
-    let_pass(agent, timedelta(seconds=301))
+    age_conversations(agent, timedelta(seconds=301))
     assert fleet.dispatch().due == 1
 
 
-def test_who_is_talked_to_is_nowhere_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(answering("Yes."))
     talk("Are you there?")
     make_due(agent, ago=timedelta(minutes=5))
 
-    beats = fleet_status().heartbeats
-    assert (beats.due, beats.oldest_due_s) == (0, 0)
-    assert beats.next_due_in_s is not None
-    assert beats.next_due_in_s > 0
+    heartbeats = fleet_status().heartbeats
+    assert (heartbeats.due, heartbeats.oldest_due_s) == (0, 0)
+    assert heartbeats.next_due_in_s is not None
+    assert heartbeats.next_due_in_s > 0
     with tenant_transaction(agent.tenant_id):
         fleet = read_fleet()
         row = Agent.objects.select_related("state", "schedule", "tenant").get(id=agent.id)
     assert (fleet.due, fleet.oldest_due) == (0, None)
     assert datetime.fromisoformat(agent_line(row)["next_due_at"]) > datetime.now(UTC)
 
-    let_pass(agent, timedelta(seconds=301))
-    beats = fleet_status().heartbeats
-    assert beats.due == 1
-    assert 0 < beats.oldest_due_s < 300, "counted from the end of the conversation"
+    age_conversations(agent, timedelta(seconds=301))
+    heartbeats = fleet_status().heartbeats
+    assert heartbeats.due == 1
+    assert 0 < heartbeats.oldest_due_s < 300, "counted from the end of the conversation"
     with tenant_transaction(agent.tenant_id):
         assert read_fleet().due == 1
 
@@ -105,51 +105,53 @@ def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> Non
     assert "heartbeats_due" in plan
 
 
-def test_a_conversation_that_mattered_brings_a_beat_about_at_once(
+def test_a_significant_conversation_brings_a_heartbeat_at_once(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     model = scripted(answering("I will."), REST)
     talk("Remember this: the gate code is 4711.")
 
-    ended = end(agent, begin(agent))
+    ended = end_conversation(agent, open_chat(agent))
 
     assert ended.heartbeat_follows
     assert ended.significance >= 0.6
     assert schedule_of(agent).paused_until is None
     assert fleet.dispatch().due == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.trigger, beat.status) == ("chat", HeartbeatStatus.DONE)
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.trigger, heartbeat.status) == ("chat", HeartbeatStatus.DONE)
     assert "the gate code is 4711" in model.requests[-1].messages[0].content
-    # Nobody talks to it any more.
-    assert not Situation.model_validate(beat.situation).environment.user_waiting
+    # No conversation is open any more.
+    assert not Situation.model_validate(heartbeat.situation).environment.user_waiting
 
 
 def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
     scripted(answering("Hello!"))
     talk("Hello")
 
-    ended = end(agent, begin(agent))
+    ended = end_conversation(agent, open_chat(agent))
 
     assert not ended.heartbeat_follows
     assert 0 < ended.significance < 0.35
     assert fleet.dispatch().due == 0
-    assert end(agent, ended.session).heartbeat_follows is False, "ended once more it stays as it is"
+    assert end_conversation(agent, ended.session).heartbeat_follows is False, (
+        "ended once more it stays as it is"
+    )
 
 
-def test_ten_questions_bring_a_beat_that_tends_the_memory(
+def test_ten_questions_bring_a_consolidating_heartbeat(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(*[answering("Yes.")] * 10, REST)
     for turn in range(10):
         talk(f"ok {turn}")
 
-    assert end(agent, begin(agent)).heartbeat_follows
+    assert end_conversation(agent, open_chat(agent)).heartbeat_follows
     assert fleet.dispatch().due == 1
     fleet.run()
 
-    (beat,) = beats_of(agent)
-    assert beat.mode == "consolidation"
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
         memory = AgentState.objects.get(agent_id=agent.id).working_memory
     assert memory["talked"] == 0
@@ -161,7 +163,7 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
     talk("One.", person="cli:nora")
     talk("Two.", person="user:orson")
 
-    end(agent, begin(agent, "cli:nora"))
+    end_conversation(agent, open_chat(agent, "cli:nora"))
 
     paused = schedule_of(agent).paused_until
     assert paused is not None
@@ -172,7 +174,7 @@ def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script)
     scripted(answering("Yes."))
     talk("Could you please look into the harbour? We decided to sail on Friday.")
     assert close_conversations().done == 0
-    let_pass(agent, timedelta(seconds=301))
+    age_conversations(agent, timedelta(seconds=301))
 
     assert close_conversations().done == 1
 
@@ -183,46 +185,46 @@ def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script)
     assert schedule_of(agent).next_trigger == "chat"
 
 
-def test_the_sweep_has_a_lost_turn_answered_and_gives_up_after_an_hour(
+def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
-    session = begin(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     fleet.messages.clear()
     close_conversations()
     assert fleet.messages == [], "its message may still be on its way"
 
-    let_pass(agent, timedelta(seconds=61))
+    age_conversations(agent, timedelta(seconds=61))
     close_conversations()
     assert [message.task for message in fleet.messages] == [Task.ANSWER]
 
-    let_pass(agent, LONGEST_WAIT)
+    age_conversations(agent, LONGEST_WAIT)
     close_conversations()
     with tenant_transaction(agent.tenant_id):
-        assert "no worker took it" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
+        assert "no worker answered within" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
 
 def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:
-    first = begin(agent)
+    first = open_chat(agent)
 
-    assert begin(agent).id == first.id
-    assert begin(agent, "user:orson").id != first.id
-    let_pass(agent, timedelta(seconds=301))
-    assert begin(agent).id != first.id
+    assert open_chat(agent).id == first.id
+    assert open_chat(agent, "user:orson").id != first.id
+    age_conversations(agent, timedelta(seconds=301))
+    assert open_chat(agent).id != first.id
 
 
-def test_what_is_over_is_not_gone_on_with(agent: Agent) -> None:
-    session = begin(agent)
-    end(agent, session)
+def test_a_closed_conversation_accepts_no_turn(agent: Agent) -> None:
+    session = open_chat(agent)
+    end_conversation(agent, session)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is over"):
         receive_turn(session_id=session.id, text="One more thing.")
 
 
 @pytest.mark.parametrize("person", ["", "a\nb", "x" * 201])
-def test_who_talks_has_a_name(agent: Agent, person: str) -> None:
+def test_a_person_needs_a_valid_name(agent: Agent, person: str) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
         open_session(agent_id=agent.id, person=person)
 
@@ -234,7 +236,7 @@ def test_nobody_talks_to_the_agents_of_a_suspended_tenant(agent: Agent, tenant: 
         open_session(agent_id=agent.id, person="cli:nora")
 
 
-def test_thoughts_are_those_of_heartbeats_and_conversations(
+def test_thoughts_of_heartbeats_and_conversations_are_listed(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(REST, answering("Yes.", thinking="Nora is kind."))
@@ -244,9 +246,9 @@ def test_thoughts_are_those_of_heartbeats_and_conversations(
     talk("Are you there?")
 
     with tenant_transaction(agent.tenant_id):
-        found = thoughts_of(agent_id=agent.id)
+        thoughts = thoughts_of(agent_id=agent.id)
 
-    assert [(snippet.origin, snippet.text) for snippet in found] == [
+    assert [(snippet.origin, snippet.text) for snippet in thoughts] == [
         ("chat", "Nora is kind."),
         ("heartbeat", "All is well."),
     ]
@@ -257,10 +259,10 @@ def test_thoughts_are_those_of_heartbeats_and_conversations(
 def test_a_working_memory_is_rebuilt_from_what_is_on_record(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    beat = REST.replace(
+    heartbeat = REST.replace(
         '"memory_notes": []', '"memory_notes": [], "concerns": ["the gauge"], "curiosity": ["why?"]'
     )
-    scripted(beat, answering("Yes.", thinking="Nora is kind."))
+    scripted(heartbeat, answering("Yes.", thinking="Nora is kind."))
     make_due(agent)
     fleet.dispatch()
     fleet.run()
@@ -272,16 +274,16 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
         ]
         assert AgentState.objects.get(agent_id=agent.id).working_memory == {"concerns": ["nonsense"]}
 
-        made = rebuild_working_memory(agent_id=agent.id, actor="test")
+        rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
-    assert (made.beats, made.turns) == (1, 1)
+    assert (rebuilt.beats, rebuilt.turns) == (1, 1)
     assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
 
 
-def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
+def test_template_thoughts_still_in_mind_survive_a_rebuild(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -297,19 +299,19 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
     fleet.dispatch()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        made = rebuild_working_memory(agent_id=agent.id, actor="test")
+        rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
         again = rebuild_working_memory(agent_id=agent.id, actor="test")
 
     assert open_ones
-    assert made.after.curiosity == [*open_ones, "why?"] == made.before.curiosity
-    assert [thought.text for thought in made.after.thoughts] == [
+    assert rebuilt.after.curiosity == [*open_ones, "why?"] == rebuilt.before.curiosity
+    assert [thought.text for thought in rebuilt.after.thoughts] == [
         *(thought["text"] for thought in first["thoughts"]),
         "All is well.",
     ]
-    assert (again.after.curiosity, again.after.thoughts) == (made.after.curiosity, made.after.thoughts)
+    assert (again.after.curiosity, again.after.thoughts) == (rebuilt.after.curiosity, rebuilt.after.thoughts)
 
 
-def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     from apps.fleet.contact import message_agent
 
     scripted(REST)
@@ -326,17 +328,17 @@ def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Flee
         assert snippet.source == f"heartbeat:{Heartbeat.objects.get().id}"
 
 
-def test_what_is_purged_is_gone_from_the_conversation_and_from_its_prompts(
+def test_a_purge_empties_the_turns_and_prompts_that_quote_a_memory(
     agent: Agent, talk: Talk, scripted: Script
 ) -> None:
     scripted(answering("Noted."), answering("4711."), answering("Fine."))
     talk("The gate code is 4711, says Orson.")
     talk("What is the gate code?", person="user:orson")
     with tenant_transaction(agent.tenant_id):
-        told = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
+        memory = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
 
-        archive(memory_ids=[told.id], reason="asked", actor="cli:nora")
-        purge(memory_ids=[told.id], reason="asked", actor="cli:nora")
+        archive(memory_ids=[memory.id], reason="asked", actor="cli:nora")
+        purge(memory_ids=[memory.id], reason="asked", actor="cli:nora")
 
         assert not ChatMessage.objects.filter(content__contains="4711, says").exists()
         calls = ExternalCall.objects.filter(agent_id=agent.id, purpose="chat")

@@ -1,4 +1,4 @@
-"""A turn of a conversation: what is in the prompt, what reaches which store, and what failure leaves."""
+"""Turns of a conversation: their calls, their rows, and their failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,16 @@ from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import CallPurpose, ModelRequest
-from tests.integration.chat.conftest import CODE, PERSON, Script, Talk, answering, begin, calls_of, prompt_of
+from tests.integration.chat.conftest import (
+    CODE,
+    PERSON,
+    Script,
+    Talk,
+    answering,
+    calls_of,
+    open_chat,
+    prompt_of,
+)
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import let_pass
@@ -41,9 +50,11 @@ def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scri
     assert (answer.speaker, answer.model, answer.error) == (Speaker.AGENT, "scripted/model", "")
     assert answer.detail["thinking"] == "She wants the tide."
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = list(
-            Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}").order_by("position")
+            Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}").order_by(
+                "position"
+            )
         )
         assert [(memory.role, memory.content) for memory in memories] == [
             ("user", "How do I compute the tide for the Heron?"),
@@ -54,30 +65,30 @@ def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scri
         state = AgentState.objects.get(agent_id=agent.id)
         assert state.working_memory["thoughts"][-1]["text"] == "She wants the tide."
         assert state.working_memory["current_human"] == "nora"
-        assert state.working_memory["current_conversation"] == str(asked.session_id)
+        assert state.working_memory["current_conversation"] == str(question.session_id)
         assert state.working_memory["engagement"] == pytest.approx(0.7)
         assert state.last_user_contact_at is not None
         snippet = CodeSnippet.objects.get(agent_id=agent.id)
         assert (snippet.language, snippet.title, snippet.source) == (
             "python",
             "Tide in metres",
-            f"chat:{asked.session_id}",
+            f"chat:{question.session_id}",
         )
         (paid,) = LedgerEntry.objects.filter(agent_id=agent.id)
-        assert (paid.purpose, paid.call.subject["turn"]) == ("chat", str(asked.id))
+        assert (paid.purpose, paid.call.subject["turn"]) == ("chat", str(question.id))
 
 
 def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: Script) -> None:
-    seen: list[bool] = []
+    in_transaction: list[bool] = []
 
     def answer(_: ModelRequest) -> str:
-        seen.append(connections[APP].in_atomic_block)
+        in_transaction.append(connections[APP].in_atomic_block)
         return answering("Yes.")
 
     scripted(answer)
     talk("Are you there?")
 
-    assert seen == [False]
+    assert in_transaction == [False]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +100,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
         ('{"thinking": "x", "reply": ', "ReplyInvalid: the answer's JSON cannot be read"),
     ],
 )
-def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
+def test_a_failed_call_stores_the_persons_turn_and_the_reason(
     talk: Talk, agent: Agent, scripted: Script, line: Any, why: str
 ) -> None:
     scripted(line, repeat=True)
@@ -100,8 +111,8 @@ def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
     assert answer.error.startswith(why)
     assert calls_of(agent)[0].status == CallStatus.FAILED
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
-        memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}")
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
+        memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}")
         assert [memory.role for memory in memories] == ["user"]
         assert failed_maintenance_calls() == [], "it is no errand of maintenance"
 
@@ -114,7 +125,7 @@ def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, 
     assert "Are you there?" in prompt_of(agent)["conversation"]
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
+def test_an_unreadable_answer_is_asked_for_three_times_at_most(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     model = scripted('{"thinking": "x", "reply": ', "{}", answering("Here."))
@@ -129,9 +140,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
     assert len(model.requests) == 3
 
 
-def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted("{}", ModelUnavailable("busy"), "{}", answering("Here."))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(
@@ -142,7 +151,7 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?", execute=killed)
+        say(tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed)
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
     recover_maintenance_calls()
@@ -153,13 +162,13 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
         assert ChatMessage.objects.get(speaker=Speaker.AGENT).content == "Here."
 
 
-def test_who_asks_again_itself_tells_no_other(talk: Talk, scripted: Script, fleet: Fleet) -> None:
+def test_a_retrying_process_enqueues_no_message(talk: Talk, scripted: Script, fleet: Fleet) -> None:
     scripted("{}", "{}", answering("Here."))
     assert talk("Are you there?").content == "Here."
     assert fleet.messages == []
 
 
-def test_a_conversation_asks_the_models_of_the_usual_tier_the_next_where_one_is_out_of_reach(
+def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -176,7 +185,7 @@ def test_a_conversation_asks_the_models_of_the_usual_tier_the_next_where_one_is_
     assert talk("And now?").error == "ModelRejected: no", "another model would not say otherwise"
 
 
-def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
+def test_a_used_up_daily_limit_is_reported_without_a_model_call(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     model = scripted(answering("Here."), repeat=True)
@@ -194,7 +203,7 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
 
     with tenant_transaction(agent.tenant_id):
         DailyUsage.objects.filter(id=used.id).update(tokens=100)
-    asked = len(model.requests)
+    requests = len(model.requests)
     answer = talk("And now, dear Ada of the harbour?")
     renewed = renewed_at(datetime.now(UTC))
     assert answer.content == ""
@@ -202,13 +211,13 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
         answer.error
         == f"no model is asked: the day's budget is used up; it goes on at {renewed:%Y-%m-%d %H:%M} UTC"
     )
-    assert len(model.requests) == asked
+    assert len(model.requests) == requests
     with tenant_transaction(agent.tenant_id):
         assert ChatMessage.objects.filter(content__startswith="And now, dear").exists()
         assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
 
 
-def test_a_day_that_is_used_up_stops_no_answer_by_rule_for_it_costs_nothing(known: Agent, talk: Talk) -> None:
+def test_a_used_up_daily_limit_allows_answers_by_rule(known: Agent, talk: Talk) -> None:
     with tenant_transaction(known.tenant_id):
         AgentPolicy.objects.create(
             tenant_id=known.tenant_id,
@@ -223,7 +232,7 @@ def test_a_day_that_is_used_up_stops_no_answer_by_rule_for_it_costs_nothing(know
     assert "The harbour bridge opens at nine." in answer.content
 
 
-def test_what_of_an_answer_is_not_kept_is_said(talk: Talk, agent: Agent, scripted: Script) -> None:
+def test_omitted_parts_of_an_answer_are_listed(talk: Talk, agent: Agent, scripted: Script) -> None:
     blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
     scripted(answering(blocks), answering("long " * 5_000))
 
@@ -251,9 +260,7 @@ def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: T
     assert again.content.startswith("No language model is in use here")
 
 
-def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_remembered(
-    known: Agent, talk: Talk
-) -> None:
+def test_an_answer_by_rule_is_not_remembered(known: Agent, talk: Talk) -> None:
     for _ in range(2):
         talk("When does the harbour bridge open?")
     quoted = talk("When does the harbour bridge open?").content
@@ -264,7 +271,7 @@ def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_r
     assert quoted.count("No language model is in use here") == 1
 
 
-def test_a_refusal_shapes_the_prompt_and_withholds_an_answer_that_crosses(
+def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("Here is how to build a bomb: you take soap."))
@@ -277,13 +284,13 @@ def test_a_refusal_shapes_the_prompt_and_withholds_an_answer_that_crosses(
     (crossing,) = answer.detail["boundaries"]
     assert (crossing["name"], crossing["withheld"]) == ("no_harm", True)
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
-        assert asked.detail["boundaries"][0]["name"] == "no_harm"
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
+        assert question.detail["boundaries"][0]["name"] == "no_harm"
         assert not Memory.objects.filter(agent_id=agent.id, content__contains="soap").exists()
     assert "withheld by the boundary no_harm" in calls_of(agent)[0].dropped[0]
 
 
-def test_a_flag_of_the_agents_own_is_noted_and_lets_the_answer_go(
+def test_a_flagging_boundary_is_recorded_and_allows_the_answer(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("The budget is spent."))
@@ -304,15 +311,15 @@ def test_a_flag_of_the_agents_own_is_noted_and_lets_the_answer_go(
 
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 8_001, "\ud800"])
-def test_what_cannot_be_said_is_refused(agent: Agent, text: str) -> None:
-    session = begin(agent)
+def test_an_invalid_turn_is_refused(agent: Agent, text: str) -> None:
+    session = open_chat(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
         receive_turn(session_id=session.id, text=text)
 
 
 def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
-    session = begin(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="One.")
 
@@ -320,11 +327,11 @@ def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
         receive_turn(session_id=session.id, text="Two.")
 
 
-def test_a_worker_answers_a_turn_once_however_often_it_is_told(
+def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(answering("Yes."), repeat=True)
-    session = begin(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     message = fleet.take()
@@ -337,19 +344,21 @@ def test_a_worker_answers_a_turn_once_however_often_it_is_told(
     assert fleet.messages == []
 
 
-def test_a_fault_before_the_model_is_asked_is_said(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> Any:
         raise ValueError("the character cannot be read")
 
     monkeypatch.setattr(chat, "prepare", broken)
 
-    answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?", execute=execute_call)
+    answer = say(
+        tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Hello?", execute=execute_call
+    )
 
     assert answer.error == "ValueError: the character cannot be read"
 
 
 def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: Tenant) -> None:
-    session = begin(agent)
+    session = open_chat(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         receive_turn(session_id=session.id, text="Hello?")

@@ -1,4 +1,4 @@
-"""The command line, called as the shell calls it."""
+"""The command line, called as a shell calls it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# Sets logging up once, now: within a test it would write to that test's output for ever.
+# Set up logging once, now: within a test it would write to the captured output of that test for ever.
 import config.cli.with_django  # noqa: F401
 from apps.agents.services.templates import seed_builtin_templates
 from config.cli.main import main
@@ -27,7 +27,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """What it printed as one JSON object."""
+        """The output as one JSON object."""
         return json.loads(self.out)
 
 
@@ -41,7 +41,7 @@ def _quick_passwords(settings: Any) -> None:
 
 @pytest.fixture
 def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Arbor:
-    """Return a function that runs `arbor` with arguments, and a text on standard input."""
+    """Return a function that runs `arbor` with arguments, and with a text on standard input."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
@@ -56,7 +56,7 @@ def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 @pytest.fixture
 def one_tenant(arbor: Arbor) -> str:
-    """Have the built-in templates and one tenant; return its slug."""
+    """Store the built-in templates and one tenant; return its slug."""
     seed_builtin_templates()
     assert arbor("tenant", "create", "acme", "--name", "Acme").code == 0
     return "acme"
@@ -64,13 +64,14 @@ def one_tenant(arbor: Arbor) -> str:
 
 @pytest.fixture
 def two_tenants(arbor: Arbor, one_tenant: str) -> tuple[str, str]:
-    """Have a second tenant as well; return both slugs."""
+    """Create a second tenant; return both slugs."""
     assert arbor("tenant", "create", "globex").code == 0
     return one_tenant, "globex"
 
 
 @pytest.fixture
-def vega(arbor: Arbor, one_tenant: str, tmp_path: object) -> str:
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    """Create the agent Vega; return its name."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     return "Vega"
 

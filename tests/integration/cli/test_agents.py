@@ -1,6 +1,8 @@
-"""`arbor agent`: an agent's life from the command line."""
+"""`arbor agent` and `arbor agent template`: the life cycle of agents, and templates."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -56,12 +58,12 @@ def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
 def test_destroying_asks_for_the_name(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "destroy", vega).code == 2
     assert arbor("agent", "destroy", vega, "--confirm", "Rigel").code == 1
-    gone = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
-    assert gone["goals"] > 0
+    deleted = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
+    assert deleted["goals"] > 0
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
-def test_a_message_is_kept_for_the_agent(arbor: Arbor, vega: str) -> None:
+def test_a_message_waits_for_the_agent_as_a_percept(arbor: Arbor, vega: str) -> None:
     assert "due now" in arbor("agent", "tell", vega, "Is the river frozen?").out
     assert arbor("agent", "tell", vega, "-", stdin="From a pipe.\n").code == 0
     arbor("agent", "pause", vega)
@@ -75,7 +77,7 @@ def test_a_message_is_kept_for_the_agent(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "show", vega, "--json").json["waiting_messages"] == 3
 
 
-def test_the_one_who_acts_is_on_record(arbor: Arbor, vega: str) -> None:
+def test_the_audit_log_names_the_shell_user(arbor: Arbor, vega: str) -> None:
     arbor("agent", "pause", vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         actors = set(AuditEvent.objects.values_list("actor", flat=True))
@@ -113,17 +115,17 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
     assert "live in acme, globex: choose one with --tenant SLUG" in ran.err
     assert arbor("agent", "start", "Vega", "--tenant", "globex").code == 0
     listed = arbor("agent", "list", "--json").json["agents"]
-    assert [(each["tenant"], each["status"]) for each in listed] == [
+    assert [(agent["tenant"], agent["status"]) for agent in listed] == [
         ("acme", "created"),
         ("globex", "active"),
     ]
     assert [
-        each["tenant"] for each in arbor("agent", "list", "--tenant", "acme", "--json").json["agents"]
+        agent["tenant"] for agent in arbor("agent", "list", "--tenant", "acme", "--json").json["agents"]
     ] == ["acme"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["show", "Sirius"], 1, "no tenant has an agent 'Sirius'"),
         (["show", "Sirius", "--tenant", "acme"], 1, "there is: none yet"),
@@ -134,14 +136,79 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
         (["create", "Vega", "--template", "Scout", "--interval", "soon"], 2, "write 30s, 5m, 1h or 2d"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
-    arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, said: str
+def test_a_wrong_command_explains_itself_with_its_exit_code(
+    arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("agent", *arguments)
     assert ran.code == code
-    assert said in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
 
 
 def test_before_the_first_tenant_the_command_says_how_to_make_one(arbor: Arbor, database: None) -> None:
     ran = arbor("agent", "create", "Vega", "--template", "Scout")
     assert (ran.code, "arbor tenant create SLUG" in ran.err) == (1, True)
+
+
+GARDENER = """---
+name: Gardener
+version: "{version}"
+character: {{name: Gardener}}
+actions: [rest, recall]
+---
+
+## Description
+
+Waters what others planted. And waits.
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "gardener.md"
+    path.write_text(GARDENER.format(version=1))
+    return path
+
+
+def test_templates_are_listed_and_shown(arbor: Arbor, one_tenant: str) -> None:
+    templates = arbor("agent", "template", "list", "--json").json["templates"]
+    assert {template["name"] for template in templates} >= {"Scout", "Monitor"}
+    assert "Scout" in arbor("agent", "template", "list").out
+    shown = arbor("agent", "template", "show", "scout", "--json").json
+    assert shown["source_text"].startswith("---\nname: Scout")
+    assert "## Instructions" in arbor("agent", "template", "show", "Scout").out
+
+
+def test_a_tenants_own_template_is_added_and_replaced(arbor: Arbor, one_tenant: str, file: Path) -> None:
+    assert arbor("agent", "template", "add", str(file), "--json").json["version"] == "1"
+    again = arbor("agent", "template", "add", str(file))
+    assert (again.code, "already" in again.err) == (1, True)
+    file.write_text(GARDENER.format(version=2))
+    assert arbor("agent", "template", "add", str(file), "--replace", "--json").json["version"] == "2"
+    assert arbor("agent", "template", "show", "Gardener", "--json").json["origin"] == "user"
+
+
+def test_with_several_tenants_the_built_in_templates_are_listed(
+    arbor: Arbor, two_tenants: tuple[str, str], file: Path
+) -> None:
+    arbor("agent", "template", "add", str(file), "--tenant", "acme")
+    ran = arbor("agent", "template", "list", "--json")
+    assert "Gardener" not in ran.out
+    assert "--tenant" in ran.err
+    assert "Gardener" in arbor("agent", "template", "list", "--tenant", "acme").out
+    assert "Gardener" not in arbor("agent", "template", "list", "--tenant", "globex").out
+    assert arbor("agent", "template", "show", "Scout").code == 0
+    assert arbor("agent", "template", "show", "Gardener").code == 2
+
+
+def test_validating_lists_every_fault_with_its_line(arbor: Arbor, file: Path) -> None:
+    assert arbor("agent", "template", "validate", str(file), "--json").json["valid"] is True
+    file.write_text(GARDENER.format(version=1).replace("rest", "fly").replace("name: Gardener\nv", "v"))
+    ran = arbor("agent", "template", "validate", str(file))
+    assert ran.code == 1
+    assert "line 4" in ran.err
+    assert "unknown action 'fly'" in ran.err
+    assert "name: is required" in ran.err
+
+
+def test_without_templates_the_list_says_what_to_do(arbor: Arbor, database: None) -> None:
+    assert "seed_templates" in arbor("agent", "template", "list").out

@@ -1,4 +1,4 @@
-"""Commands and the console tell the fleet through the broker of the settings, not through Celery's default one."""
+"""Commands and the console publish to the broker of the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BROKER = "redis://127.0.0.1:6399/3"
 @pytest.mark.parametrize("module", ["config.cli.with_django", "config.wsgi"])
 def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
     ask = f"import {module}; from celery import current_app; print(current_app.conf.broker_url)"
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ask],
         env=os.environ | {"CELERY_BROKER_URL": BROKER},
         capture_output=True,
@@ -22,7 +22,7 @@ def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
         check=True,
         timeout=60,
     )
-    assert told.stdout.strip() == BROKER
+    assert process.stdout.strip() == BROKER
 
 
 def test_a_killed_child_of_a_pool_leaves_a_line() -> None:
@@ -30,5 +30,7 @@ def test_a_killed_child_of_a_pool_leaves_a_line() -> None:
         "from workers.app import app; app.log.setup_logging_subsystem();"
         "from billiard.util import error; error('Process %r exited with %r', 'ForkPoolWorker-1', 'signal 9')"
     )
-    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
-    assert "ForkPoolWorker-1" in told.stdout + told.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "ForkPoolWorker-1" in process.stdout + process.stderr

@@ -1,4 +1,4 @@
-"""`arbor chat`, `mind`, `thoughts`, `code` and `preference`, as the shell calls them, without a running fleet."""
+"""`arbor chat` and the commands about minds, thoughts, code and preferences, without a running fleet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def vega(arbor: Arbor, one_tenant: str) -> str:
-    """Have an agent; return its name."""
+    """Create an active agent; return its name."""
     assert arbor("agent", "create", "Vega", "--template", "Scout", "--start").code == 0
     return "Vega"
 
@@ -18,11 +18,11 @@ def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None
     empty = arbor("chat", vega, "--history")
     assert "Nobody has talked to Vega yet" in empty.out
 
-    said = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
+    ran = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
 
-    assert said.code == 0
-    assert said.json["content"].startswith("No language model is in use here")
-    assert (said.json["model"], said.json["ended"], said.json["beat_follows"]) == (
+    assert ran.code == 0
+    assert ran.json["content"].startswith("No language model is in use here")
+    assert (ran.json["model"], ran.json["ended"], ran.json["beat_follows"]) == (
         "reflex/policy",
         True,
         True,
@@ -55,7 +55,7 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
         (("memory", "thoughts", "Vega", "-n", "51"), 2, "51"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, why: str
 ) -> None:
     ran = arbor(*arguments)
@@ -79,12 +79,16 @@ def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -
     assert "has no such code" in arbor("memory", "code", "list", vega).out
     arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
 
-    (kept,) = arbor("memory", "code", "list", vega, "--json").json["code"]
+    (snippet,) = arbor("memory", "code", "list", vega, "--json").json["code"]
 
-    assert (kept["language"], kept["title"], kept["code"]) == ("python", "The tide table", "tide = 3")
-    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [kept]
+    assert (snippet["language"], snippet["title"], snippet["code"]) == (
+        "python",
+        "The tide table",
+        "tide = 3",
+    )
+    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [snippet]
     assert arbor("memory", "code", "list", vega, "--about", "whales", "--json").json["code"] == []
-    assert arbor("memory", "code", "show", vega, kept["id"][-8:]).out.strip() == "tide = 3"
+    assert arbor("memory", "code", "show", vega, snippet["id"][-8:]).out.strip() == "tide = 3"
 
 
 def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:

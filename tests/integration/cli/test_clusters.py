@@ -104,7 +104,7 @@ def test_concepts_are_placed_and_merged(arbor: Arbor, vega: Agent) -> None:
     assert arbor("memory", "concept", "place", "Vega", "jazz", "--below", "music").code == 0
     cycle = arbor("memory", "concept", "place", "Vega", "music", "--below", "jazz")
     assert cycle.code == 1
-    assert "cannot stand above itself" in cycle.err
+    assert "cannot be broader than itself" in cycle.err
     assert arbor("memory", "concept", "merge", "Vega", "jazz", "jazz music").code == 0
     tree = arbor("memory", "concept", "list", "Vega", "--json").out
     assert "jazz music" not in tree

@@ -22,27 +22,27 @@ from tests.integration.contacts.receivers import a_web_receiver
 def agent(tenant: Tenant) -> Agent:
     """Return an agent of the only tenant."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory.create(name="Vega")
-        AgentStateFactory.create(agent=made)
-        ScheduleFactory.create(agent=made)
-    return made
+        created: Agent = AgentFactory.create(name="Vega")
+        AgentStateFactory.create(agent=created)
+        ScheduleFactory.create(agent=created)
+    return created
 
 
-def written(agent: Agent, **values: Any) -> OutboxMessage:
+def store_message(agent: Agent, **values: Any) -> OutboxMessage:
     with tenant_transaction(agent.tenant_id):
-        made: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
-    return made
+        message: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
+    return message
 
 
-def now(message: OutboxMessage) -> OutboxMessage:
+def reload(message: OutboxMessage) -> OutboxMessage:
     with tenant_transaction(message.tenant_id):
-        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return found
+        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return row
 
 
 def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Agent) -> None:
     assert "agents write to the inbox" in arbor("contact", "channel", "list").out
-    made = arbor(
+    ran = arbor(
         "contact",
         "channel",
         "add",
@@ -55,10 +55,10 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
         "Vega",
         "--json",
     ).json
-    assert made["secret"].startswith("whsec_")
+    assert ran["secret"].startswith("whsec_")
     (listed,) = arbor("contact", "channel", "list", "--json").json["channels"]
     assert (listed["name"], listed["agent"], listed["enabled"]) == ("ops", "Vega", True)
-    assert made["secret"] not in arbor("contact", "channel", "list").out
+    assert ran["secret"] not in arbor("contact", "channel", "list").out
     assert "ops is disabled" in arbor("contact", "channel", "disable", "ops").out
     assert arbor("contact", "channel", "enable", "ops", "--json").json["enabled"] is True
     assert "ops is removed" in arbor("contact", "channel", "remove", "ops").out
@@ -66,35 +66,35 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
         assert not Channel.objects.exists()
 
 
-def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
-    said = arbor(
+def test_the_secret_of_a_new_webhook_is_shown_once(arbor: Arbor, agent: Agent) -> None:
+    ran = arbor(
         "contact", "channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook"
     ).out
-    assert "whsec_" in said
-    assert "It is not shown again" in said
+    assert "whsec_" in ran
+    assert "It is not shown again" in ran
 
 
 def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
     secret = "https://example.org/s3cret-path?token=s3cret-token"
     added = arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
-    failed = written(agent, kind="webhook", target=secret, status="failed", sent_at=None)
-    written(agent, kind="email", target="ann@example.org")
-    said = [
+    failed = store_message(agent, kind="webhook", target=secret, status="failed", sent_at=None)
+    store_message(agent, kind="email", target="ann@example.org")
+    outputs = [
         added.out,
         *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
         arbor("contact", "outbox", "retry", str(failed.id), "--json").out,
     ]
-    assert "s3cret" not in "".join(said)
+    assert "s3cret" not in "".join(outputs)
     assert added.json["target"] == "https://example.org/…"
-    told = arbor("contact", "outbox", "list", "--json").json["messages"]
-    assert {each["target"] for each in told} == {"https://example.org/…", "ann@example.org"}
+    messages = arbor("contact", "outbox", "list", "--json").json["messages"]
+    assert {message["target"] for message in messages} == {"https://example.org/…", "ann@example.org"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "message"),
     [
         (("--kind", "webhook", "--to", "http://example.org"), "begins with https://"),
-        (("--kind", "webhook", "--to", "https://me:pw@example.org"), "holds no user and password"),
+        (("--kind", "webhook", "--to", "https://me:pw@example.org"), "must not contain a user and password"),
         (("--kind", "webhook"), "begins with https://"),
         (("--kind", "email", "--to", "ann"), "one address, such as ann@example.org"),
         (("--kind", "email", "--to", "a@example.org, b@example.org"), "one address"),
@@ -103,11 +103,11 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
     ],
 )
 def test_a_target_that_cannot_be_is_refused(
-    arguments: tuple[str, ...], wanted: str, arbor: Arbor, agent: Agent
+    arguments: tuple[str, ...], message: str, arbor: Arbor, agent: Agent
 ) -> None:
     ran = arbor("contact", "channel", "add", "x", *arguments)
     assert ran.code == 1
-    assert wanted in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
 
 
 def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
@@ -134,10 +134,10 @@ def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> No
 
 def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> None:
     assert "Nothing here" in arbor("inbox", "list").out
-    message = written(agent, subject="Ice [bold]", content="The river froze.")
+    message = store_message(agent, subject="Ice [bold]", content="The river froze.")
     assert "1 unread" in arbor("inbox", "list").out
     assert "Ice [bold]" in arbor("inbox", "list", "--agent", "Vega").out
-    assert now(message).read_at is None
+    assert reload(message).read_at is None
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert arbor("inbox", "list", "--json").json["unread"] == 0
     assert arbor("inbox", "list", "--unread", "--json").json["messages"] == []
@@ -150,13 +150,13 @@ def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> 
     ran = arbor("inbox", "read", "0c5512aa")
     assert ran.code == 1
     assert "this tenant has no outbox message '0c5512aa'" in ran.err
-    mail = written(agent, kind="email", target="ann@example.org")
+    mail = store_message(agent, kind="email", target="ann@example.org")
     assert "in the inbox of this tenant" in arbor("inbox", "read", str(mail.id)).err
 
 
-def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
+def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
     assert "No messages." in arbor("contact", "outbox", "list").out
-    failed = written(
+    failed = store_message(
         agent,
         kind="email",
         target="ann@example.org",
@@ -166,30 +166,30 @@ def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent
         last_error="no line",
     )
     assert "no line" in arbor("contact", "outbox", "list", "--status", "failed").out
-    told = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
-    assert (told["failed"], told["messages"][0]["last_error"]) == (1, "no line")
+    listed = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
+    assert (listed["failed"], listed["messages"][0]["last_error"]) == (1, "no line")
     assert arbor("contact", "outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
-    assert now(failed).status == DeliveryStatus.CANCELLED
+    assert reload(failed).status == DeliveryStatus.CANCELLED
     assert "cannot become pending" in arbor("contact", "outbox", "retry", str(failed.id)).err
 
 
-def test_status_and_doctor_tell_of_what_did_not_arrive(arbor: Arbor, agent: Agent) -> None:
-    written(agent, kind="email", status="failed", sent_at=None)
+def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agent) -> None:
+    store_message(agent, kind="email", status="failed", sent_at=None)
     assert arbor("status", "--json").json["outbox"]["failed"] == 1
     assert "1 failed" in arbor("status").out
     assert "1 messages of agents were not delivered" in arbor("doctor").out
 
 
 def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:
-    message = written(agent)
+    message = store_message(agent)
     ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
     assert ran.code == 1
     assert arbor("contact", "outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
 
 
 @pytest.fixture
-def two(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
+def two_agents(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
     """Return an agent of each of two tenants."""
     with tenant_transaction(other_tenant.id):
         other: Agent = AgentFactory.create(name="Rigel")
@@ -203,13 +203,13 @@ def slug_of(agent: Agent) -> str:
 
 
 def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
-    arbor: Arbor, two: tuple[Agent, Agent]
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:
-    slugs = {slug_of(each) for each in two}
-    for each in two:
-        written(each, subject=f"Of {each.name}")
+    slugs = {slug_of(agent) for agent in two_agents}
+    for agent in two_agents:
+        store_message(agent, subject=f"Of {agent.name}")
         assert (
-            arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
+            arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(agent)).code == 0
         )
     for key, command in (
         ("messages", ("inbox", "list")),
@@ -218,18 +218,20 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     ):
         ran = arbor(*command, "--json")
         assert ran.code == 0, ran.err
-        assert {each["tenant"] for each in ran.json[key]} == slugs
+        assert {row["tenant"] for row in ran.json[key]} == slugs
         shown = arbor(*command).out
         assert all(slug in shown for slug in slugs)
     assert arbor("inbox", "list", "--json").json["unread"] == 2
 
 
-def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
-    mine, other = two
-    message = written(other, content="The river froze.")
+def test_a_row_of_one_tenant_alone_needs_no_tenant_option(
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
+) -> None:
+    mine, other = two_agents
+    message = store_message(other, content="The river froze.")
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert "Rigel receives the answer" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
-    failed = written(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
+    failed = store_message(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
     assert arbor("contact", "outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert arbor("contact", "channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
@@ -239,14 +241,14 @@ def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two:
     assert "no tenant has an outbox message '0c5512aa'" in arbor("inbox", "read", "0c5512aa").err
 
 
-def test_a_channel_that_two_tenants_have_is_to_be_named_with_its_tenant(
-    arbor: Arbor, two: tuple[Agent, Agent]
+def test_a_channel_name_of_two_tenants_needs_the_tenant_option(
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:
-    for each in two:
-        ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(each))
-        assert f"arbor contact channel test 'my ops' --tenant {slug_of(each)}" in " ".join(ran.out.split())
+    for agent in two_agents:
+        ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(agent))
+        assert f"arbor contact channel test 'my ops' --tenant {slug_of(agent)}" in " ".join(ran.out.split())
     ran = arbor("contact", "channel", "remove", "my ops")
     assert ran.code == 2
     assert "--tenant SLUG" in ran.err
-    with tenant_transaction(two[0].tenant_id):
+    with tenant_transaction(two_agents[0].tenant_id):
         assert Channel.objects.exists()

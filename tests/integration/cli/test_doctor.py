@@ -1,4 +1,4 @@
-"""What `arbor doctor` says of embedders, to somebody who changed the settings or whose embedder is away."""
+"""Checks of `arbor doctor`: embedders and the web."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
-    """Have an agent that remembers something."""
+    """Return the command line of an installation whose agent has a memory."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     assert arbor("remember", "Vega", "The harbour is full.").code == 0
     return arbor
@@ -33,30 +33,26 @@ def test_a_database_of_one_model_is_well(remembering: Arbor) -> None:
     assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
 
 
-def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
-    remembering: Arbor, settings: Any
-) -> None:
+def test_doctor_suggests_reembedding_after_a_change_of_settings(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     assert check_vectors().verdict is CheckVerdict.OK
-    found = check_minds()
-    assert (found.verdict, found.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
-    assert found.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
+    check = check_minds()
+    assert (check.verdict, check.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
+    assert check.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
     assert remembering("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
 
 
-def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_meanwhile(
-    remembering: Arbor, one_tenant: str
-) -> None:
+def test_doctor_names_an_unreachable_model_and_its_remedy(remembering: Arbor, one_tenant: str) -> None:
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
-    found = check_minds()
-    assert found.verdict is CheckVerdict.FAIL
-    assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in found.detail
-    assert "needs OPENAI_API_KEY" in found.detail
-    assert "arbor memory reembed" in found.remedy
+    check = check_minds()
+    assert check.verdict is CheckVerdict.FAIL
+    assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in check.detail
+    assert "needs OPENAI_API_KEY" in check.detail
+    assert "arbor memory reembed" in check.remedy
     ran = remembering("recall", "Vega", "the harbour")
     assert ran.code == 0
     assert "harbour" in ran.out
@@ -65,7 +61,7 @@ def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_mean
     assert check_minds().verdict is CheckVerdict.OK
 
 
-def test_an_embedder_that_fails_is_told_with_its_reason(
+def test_a_failing_embedder_is_reported_with_the_reason(
     remembering: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     EmbedderFault.objects.create(
@@ -75,9 +71,9 @@ def test_an_embedder_that_fails_is_told_with_its_reason(
         retry_at="2024-03-01T12:10Z",
         error="it does not answer",
     )
-    found = check_backlog()
-    assert found.verdict is CheckVerdict.WARN
-    assert "tei/bge 384 failed 3 times since 2024-03-01 12:00 UTC: it does not answer" in found.detail
+    backlog = check_backlog()
+    assert backlog.verdict is CheckVerdict.WARN
+    assert "tei/bge 384 failed 3 times since 2024-03-01 12:00 UTC: it does not answer" in backlog.detail
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: HashEmbedder(64))
     embedding.embedder_for.cache_clear()
     try:
@@ -86,22 +82,22 @@ def test_an_embedder_that_fails_is_told_with_its_reason(
         embedding.embedder_for.cache_clear()
 
 
-def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, settings: Any) -> None:
+def test_settings_of_an_impossible_model_fail_the_checks(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 4096
     for check in (check_embedder, check_minds):
-        found = check()
-        assert found.verdict is CheckVerdict.FAIL
-        assert "must be at most 1024, got 4096" in found.detail
+        result = check()
+        assert result.verdict is CheckVerdict.FAIL
+        assert "must be at most 1024, got 4096" in result.detail
 
 
-def test_a_setting_that_says_nothing_is_told(remembering: Arbor, settings: Any) -> None:
+def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
     assert "is auto, always, never, got 'sometimes'" in check_embedder().detail
 
 
 def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> None:
-    found = check_web()
-    assert (found.verdict, "ARBOR_SEARCH_URL" in found.detail, "ARBOR_WEB_ALLOW" in found.detail) == (
+    check = check_web()
+    assert (check.verdict, "ARBOR_SEARCH_URL" in check.detail, "ARBOR_WEB_ALLOW" in check.detail) == (
         CheckVerdict.OK,
         True,
         True,

@@ -1,4 +1,4 @@
-"""Options that no other test gives: each reaches its command."""
+"""Options that no other test uses: each reaches its command."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _RESOLVED = {
 
 
 def _required(command: click.Command, file: Path) -> list[str]:
-    """Return arguments and options that satisfy the parser, whatever they mean."""
-    given: list[str] = []
+    """Return arguments and options that satisfy the parser, without regard to their meaning."""
+    arguments: list[str] = []
     for param in command.params:
         if isinstance(param, click.Argument):
-            given.append(_value(param, file))
+            arguments.append(_value(param, file))
         elif isinstance(param, click.Option) and param.required:
-            given += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
-    return given
+            arguments += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
+    return arguments
 
 
 def _value(param: click.Parameter, file: Path) -> str:
@@ -77,7 +77,7 @@ def test_every_command_resolves_its_tenant(arbor: Arbor, one_tenant: str, tmp_pa
 def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ...], shown: str) -> None:
     ran = arbor(*arguments)
     if not shown:
-        # An agent that was never started can do neither; the reason is told, and no JSON.
+        # An agent that was never started can do neither; the reason is printed, without JSON.
         assert (ran.code, ran.out) == (1, "")
     else:
         assert ran.code == 0, ran.err

@@ -1,4 +1,4 @@
-"""`arbor goal`: an agent's backlog from the command line."""
+"""`arbor goal`: the backlog of an agent."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from apps.audit.models import AuditEvent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from tests.integration.cli.conftest import Arbor
-
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    return "Vega"
 
 
 def titles(arbor: Arbor, *arguments: str) -> dict[str, str]:
@@ -33,7 +27,7 @@ def test_goals_are_added_where_there_is_room(arbor: Arbor, vega: str) -> None:
     assert "Ferry" in arbor("goal", "list", vega).out
 
 
-def test_a_goal_knows_its_parent_its_deadline_and_what_done_looks_like(arbor: Arbor, vega: str) -> None:
+def test_a_goal_takes_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: str) -> None:
     ran = arbor(
         "goal", "add", vega, "Ford", "--parent", "survey the target area", "--deadline", "2031-05-01", "--source",
         "derived", "--layer", "task", "--description", "It is on the map.",
@@ -44,7 +38,7 @@ def test_a_goal_knows_its_parent_its_deadline_and_what_done_looks_like(arbor: Ar
     assert (ford["deadline"], ford["layer"], ford["state"]) == ("2031-05-01T00:00:00Z", "task", "active")
 
 
-def test_goals_move_and_are_noted_on_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
+def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
     ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
     assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0
     assert arbor("goal", "move", vega, ford[-8:], "queued").code == 0
@@ -71,7 +65,7 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["add", "Vega", "Survey the target area"], 1, "already"),
         (["move", "Vega", "Ferry", "active"], 1, "has no goal 'Ferry'"),
@@ -83,15 +77,15 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
         (["add", "Vega", "Ford", "--deadline", "soon"], 2, "2026-12-24"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
-    arbor: Arbor, vega: str, arguments: list[str], code: int, said: str
+def test_a_wrong_command_explains_itself_with_its_exit_code(
+    arbor: Arbor, vega: str, arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("goal", *arguments)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
 
 
-def test_an_agent_without_goals_is_told_how_to_get_one(arbor: Arbor, vega: str) -> None:
+def test_an_empty_backlog_shows_the_command_that_adds_a_goal(arbor: Arbor, vega: str) -> None:
     arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
     assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out
 
@@ -117,7 +111,7 @@ def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, v
     assert "(its goal is completed)" in shown
 
 
-def test_what_is_wrong_with_a_goals_place_or_blocker_is_said(arbor: Arbor, vega: str) -> None:
+def test_a_wrong_parent_or_blocker_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
     arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
     for arguments, words in (

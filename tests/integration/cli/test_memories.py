@@ -1,4 +1,4 @@
-"""`arbor memory ingest`, `arbor remember` and `arbor recall`: an agent's memory from the command line."""
+"""`arbor memory ingest`, `arbor remember` and `arbor recall`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ from config.cli.memory import recall as memory_views
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"
-
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    return "Vega"
 
 
 @pytest.fixture
@@ -87,7 +81,7 @@ def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) 
 # --- remember ----------------------------------------------------------------------------------------
 
 
-def test_what_is_given_is_remembered_once(arbor: Arbor, vega: str) -> None:
+def test_a_repeated_memory_is_stored_once_and_audited_twice(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "The archive opens at nine.", "--importance", "0.9", "--json")
     assert ran.json["new"] is True
     again = arbor("remember", vega, "The archive opens at nine.")
@@ -114,7 +108,7 @@ def test_a_text_can_come_from_standard_input(arbor: Arbor, vega: str) -> None:
     assert "Line two." in arbor("recall", vega, "line two", "-k", "1").out
 
 
-def test_what_cannot_be_remembered_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
+def test_an_empty_memory_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "   ")
     assert ran.code == 1
     assert "a memory needs a text" in ran.err
@@ -138,22 +132,22 @@ def test_the_columns_are_the_terms_of_a_score() -> None:
     assert list(memory_views.TERMS) == list(ScoreTerms().as_dict())
 
 
-def test_where_there_is_no_room_the_terms_stand_below(
+def test_a_narrow_terminal_shows_the_terms_below_each_memory(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
-    monkeypatch.setattr(memory_views, "_WIDE", 10_000)
-    said, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
-    assert "Nora: I planted the quince in May." in said
+    monkeypatch.setattr(memory_views, "_WIDE_COLUMNS", 10_000)
+    line, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
+    assert "Nora: I planted the quince in May." in line
     assert "words ." in receipt
     assert " + " in receipt
 
 
 def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
-    told = arbor("recall", vega, "quince", "-k", "3", "--json").json
-    assert (told["agent"], told["tenant"], told["query"]) == ("Vega", "acme", "quince")
-    for result in told["results"]:
+    recalled = arbor("recall", vega, "quince", "-k", "3", "--json").json
+    assert (recalled["agent"], recalled["tenant"], recalled["query"]) == ("Vega", "acme", "quince")
+    for result in recalled["results"]:
         assert abs(sum(result["terms"].values()) - result["score"]) < 0.001
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not MemoryAccess.objects.exists()
@@ -178,16 +172,16 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     arbor("memory", "add", vega, "Quinces want sun.", "--type", "semantic", "--concept", "garden")
 
-    def said(*options: str) -> set[str]:
-        told = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
-        return {each["content"] for each in told["results"]}
+    def contents(*options: str) -> set[str]:
+        recalled = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
+        return {memory["content"] for memory in recalled["results"]}
 
-    assert said("--concept", "garden") == {"Quinces want sun."}
-    assert len(said("--type", "episodic")) == 3
+    assert contents("--concept", "garden") == {"Quinces want sun."}
+    assert len(contents("--type", "episodic")) == 3
     (episode,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
-    assert said("--episode", episode["id"]) == said("--type", "episodic")
-    assert said("--until", "2000-01-01") == said("--session", "nowhere") == set()
-    assert "Quinces want sun." not in said("--min-trust", "0.9")
+    assert contents("--episode", episode["id"]) == contents("--type", "episodic")
+    assert contents("--until", "2000-01-01") == contents("--session", "nowhere") == set()
+    assert "Quinces want sun." not in contents("--min-trust", "0.9")
     assert "nothing of that kind" in arbor("recall", vega, "quince", "--session", "nowhere").out
     for options, code in (
         (("--min-trust", "7"), 2),
@@ -201,3 +195,38 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
 def test_text_in_brackets_is_shown_as_it_is(arbor: Arbor, vega: str) -> None:
     arbor("remember", vega, "[bold]not markup[/bold] [/]")
     assert "[bold]not markup[/bold] [/]" in arbor("recall", vega, "markup", "-k", "1").out
+
+
+# --- recall --episodes -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def vega_with_talks(arbor: Arbor, one_tenant: str, tmp_path: Path) -> str:
+    """Return the name of an agent that remembers two talks."""
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    for name, texts in {
+        "garden": ("Nora planted a quince.", "It blooms."),
+        "boat": ("The boat leaks.",),
+    }.items():
+        talk = tmp_path / f"{name}.jsonl"
+        talk.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
+        assert arbor("memory", "ingest", str(talk), "--agent", "Vega").code == 0
+    return "Vega"
+
+
+def test_the_episode_that_a_query_is_about_comes_first(arbor: Arbor, vega_with_talks: str) -> None:
+    recalled = arbor("recall", vega_with_talks, "the quince that Nora planted", "--episodes", "--json").json
+    best = recalled["episodes"][0]
+    assert "garden" in best["session"]
+    assert best["memories"] == 2
+    assert best["score"] == pytest.approx(sum(best["terms"].values()), abs=0.001)
+    shown = arbor("recall", vega_with_talks, "quince", "--episodes", "-k", "1").out
+    assert "not summarized yet" in shown
+    assert "words" in shown
+
+
+def test_an_agent_without_episodes_says_so(arbor: Arbor, one_tenant: str) -> None:
+    assert arbor("agent", "create", "Altair", "--template", "Scout").code == 0
+    ran = arbor("recall", "Altair", "quince", "--episodes")
+    assert (ran.code, "has no episode yet" in ran.out) == (0, True)
+    assert arbor("recall", "Altair", " ", "--episodes").code == 1

@@ -1,4 +1,4 @@
-"""`arbor memory`: an agent's memory, looked at and kept, from the command line."""
+"""`arbor memory`: list, show, add and count single memories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
     assert "astronomy" in unknown.err
 
 
-def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:
     chosen = added(
         arbor,
         "We decided to read the gauge at slack water.",
@@ -66,14 +66,14 @@ def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Ar
     )
     with tenant_transaction(tenant_by_slug("acme").id):
         PracticeFactory(memory=Memory.objects.get(id=chosen))
-    told = arbor("memory", "show", vega, short(chosen), "--json").json
-    assert told["detail"]["steps"] == ["Wait for slack water", "Note the tide"]
-    assert told["importance_receipt"]["reasons"]
-    assert told["practice"] == {"successes": 3, "failures": 1}
-    assert [each["name"] for each in told["concepts"]] == ["tide"]
-    (relation,) = told["relations"]
+    shown = arbor("memory", "show", vega, short(chosen), "--json").json
+    assert shown["detail"]["steps"] == ["Wait for slack water", "Note the tide"]
+    assert shown["importance_receipt"]["reasons"]
+    assert shown["practice"] == {"successes": 3, "failures": 1}
+    assert [concept["name"] for concept in shown["concepts"]] == ["tide"]
+    (relation,) = shown["relations"]
     assert (relation["from"], relation["relation"], relation["note"]) == ("this", "requires", "by the log")
-    assert told["neighborhood"]["stale"] is True
+    assert shown["neighborhood"]["stale"] is True
     people = arbor("memory", "show", vega, chosen).out
     for words in (
         "1. Wait for slack water",
@@ -87,15 +87,18 @@ def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Ar
         assert not MemoryAccess.objects.exists()
 
 
-def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
     chosen = added(arbor, "I waited for the last passenger.")
     assert arbor("memory", "show", vega, chosen, "--json").json["resonance"] == {"score": 0.0, "aspects": []}
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
         aspect = IdentityAspectFactory(agent=agent, content="I am patient.", stability=0.5)
     arbor("memory", "graph", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
-    told = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
-    assert (told["score"], [each["text"] for each in told["aspects"]]) == (0.4, ["I am patient."])
+    resonance = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
+    assert (resonance["score"], [aspect["text"] for aspect in resonance["aspects"]]) == (
+        0.4,
+        ["I am patient."],
+    )
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
 
 
@@ -116,11 +119,11 @@ def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
 def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.", "episodic")
     added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
-    found = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
-    assert [(each["id"], each["type"]) for each in found] == [(ice, "episodic")]
-    assert found[0]["similarity"] > 0.2
+    similar = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
+    assert [(memory["id"], memory["type"]) for memory in similar] == [(ice, "episodic")]
+    assert similar[0]["similarity"] > 0.2
     of_type = arbor("memory", "similar", vega, "ice", "--type", "procedural", "--json").json["results"]
-    assert {each["type"] for each in of_type} == {"procedural"}
+    assert {memory["type"] for memory in of_type} == {"procedural"}
     assert "The river froze." in arbor("memory", "similar", vega, "ice on the river").out
     assert arbor("memory", "similar", vega, "ice", "-k", "0").code == 2
     refused = arbor("memory", "similar", vega, "")
@@ -144,10 +147,10 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
         "--against-belief",
         belief,
     )
-    told = arbor("memory", "show", vega, new, "--json").json
-    assert told["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
+    shown = arbor("memory", "show", vega, new, "--json").json
+    assert shown["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
     pairs = arbor("memory", "graph", "contradictions", vega, "--json").json["contradictions"]
-    assert {frozenset((each["first"]["text"], each["second"]["text"])) for each in pairs} == {
+    assert {frozenset((pair["first"]["text"], pair["second"]["text"])) for pair in pairs} == {
         frozenset(("The ice broke in March.", "The ice held all winter.")),
         frozenset(("The ice broke in March.", "Ice holds.")),
     }
@@ -158,7 +161,7 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("--type", "procedural"), 2, "a procedure has steps"),
         (("--type", "semantic", "--step", "x"), 2, "a memory that is semantic has no --step"),
@@ -169,13 +172,13 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
         (("--type", "episodic", "--valence", "3"), 2, "-1<=x<=1"),
     ],
 )
-def test_what_cannot_be_a_memory_is_refused_with_the_reason(
-    arbor: Arbor, vega: str, options: tuple[str, ...], code: int, said: str
+def test_an_invalid_memory_is_refused_with_the_reason(
+    arbor: Arbor, vega: str, options: tuple[str, ...], code: int, message: str
 ) -> None:
     before = arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json
     ran = arbor("memory", "add", vega, "Something.", *options)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
     assert arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json == before
 
 
@@ -200,19 +203,19 @@ def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
         assert not Edge.objects.exists()
 
 
-def test_how_a_procedure_worked_out_is_counted_on_record(arbor: Arbor, vega: str) -> None:
+def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str) -> None:
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
     assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out
-    told = arbor("memory", "show", vega, gauge, "--json").json["practice"]
-    assert told == {"successes": 1, "failures": 1}
+    practice = arbor("memory", "show", vega, gauge, "--json").json["practice"]
+    assert practice == {"successes": 1, "failures": 1}
     assert arbor("memory", "practise", vega, gauge).code == 2
     fact = added(arbor, "The tide turns.")
     refused = arbor("memory", "practise", vega, fact, "--success")
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
         acts = AuditEvent.objects.filter(message="told Vega how a procedure worked out")
-        assert [each.detail["success"] for each in acts.order_by("id")] == [True, False]
+        assert [act.detail["success"] for act in acts.order_by("id")] == [True, False]
 
 
 def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
@@ -222,8 +225,8 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     raised = arbor(*log, "--trust", "0.9", "--json").json["trust"]
     assert raised > before
     assert f"trusted by {raised:.2f} now" in arbor(*log, "--trust", "0.9").out
-    told = arbor("memory", "show", vega, fact, "--json").json
-    assert [each["reference"] for each in told["detail"]["sources"]] == ["Ana", "harbour-log"]
+    shown = arbor("memory", "show", vega, fact, "--json").json
+    assert [source["reference"] for source in shown["detail"]["sources"]] == ["Ana", "harbour-log"]
     assert arbor(*log, "--trust", "7").code == 2
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")

@@ -1,4 +1,4 @@
-"""`arbor memory`: episodes, themes, concepts and the graph, from the command line."""
+"""`arbor memory`: episodes, clusters, concepts and the graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.integration.cli.conftest import Arbor, added
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"
 
 
-# --- episodes, themes, concepts ----------------------------------------------------------------------
+# --- episodes, clusters, concepts --------------------------------------------------------------------
 
 
 def test_an_episode_is_listed_and_shown_with_its_members_in_order(
@@ -40,14 +40,14 @@ def test_an_episode_is_listed_and_shown_with_its_members_in_order(
     with tenant_transaction(tenant_by_slug("acme").id):
         Episode.objects.update(summary="Nora planted [bold]quinces[/bold].", ended_at=datetime.now(UTC))
     one = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
-    assert [each["role"] for each in one["memories"]] == ["Nora", "Ilja", "Nora"]
+    assert [memory["role"] for memory in one["memories"]] == ["Nora", "Ilja", "Nora"]
     people = arbor("memory", "episodes", vega, row["id"]).out
     assert "Nora planted [bold]quinces[/bold]." in people
     assert "By the south wall?" in people
     assert "Nora planted" in arbor("memory", "episodes", vega).out
 
 
-def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
+def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
     chosen = added(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
@@ -55,11 +55,11 @@ def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -
         ClusterMemberFactory(cluster=theme, memory=memory_row)
         ClusterRelationFactory(source=theme, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
         assert Cluster.objects.count() == 2
-    names = [each["name"] for each in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
+    names = [row["name"] for row in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
     assert set(names) == {"garden", "kitchen"}
     one = arbor("memory", "theme", "show", vega, short(theme.id), "-k", "5", "--json").json
-    assert [each["id"] for each in one["memories"]] == [chosen]
-    assert [each["name"] for each in one["related"]] == ["kitchen"]
+    assert [memory["id"] for memory in one["memories"]] == [chosen]
+    assert [row["name"] for row in one["related"]] == ["kitchen"]
     assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(theme.id)).out
 
 
@@ -74,9 +74,9 @@ def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
     assert (root["name"], root["narrower"][0]["name"]) == ("water", "tide")
     assert "└── tide" in arbor("memory", "concept", "list", vega).out
     cases = arbor("memory", "concept", "list", vega, "--memories", "Water", "--json").json["memories"]
-    assert [each["id"] for each in cases] == [chosen]
+    assert [memory["id"] for memory in cases] == [chosen]
     listed = arbor("memory", "list", vega, "--concept", "water", "--json").json["memories"]
-    assert [each["id"] for each in listed] == [chosen]
+    assert [memory["id"] for memory in listed] == [chosen]
     assert arbor("memory", "concept", "list", vega, "--memories", "fire").code == 1
 
 
@@ -90,7 +90,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     for cause, effect in ((frost, ice), (ice, ferry)):
         assert arbor("memory", "graph", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
     causes = arbor("memory", "graph", "causes", vega, ferry, "--json").json["found"]
-    assert [(each["text"], each["hops"]) for each in causes] == [("The river froze.", 1), ("Frost came.", 2)]
+    assert [(node["text"], node["hops"]) for node in causes] == [("The river froze.", 1), ("Frost came.", 2)]
     path = arbor("memory", "graph", "path", vega, frost, ferry, "--json").json["path"]
     assert [tie["relation"] for tie in path["path"]] == ["causes", "causes"]
     assert (
@@ -100,14 +100,14 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     back = arbor("memory", "graph", "path", vega, ferry, frost, "--directed", "--json")
     assert (back.code, back.json["path"]) == (1, None)
     near = arbor("memory", "graph", "connected", vega, ice, "--hops", "1", "--json").json["found"]
-    assert {each["text"] for each in near} == {"Frost came.", "The ferry stopped."}
+    assert {node["text"] for node in near} == {"Frost came.", "The ferry stopped."}
     assert arbor("memory", "graph", "connected", vega, ice, "--relation", "supports").out.startswith(
         "Nothing is connected"
     )
     belief = arbor("self", "belief", "add", vega, "Cold stops ferries.", "--json").json["id"]
     arbor("memory", "graph", "relate", vega, ferry, "supports", f"belief:{short(belief)}")
     evidence = arbor("memory", "graph", "evidence", vega, belief, "--json").json["found"]
-    assert [each["text"] for each in evidence] == ["The ferry stopped."]
+    assert [node["text"] for node in evidence] == ["The ferry stopped."]
     assert "Nothing contradicts anything." in arbor("memory", "graph", "contradictions", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
         origins = Edge.objects.values_list("origin", flat=True).distinct()
@@ -115,7 +115,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
         assert AuditEvent.objects.filter(message__startswith="related two things of Vega").count() == 3
 
 
-def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
+def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
     frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
     for relation in ("causes", "supports"):
         arbor("memory", "graph", "relate", vega, frost, relation, ice)
@@ -128,7 +128,7 @@ def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
         assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
 
 
-def test_what_is_in_mind_is_shown_and_looking_brings_nothing_there(arbor: Arbor, vega: str) -> None:
+def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.")
     assert "Nothing" in arbor("memory", "mind", "active", vega).out
     arbor("recall", vega, "the river")

@@ -1,4 +1,4 @@
-"""`arbor ops pipeline`: checking, rehearsing and drawing a graph."""
+"""`arbor ops pipeline`: validate, run dry and draw a graph."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("validate", "gone.dot"), 1, "there is no file gone.dot"),
         (("run",), 2, "Missing option '--dry'"),
@@ -70,12 +70,12 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
         (("run", "--dry", "--set", "turn=two"), 1, "turn must be of type int, like 1, got 'two'"),
     ],
 )
-def test_what_is_wrong_with_a_command_is_said(
-    arbor: Arbor, arguments: tuple[str, ...], code: int, said: str
+def test_a_wrong_command_explains_itself_with_its_exit_code(
+    arbor: Arbor, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     ran = arbor("ops", "pipeline", *arguments)
 
-    assert (ran.code, said in ran.err) == (code, True)
+    assert (ran.code, message in ran.err) == (code, True)
 
 
 def test_a_file_that_is_no_text_is_refused(arbor: Arbor, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_text_is_refused(arbor: Arbor, tmp_path: Path) -> None
     assert (ran.code, "must be text in UTF-8" in ran.err) == (1, True)
 
 
-def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: Path) -> None:
+def test_a_dry_run_shows_its_path_and_writes_no_row(arbor: Arbor, tmp_path: Path) -> None:
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, "no", {"thinking": "so"}]))
 
@@ -95,7 +95,7 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
         "ops", "pipeline", "run", "--dry", "--mode", "goal_pursuit", "--reply", str(replies), "--json"
     )
 
-    path = [(each["node"], each["outcome"]) for each in ran.json["path"]]
+    path = [(visit["node"], visit["outcome"]) for visit in ran.json["path"]]
     assert ran.code == 0
     assert (ran.json["exit"], ran.json["outcome"]) == ("done", "success")
     assert [outcome for node, outcome in path if node == "process"] == ["success", "retry", "success"]
@@ -107,7 +107,7 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
     assert (people.code, "exit failed: failure" in people.out) == (0, True)
 
 
-def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Path) -> None:
+def test_a_dry_run_starts_at_a_given_turn(arbor: Arbor, tmp_path: Path) -> None:
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, {"thinking": "so"}]))
     options = ("--reply", str(replies), "--set", "turn=2", "--prefer", "act=done", "--json")
@@ -115,10 +115,10 @@ def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Pat
     ran = arbor("ops", "pipeline", "run", "--dry", *options)
 
     assert ran.code == 0, ran.err
-    assert any("goes on to turn 3" in each["notes"] for each in ran.json["path"])
+    assert any("goes on to turn 3" in visit["notes"] for visit in ran.json["path"])
 
 
-def test_a_rehearsal_that_reaches_no_exit_fails(arbor: Arbor, own: str) -> None:
+def test_a_dry_run_without_an_exit_fails(arbor: Arbor, own: str) -> None:
     ran = arbor("ops", "pipeline", "run", "--dry", own, "--outcome", "look=failure")
 
     assert (ran.code, "nothing leads on from node look after failure" in ran.out) == (1, True)
@@ -128,13 +128,13 @@ def test_a_graph_is_drawn_as_svg(arbor: Arbor, own: str, tmp_path: Path) -> None
     file = tmp_path / "own.svg"
 
     assert arbor("ops", "pipeline", "viz", own, "-o", str(file)).code == 0
-    written = file.read_text()
-    root = ElementTree.fromstring(written)
+    svg = file.read_text()
+    root = ElementTree.fromstring(svg)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "Look" in written
-    assert "&lt;around&gt;" in written
-    assert arbor("ops", "pipeline", "viz", own).out == written
-    assert arbor("ops", "pipeline", "viz", own, "--json").json["svg"] == written
+    assert "Look" in svg
+    assert "&lt;around&gt;" in svg
+    assert arbor("ops", "pipeline", "viz", own).out == svg
+    assert arbor("ops", "pipeline", "viz", own, "--json").json["svg"] == svg
     assert arbor("ops", "pipeline", "viz", own, "-o", str(file), "--json").json["file"] == str(file)
     refused = arbor("ops", "pipeline", "viz", own, "-o", str(tmp_path / "no" / "x.svg"))
     assert (refused.code, refused.err.startswith("arbor: ")) == (1, True)

@@ -10,7 +10,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
-    """Have three agents in two tenants that remember something."""
+    """Return the command line of an installation with three agents in two tenants that have memories."""
     for name, tenant in (("Vega", "acme"), ("Deneb", "acme"), ("Altair", "globex")):
         assert arbor("agent", "create", name, "--template", "Scout", "--tenant", tenant).code == 0
         for text in ("The harbour is full.", "The cook sleeps."):
@@ -22,18 +22,18 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     to = ("--to", "wordllama", "--dimension", "64", "--json")
     (vega,) = remembering("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
     assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
-    # What it was told, and what it was born with.
+    # The memories that the test stored, and those of the template.
     assert vega["memories"] > 2
     assert {
-        each["agent"] for each in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
+        agent["agent"] for agent in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
     } == {"Deneb"}
     everyone = remembering("memory", "reembed", *to).json
     assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
-    assert [each["tenant"] for each in everyone["agents"]] == ["globex"]
+    assert [agent["tenant"] for agent in everyone["agents"]] == ["globex"]
     assert remembering("memory", "reembed", *to).json["agents"] == []
-    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
-    assert found.code == 0
-    assert "cook" in found.out
+    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert recalled.code == 0
+    assert "cook" in recalled.out
 
 
 def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:
@@ -47,7 +47,7 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--dimension", "1025"], 1, "must be at most 1024, got 1025"),
         (["--dimension", "100"], 1, "the dimension must be 64, 128, 256 for wordllama, got 100"),
@@ -59,12 +59,12 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
         (["--batch", "0"], 2, "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_done_says_what_could(
-    remembering: Arbor, arguments: list[str], code: int, said: str
+def test_an_impossible_move_is_refused_with_the_valid_choices(
+    remembering: Arbor, arguments: list[str], code: int, message: str
 ) -> None:
     ran = remembering("memory", "reembed", *arguments)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +74,6 @@ def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as broken:
         broken.setattr(reembed, "switch_model", interrupted)
         assert remembering("memory", "reembed", "--dimension", "64").code == 130
-    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
-    assert "cook" in found.out
+    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert "cook" in recalled.out
     assert remembering("memory", "reembed", "--dimension", "64", "--json").json["memories"] > 6

@@ -1,4 +1,4 @@
-"""A process that would serve as a role which row-level security does not bind ends at once, and says why."""
+"""Processes refuse to serve as a role that row-level security does not bind."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def test_a_console_whose_database_is_away_starts_and_waits() -> None:
         text=True,
     ) as web:
         assert web.stderr is not None
-        said = ""
-        # What it says before it waits; one that ends instead ends its output too.
-        while "the database does not answer" not in said and (line := web.stderr.readline()):
-            said += line
+        output = ""
+        # Its output before it waits; a process that ends instead closes its output too.
+        while "the database does not answer" not in output and (line := web.stderr.readline()):
+            output += line
         with pytest.raises(subprocess.TimeoutExpired):
             web.wait(timeout=1)
         web.terminate()
-        said += web.stderr.read()
-    assert "the database does not answer" in said
-    assert "Traceback" not in said
+        output += web.stderr.read()
+    assert "the database does not answer" in output
+    assert "Traceback" not in output
 
 
 def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,9 +42,9 @@ def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: st
 
 
 def test_a_generated_password_is_shown_once_and_opens_the_account(arbor: Arbor, one_tenant: str) -> None:
-    made = arbor("tenant", "user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
+    created = arbor("tenant", "user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
     user = User.objects.using(OPS).get(username="maria")
-    assert user.check_password(made["password"])
+    assert user.check_password(created["password"])
     assert user.is_staff
     assert not user.is_superuser
     assert arbor("tenant", "member", "list", "acme", "--json").json["members"] == [
@@ -63,7 +63,7 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["tenant", "create", "a b"], 1, "letters, digits, hyphens"),
         (["tenant", "create", "acme"], 1, "already"),
@@ -83,12 +83,12 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
-    arbor: Arbor, one_tenant: str, arguments: list[str], code: int, said: str
+def test_a_wrong_command_explains_itself_with_its_exit_code(
+    arbor: Arbor, one_tenant: str, arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor(*arguments)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
     assert not User.objects.using(OPS).exists()
 
 

@@ -1,4 +1,4 @@
-"""A tenant with one row of everything, and people who are signed in."""
+"""A tenant with one row of each model, and clients of its members."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.factories.users import UserFactory
 from tests.support.console import World, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, crawl_as_owner, crawl_as_viewer
 from tests.support.console_rows import make_world
-from tests.support.database import Emptier
+from tests.support.database import DatabaseCleaner
 
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Leave out the log of refused requests: here they are what is wanted, and a traceback of each takes its time."""
+    """Silence the log of refused requests: they are expected here, and their tracebacks take time."""
     caplog.set_level("CRITICAL", logger="django.request")
 
 
@@ -64,12 +64,12 @@ def owner(as_role: Callable[[Role], Client]) -> Client:
 
 @pytest.fixture
 def root(database: None) -> Client:
-    """Sign in somebody who runs the installation and is a member of no tenant."""
+    """Sign in a user who runs the installation and is a member of no tenant."""
     return sign_in(UserFactory(username="root", is_superuser=True))
 
 
 @pytest.fixture(scope="session")
-def seen_by_viewer(emptier: Emptier, django_db_blocker: Any) -> ViewerCrawl:
+def seen_by_viewer(emptier: DatabaseCleaner, django_db_blocker: Any) -> ViewerCrawl:
     """Return every page as a viewer sees it; the database is empty again."""
     with django_db_blocker.unblock():
         crawled = crawl_as_viewer()
@@ -78,8 +78,10 @@ def seen_by_viewer(emptier: Emptier, django_db_blocker: Any) -> ViewerCrawl:
 
 
 @pytest.fixture(scope="session")
-def seen_by_owner(seen_by_viewer: ViewerCrawl, emptier: Emptier, django_db_blocker: Any) -> OwnerCrawl:
-    """Return every page as an owner sees it; the crawl before has read what is read once for a process."""
+def seen_by_owner(
+    seen_by_viewer: ViewerCrawl, emptier: DatabaseCleaner, django_db_blocker: Any
+) -> OwnerCrawl:
+    """Return every page as an owner sees it; the earlier crawl has filled the caches of the process."""
     with django_db_blocker.unblock():
         crawled = crawl_as_owner()
         emptier.empty()

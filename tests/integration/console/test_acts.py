@@ -1,4 +1,4 @@
-"""What an operator does to an agent from the console: by post, by role, through the services, on record."""
+"""Actions of an operator on an agent, from the console: by role, through the services, audited."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.console import World
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[list[TaskMessage]]:
-    """Collect what the fleet would be told."""
+def published() -> Iterator[list[TaskMessage]]:
+    """Capture the messages to the fleet."""
     with captured() as messages:
         yield messages
 
@@ -63,22 +63,22 @@ def test_an_operator_acts(
     assert audited(world) == [(action, "user:operator-person")]
 
 
-def test_beating_now_claims_the_agent_and_tells_the_fleet(
-    operator: Client, world: World, told: list[TaskMessage]
+def test_a_requested_heartbeat_is_claimed_and_enqueued(
+    operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)
-    assert "will beat at once" in response.content.decode()
+    assert "will have a heartbeat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
-    assert [message.task for message in told] == [Task.ADVANCE]
+    assert [message.task for message in published] == [Task.ADVANCE]
     assert audited(world) == [(AuditAction.OPERATOR_ACT, "user:operator-person")]
 
 
-def test_what_a_status_forbids_is_refused_with_the_reason(operator: Client, world: World) -> None:
+def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, world: World) -> None:
     set_status(world, AgentStatus.PAUSED)
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "Nothing was done" in response.content.decode()
-    assert "only an active agent beats" in response.content.decode()
+    assert "only an active agent has heartbeats" in response.content.decode()
     assert audited(world) == []
 
 

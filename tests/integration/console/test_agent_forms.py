@@ -1,4 +1,4 @@
-"""Making an agent in the console, and ending one for good."""
+"""Forms of the console that create and destroy agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW = "/admin/agents/agent/add/"
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[None]:
+def published() -> Iterator[None]:
     with captured():
         yield
 
@@ -33,7 +33,7 @@ def templates(database: None) -> None:
     seed_builtin_templates()
 
 
-def wish(**changes: str) -> dict[str, str]:
+def form_data(**changes: str) -> dict[str, str]:
     return {"name": "Vega", "template": "Researcher", "interval_s": "", "model": "", "start": "on"} | changes
 
 
@@ -42,10 +42,10 @@ def agents(tenant: Tenant) -> dict[str, str]:
         return dict(Agent.objects.values_list("name", "status"))
 
 
-def test_an_operator_makes_an_agent_and_sees_it(
+def test_an_operator_creates_an_agent_and_sees_it(
     operator: Client, tenant: Tenant, other_tenant: Tenant, templates: None
 ) -> None:
-    response = operator.post(NEW, wish(interval_s="90", model="openai/gpt-5-mini"), follow=True)
+    response = operator.post(NEW, form_data(interval_s="90", model="openai/gpt-5-mini"), follow=True)
     text = response.content.decode()
     assert "Vega is active." in text
     assert "every 90 s" in text
@@ -61,9 +61,9 @@ def test_an_operator_makes_an_agent_and_sees_it(
 
 
 def test_an_agent_need_not_start_at_once(operator: Client, tenant: Tenant, templates: None) -> None:
-    asked = wish()
-    del asked["start"]
-    operator.post(NEW, asked)
+    form = form_data()
+    del form["start"]
+    operator.post(NEW, form)
     assert agents(tenant) == {"Vega": AgentStatus.CREATED}
 
 
@@ -79,28 +79,28 @@ def test_a_template_that_does_not_fit_spoils_no_other(
 ) -> None:
     with tenant_transaction(tenant.id):
         TemplateFactory(name="Outdated", spec={})
-    response = operator.post(NEW, wish(template="Outdated"))
-    assert "does not fit this one" in response.content.decode()
-    operator.post(NEW, wish())
+    response = operator.post(NEW, form_data(template="Outdated"))
+    assert "which this version cannot read" in response.content.decode()
+    operator.post(NEW, form_data())
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
 
-def test_without_templates_the_page_says_how_to_get_them(operator: Client) -> None:
+def test_a_missing_template_list_names_the_command_that_seeds_it(operator: Client) -> None:
     assert "seed_templates" in operator.get(NEW).content.decode()
 
 
-def test_what_a_suspended_tenant_does_not_allow_is_said_beside_the_form(
+def test_a_suspended_tenant_is_named_beside_the_form(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
-    response = operator.post(NEW, wish())
+    response = operator.post(NEW, form_data())
     assert response.status_code == 200
     assert "suspended" in response.content.decode()
     assert agents(tenant) == {}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": "Scout of"}, "has an agent"),
         ({"name": "<b>"}, "begins with a letter"),
@@ -109,20 +109,20 @@ def test_what_a_suspended_tenant_does_not_allow_is_said_beside_the_form(
         ({"template": "Nobody"}, "Select a valid choice"),
     ],
 )
-def test_what_cannot_be_is_said_and_leaves_nothing(
-    operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], said: str
+def test_an_invalid_form_creates_no_agent(
+    operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], message: str
 ) -> None:
-    operator.post(NEW, wish(name="Scout of"))
+    operator.post(NEW, form_data(name="Scout of"))
     before = agents(tenant)
-    response = operator.post(NEW, wish(**changes))
+    response = operator.post(NEW, form_data(**changes))
     assert response.status_code == 200
-    assert said in response.content.decode()
+    assert message in response.content.decode()
     assert agents(tenant) == before
 
 
 def test_a_viewer_makes_none(viewer: Client, tenant: Tenant, templates: None) -> None:
     assert viewer.get(NEW).status_code == 403
-    assert viewer.post(NEW, wish()).status_code == 403
+    assert viewer.post(NEW, form_data()).status_code == 403
     assert agents(tenant) == {}
     assert NEW not in viewer.get(reverse("admin:agents_agent_changelist")).content.decode()
 
@@ -147,7 +147,7 @@ def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> 
 
 def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
     response = owner.post(destroy_page(world), {"confirm": "yes"})
-    assert "its name must be given exactly" in response.content.decode()
+    assert "confirm with its exact name" in response.content.decode()
     assert world.agent.name in agents(world.tenant)
 
 

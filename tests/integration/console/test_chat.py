@@ -1,4 +1,4 @@
-"""The page on which people talk to an agent: who may, what it shows, and that no request waits for a model."""
+"""The console's page of conversations with an agent: roles, contents, and no request that waits for a model."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.support.console import World
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory(name="Vega", character={"name": "Vega"})
-        AgentStateFactory(agent=made)
-        ScheduleFactory(agent=made)
-        return made
+        created: Agent = AgentFactory(name="Vega", character={"name": "Vega"})
+        AgentStateFactory(agent=created)
+        ScheduleFactory(agent=created)
+        return created
 
 
 @pytest.fixture
 def messages(database: None) -> Iterator[list[TaskMessage]]:
-    with captured() as found:
-        yield found
+    with captured() as captured_messages:
+        yield captured_messages
 
 
 def page_of(agent: Agent) -> str:
@@ -50,25 +50,25 @@ def answer(agent: Agent, messages: list[TaskMessage]) -> None:
     answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]), execute=execute_call)
 
 
-def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
+def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     ProcessFactory(queues="llm,heartbeat")
     assert "Nobody has talked to it yet" in operator.get(page_of(agent)).content.decode()
 
-    said = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
+    response = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
 
-    assert (said.status_code, said["Location"]) == (302, f"{page_of(agent)}#latest")
+    assert (response.status_code, response["Location"]) == (302, f"{page_of(agent)}#latest")
     with tenant_transaction(agent.tenant_id):
         assert not ExternalCall.objects.exists(), "the request asks no model"
         assert ChatMessage.objects.get().content == "Is the river frozen?\nReally?"
         paused = HeartbeatSchedule.objects.get(agent_id=agent.id).paused_until
         assert paused is not None
         assert paused > datetime.now(UTC)
-    waiting = operator.get(page_of(agent)).content.decode()
-    assert 'http-equiv="refresh"' in waiting
-    assert "Vega thinks…" in waiting
-    assert 'id="say"' not in waiting
+    pending = operator.get(page_of(agent)).content.decode()
+    assert 'http-equiv="refresh"' in pending
+    assert "Vega thinks…" in pending
+    assert 'id="say"' not in pending
 
     answer(agent, messages)
 
@@ -84,10 +84,10 @@ def test_without_a_fleet_the_page_says_that_nobody_works(
 ) -> None:
     operator.post(page_of(agent), {"text": "Are you there?"})
 
-    assert "No worker has been heard of lately" in operator.get(page_of(agent)).content.decode()
+    assert "No worker has reported lately" in operator.get(page_of(agent)).content.decode()
 
 
-def test_what_is_refused_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
+def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
     refused = operator.post(page_of(agent), {"text": "x" * 8_001})
 
     text = refused.content.decode()
@@ -130,7 +130,7 @@ def test_a_viewer_reads_and_may_not_talk(viewer: Client, world: World) -> None:
         ).exists()
 
 
-def test_why_there_is_no_answer_stands_where_it_would_be(viewer: Client, world: World) -> None:
+def test_a_failed_turn_shows_its_error_instead_of_an_answer(viewer: Client, world: World) -> None:
     page = viewer.get(world.chat).content.decode()
 
     assert "data-error" in page

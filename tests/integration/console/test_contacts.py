@@ -1,4 +1,4 @@
-"""The inbox, the outbox and channels in the console: who sees them, and who acts."""
+"""The inbox, the outbox and channels in the console, by role."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ HOSTILE = "<script>alert(1)</script>"
 @pytest.fixture
 def message(world: World) -> OutboxMessage:
     """Return a message in the inbox, which nobody has read."""
-    return written(world, subject="Ice", content=f"The river froze. {HOSTILE}")
+    return store_message(world, subject="Ice", content=f"The river froze. {HOSTILE}")
 
 
-def written(world: World, **values: Any) -> OutboxMessage:
+def store_message(world: World, **values: Any) -> OutboxMessage:
     with tenant_transaction(world.tenant.id):
-        made: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
-    return made
+        message: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
+    return message
 
 
-def now(message: OutboxMessage) -> OutboxMessage:
+def reload(message: OutboxMessage) -> OutboxMessage:
     with tenant_transaction(message.tenant_id):
-        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return found
+        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return row
 
 
 def act(client: Client, message: OutboxMessage, verb: str, **data: str) -> Any:
@@ -50,20 +50,18 @@ def text_of(client: Client, page: str) -> str:
     return str(client.get(page).content.decode())
 
 
-def test_the_inbox_shows_what_agents_wrote_escaped_and_how_much_is_unread(
-    viewer: Client, message: OutboxMessage
-) -> None:
+def test_the_inbox_escapes_messages_and_counts_unread_ones(viewer: Client, message: OutboxMessage) -> None:
     text = text_of(viewer, reverse("admin:inbox"))
     assert "&lt;script&gt;alert(1)" in text
     assert HOSTILE not in text
-    # The world has one of its own.
+    # The world has another one.
     assert "2 unread" in text
     assert str(message.id) in text
-    assert now(message).read_at is None
+    assert reload(message).read_at is None
 
 
 def test_unread_ones_are_counted_in_the_navigation(viewer: Client, world: World, operator: Client) -> None:
-    first = written(world)
+    first = store_message(world)
     page = reverse("admin:agents_agent_changelist")
     assert viewer.get(page).context["sidebar_navigation"][1]["items"][0]["badge"] == "2"
     act(operator, first, "read")
@@ -72,13 +70,13 @@ def test_unread_ones_are_counted_in_the_navigation(viewer: Client, world: World,
 
 def test_unread_ones_can_be_shown_alone(viewer: Client, operator: Client, message: OutboxMessage) -> None:
     act(operator, message, "read")
-    assert now(message).read_at is not None
+    assert reload(message).read_at is not None
     assert str(message.id) not in text_of(viewer, reverse("admin:inbox") + "?unread=1")
 
 
 def test_a_long_inbox_is_paged(viewer: Client, world: World) -> None:
     for _ in range(LISTED + 2):
-        written(world)
+        store_message(world)
     first = text_of(viewer, reverse("admin:inbox"))
     assert first.count("data-message=") == LISTED
     older = viewer.get(reverse("admin:inbox")).context["page"].older
@@ -105,8 +103,8 @@ def test_an_answer_quotes_the_message_and_reaches_its_agent(
         percept = Percept.objects.get(detail__message=str(message.id))
     assert percept.kind == PerceptKind.USER_MESSAGE
     assert percept.content == f"> The river froze. {HOSTILE}\nWait for the thaw."
-    assert now(message).read_at is not None
-    long = written(world, content="ice " * 900)
+    assert reload(message).read_at is not None
+    long = store_message(world, content="ice " * 900)
     act(operator, long, "answer", text="So long!")
     with tenant_transaction(world.tenant.id):
         quote = Percept.objects.get(detail__message=str(long.id)).content.partition("\n")[0]
@@ -118,20 +116,20 @@ def test_an_empty_answer_says_what_is_wrong(operator: Client, message: OutboxMes
     assert (
         "a message has 1 to 8,000 characters" in act(operator, message, "answer", text=" ").content.decode()
     )
-    assert now(message).read_at is None
+    assert reload(message).read_at is None
 
 
 def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client, world: World) -> None:
-    failed = written(
+    failed = store_message(
         world, kind="email", target="ann@example.org", status="failed", sent_at=None, last_error="dead"
     )
     assert "Try again" in text_of(operator, page_of(failed))
-    with captured() as told:
+    with captured() as published:
         act(operator, failed, "retry")
-    assert [hint.task for hint in told] == [Task.DELIVER]
-    assert now(failed).status == DeliveryStatus.PENDING
+    assert [hint.task for hint in published] == [Task.DELIVER]
+    assert reload(failed).status == DeliveryStatus.PENDING
     act(operator, failed, "cancel")
-    assert now(failed).status == DeliveryStatus.CANCELLED
+    assert reload(failed).status == DeliveryStatus.CANCELLED
     assert "is cancelled and cannot become" in act(operator, failed, "retry").content.decode()
     with tenant_transaction(world.tenant.id):
         acts = AuditEvent.objects.filter(action=AuditAction.OPERATOR_ACT, detail__message=str(failed.id))
@@ -141,14 +139,14 @@ def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client
 @pytest.mark.parametrize("verb", ["read", "answer", "retry", "cancel"])
 def test_a_viewer_only_looks(verb: str, viewer: Client, world: World, message: OutboxMessage) -> None:
     assert act(viewer, message, verb, text="no").status_code == 403
-    assert now(message).read_at is None
+    assert reload(message).read_at is None
     text = text_of(viewer, page_of(message))
     assert "Mark as read" not in text
     assert 'id="answer"' not in text
 
 
 def test_another_tenants_message_is_not_there(operator: Client, world: World, other_world: World) -> None:
-    theirs = written(other_world)
+    theirs = store_message(other_world)
     assert act(operator, theirs, "read").status_code == 404
     assert act(operator, theirs, "sing").status_code == 404
 
@@ -158,7 +156,7 @@ def test_messages_that_did_not_arrive_are_an_alarm(viewer: Client, world: World)
 
 
 def test_the_agents_page_shows_what_it_wrote(viewer: Client, world: World) -> None:
-    written(world, subject="Of ice and fords")
+    store_message(world, subject="Of ice and fords")
     assert "Of ice and fords" in text_of(viewer, world.agents_page)
 
 
@@ -171,10 +169,10 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
         "audience": "user",
         "agent": "",
     }
-    made = operator.post(page, data)
-    secret = made.context["made"].secret
-    assert secret in made.content.decode()
-    assert "no-store" in made["Cache-Control"]
+    response = operator.post(page, data)
+    secret = response.context["made"].secret
+    assert secret in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
     with tenant_transaction(world.tenant.id):
         channel = Channel.objects.get(name="ops")
     with CaptureQueriesContext(connection) as queries:
@@ -190,8 +188,10 @@ def test_of_a_webhooks_url_pages_show_the_place_alone(operator: Client, world: W
     secret = "https://example.org/s3cret-path?token=s3cret-token"
     with tenant_transaction(world.tenant.id):
         channel = ChannelFactory.create(tenant_id=world.tenant.id, agent=None, name="hook", target=secret)
-    message = written(world, channel=channel, kind="webhook", target=secret, status="pending", sent_at=None)
-    mail = written(world, kind="email", target="ann@example.org", status="pending", sent_at=None)
+    message = store_message(
+        world, channel=channel, kind="webhook", target=secret, status="pending", sent_at=None
+    )
+    mail = store_message(world, kind="email", target="ann@example.org", status="pending", sent_at=None)
     lists = [reverse(f"admin:contacts_{kind}_changelist") for kind in ("channel", "outboxmessage")]
     for address in [*lists, page_of(channel), page_of(message)]:
         shown = text_of(operator, address)

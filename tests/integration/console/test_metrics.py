@@ -30,7 +30,9 @@ def values(text: str) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", "Bearer \xe9", TOKEN]
 )
-def test_nobody_else_reads_them(token: str, authorization: str, world: World, settings: Any) -> None:
+def test_metrics_are_refused_without_the_right_token(
+    token: str, authorization: str, world: World, settings: Any
+) -> None:
     settings.ARBOR_METRICS_TOKEN = token
     response = scrape(Client(), authorization)
     assert response.status_code == 401
@@ -38,35 +40,35 @@ def test_nobody_else_reads_them(token: str, authorization: str, world: World, se
     assert b"arbor_" not in response.content
 
 
-def test_a_tenants_owner_does_not_run_the_installation(owner: Client) -> None:
+def test_metrics_are_refused_to_the_owner_of_a_tenant(owner: Client) -> None:
     assert scrape(owner).status_code == 401
 
 
-def test_whoever_has_the_token_reads_figures_and_no_tenants_data(world: World, settings: Any) -> None:
+def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     record_job_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
     response = scrape(Client(), f"Bearer {TOKEN}")
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/plain; version=")
     text = response.content.decode()
-    found = values(text)
-    assert found["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
-    assert found["arbor_maintenance_state"]["expired"] in (0, 1, 2)
-    assert found["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
-    assert found["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
-    assert found["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
-    assert "completed" in found["arbor_heartbeats_day"]
-    assert found["arbor_outbox_messages"] == {"waiting": 0, "failed": 1}
+    figures = values(text)
+    assert figures["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
+    assert figures["arbor_maintenance_state"]["expired"] in (0, 1, 2)
+    assert figures["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
+    assert figures["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
+    assert figures["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
+    assert "completed" in figures["arbor_heartbeats_day"]
+    assert figures["arbor_outbox_messages"] == {"waiting": 0, "failed": 1}
     for secret in (str(world.tenant.id), world.tenant.slug, str(world.agent.id), world.agent.name):
         assert secret not in text
 
 
-def test_an_operator_of_the_installation_reads_them_when_signed_in(world: World) -> None:
+def test_metrics_are_open_to_a_signed_in_superuser(world: World) -> None:
     client = Client()
     client.force_login(UserFactory(username="root", is_superuser=True))
     assert scrape(client).status_code == 200
 
 
-def test_nothing_is_changed_through_them(world: World, settings: Any) -> None:
+def test_a_post_to_the_metrics_is_refused(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     assert Client().post("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code in (403, 405)

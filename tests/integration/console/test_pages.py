@@ -1,7 +1,8 @@
-"""Every page: it opens, it shows, it escapes, it asks little, and it changes nothing."""
+"""Each page opens, escapes texts, runs few queries and changes no row."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
@@ -17,19 +18,23 @@ from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
-from apps.tenants.models import User
+from apps.memories.models import JobRun
+from apps.memories.services.jobs.rounds import record_job_run
+from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import add_member
 from tests.factories.memories import MemoryFactory
-from tests.support.console import World, page_of
+from tests.factories.users import UserFactory
+from tests.support.console import World, page_of, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 
-#: A test that opens every page takes its time on a busy machine.
+#: A test that opens each page needs more time on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
-#: More than these for one page, the session and its user included, is a fault.
+#: The most queries of a page, those of the session and the user included.
 QUERIES_AT_MOST = 24
 LIST_QUERIES_AT_MOST = 9
-#: What relations tie together stands in five tables: one query more reads it, for all rows of the page.
+#: Five tables have the ends of relations: one more query reads them, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
 
 
@@ -46,11 +51,11 @@ def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
             response = viewer.get(reverse(f"admin:{name}_changelist"))
             assert response.status_code in (200, 403), name
     text = viewer.get(reverse("admin:index")).content.decode()
-    for words in ("No agent lives here yet", "No heartbeat yet", "Nobody has been heard of", "nothing waits"):
+    for words in ("There are no agents yet", "No heartbeat yet", "No process has reported", "nothing waits"):
         assert words in text
 
 
-def test_an_empty_list_is_told_from_a_search_that_finds_nothing(owner: Client) -> None:
+def test_an_empty_list_differs_from_a_search_without_results(owner: Client) -> None:
     address = reverse("admin:contacts_channel_changelist")
     assert "No channels yet" in owner.get(address).content.decode()
     assert "No channels found" in owner.get(address, {"kind__exact": "webhook"}).content.decode()
@@ -58,7 +63,7 @@ def test_an_empty_list_is_told_from_a_search_that_finds_nothing(owner: Client) -
 
 def test_every_model_is_shown() -> None:
     reverse("admin:index")  # the pages are found with the addresses
-    # A composite key has no address in Django's admin; what it counts is shown elsewhere.
+    # A composite key has no address in Django's admin; other pages show its figures.
     unshown = {
         "memories.Term",
         "memories.EmbeddingCacheEntry",
@@ -73,8 +78,8 @@ def test_every_model_is_shown() -> None:
             assert not isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
-class _Watch(HTMLParser):
-    """Collects what a browser would run."""
+class _ScriptCollector(HTMLParser):
+    """Collects the parts of a page that a browser would run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,9 +100,9 @@ class _Watch(HTMLParser):
         self._in_script = False
 
 
-def test_what_somebody_else_wrote_is_never_run(seen_by_viewer: ViewerCrawl) -> None:
+def test_scripts_in_stored_texts_are_escaped(seen_by_viewer: ViewerCrawl) -> None:
     for page in seen_by_viewer.pages:
-        watch = _Watch()
+        watch = _ScriptCollector()
         watch.feed(page.text)
         assert len(watch.run) > 10, page.address
         assert not [statement for statement in watch.run if "alert" in statement], page.address
@@ -164,24 +169,24 @@ def test_memories_are_searched_by_words_within_one_agent(viewer: Client, world: 
     with tenant_transaction(world.tenant.id):
         MemoryFactory(agent=world.agent, content="The bridge was closed.")
     address = reverse("admin:memories_memory_changelist")
-    asked = {"q": "bridge"}
-    assert "Nothing to search for" in viewer.get(address, asked).content.decode()
-    found = viewer.get(address, {**asked, "agent__id__exact": str(world.agent.id)}).content.decode()
-    assert "The bridge was closed." in found
-    assert "It is about the river." not in found
+    query = {"q": "bridge"}
+    assert "Nothing to search for" in viewer.get(address, query).content.decode()
+    page = viewer.get(address, {**query, "agent__id__exact": str(world.agent.id)}).content.decode()
+    assert "The bridge was closed." in page
+    assert "It is about the river." not in page
 
 
 def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, content="The bridge was closed.")
-    found = viewer.get(reverse("admin:memories_memory_changelist"), {"q": str(memory.id)}).content.decode()
-    assert "The bridge was closed." in found
-    assert "It is about the river." not in found
+    page = viewer.get(reverse("admin:memories_memory_changelist"), {"q": str(memory.id)}).content.decode()
+    assert "The bridge was closed." in page
+    assert "It is about the river." not in page
 
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
-    # Agents and channels have forms of their own, which ask their services.
+    # Agents and channels have forms of their own, which call their services.
     own = {"add/": (Agent, Channel), "{}/delete/": (Agent,)}.get(part, ())
     for row in world.rows:
         if isinstance(row, own):
@@ -221,7 +226,7 @@ def test_djangos_log_is_not_written_but_the_audit_is(world: World) -> None:
     assert not LogEntry.objects.using("owner").exists()
 
 
-def test_a_heartbeats_page_tells_why(viewer: Client, world: World) -> None:
+def test_a_heartbeats_page_shows_mode_costs_decisions_and_prompt(viewer: Client, world: World) -> None:
     text = viewer.get(page_of(world.beat)).content.decode()
     for words in (
         "Goal pursuit",
@@ -244,11 +249,11 @@ def test_a_heartbeats_page_tells_why(viewer: Client, world: World) -> None:
 
 def test_a_heartbeats_page_leads_to_the_ones_beside_it(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        beats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
-    middle = viewer.get(page_of(beats[1])).content.decode()
-    assert f'rel="prev" href="{page_of(beats[0])}"' in middle
-    assert f'rel="next" href="{page_of(beats[2])}"' in middle
-    assert 'rel="prev"' not in viewer.get(page_of(beats[0])).content.decode()
+        heartbeats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
+    middle = viewer.get(page_of(heartbeats[1])).content.decode()
+    assert f'rel="prev" href="{page_of(heartbeats[0])}"' in middle
+    assert f'rel="next" href="{page_of(heartbeats[2])}"' in middle
+    assert 'rel="prev"' not in viewer.get(page_of(heartbeats[0])).content.decode()
 
 
 def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: World) -> None:
@@ -261,3 +266,19 @@ def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: 
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
     assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()
+
+
+LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"
+
+
+def first_page(client: Client) -> str:
+    return str(client.get(reverse("admin:index")).content.decode())
+
+
+def test_a_late_job_alarms_superusers_only(owner: Client, world: World) -> None:
+    record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
+    JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
+    chief: User = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=chief, role=Role.OWNER)
+    assert LATE in first_page(sign_in(chief))
+    assert LATE not in first_page(owner)

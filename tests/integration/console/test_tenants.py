@@ -1,4 +1,4 @@
-"""One console, many tenants: each person sees their own, chooses among them, and finds nothing of the others."""
+"""Sign-in and choice of a tenant in the console; each person sees the rows of their own tenants only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.console import views
+from apps.fleet.administration import create_account
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
 from tests.factories.users import PASSWORD, UserFactory
@@ -47,8 +48,8 @@ def test_nobody_sees_a_page_without_signing_in(client: Client, world: World) -> 
 def test_signing_in_leads_to_the_fleet(client: Client, world: World) -> None:
     user = UserFactory(username="ann")
     add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    asked = client.post(reverse("admin:login"), {"username": "ann", "password": PASSWORD})
-    assert asked.headers["Location"] == INDEX
+    response = client.post(reverse("admin:login"), {"username": "ann", "password": PASSWORD})
+    assert response.headers["Location"] == INDEX
     assert world.agent.name in client.get(INDEX).content.decode()
 
 
@@ -59,7 +60,7 @@ def test_a_member_sees_their_tenant_and_role(viewer: Client, world: World) -> No
     assert "tenant-switch" not in text
 
 
-def test_nothing_of_another_tenant_is_on_any_page(seen_by_viewer: ViewerCrawl) -> None:
+def test_no_page_names_another_tenant(seen_by_viewer: ViewerCrawl) -> None:
     for page in seen_by_viewer.pages:
         assert "globex" not in page.text.casefold(), page.address
         assert str(seen_by_viewer.other_agent) not in page.text, page.address
@@ -69,7 +70,7 @@ def test_another_tenants_pages_are_not_there(viewer: Client, world: World, other
     for row in other_world.rows:
         response = viewer.get(page_of(row))
         assert (response.status_code, response.headers["Location"]) == (302, INDEX), page_of(row)
-    # The next page shows what each of them had to say.
+    # The next page shows the messages of all of them.
     text = viewer.get(INDEX).content.decode()
     assert text.count("doesn’t exist") == len(other_world.rows)
     assert "globex" not in text.casefold()
@@ -91,14 +92,14 @@ def test_a_filter_or_search_for_another_tenants_agent_finds_nothing(
     viewer: Client, world: World, other_world: World
 ) -> None:
     theirs = str(other_world.agent.id)
-    for address, asked in (
+    for address, query in (
         ("admin:memories_memory_changelist", {"agent__id__exact": theirs}),
         ("admin:memories_memory_changelist", {"q": str(other_world.rows[4].pk)}),
         ("admin:heartbeats_heartbeat_changelist", {"agent__id__exact": theirs}),
         ("admin:agents_agent_changelist", {"q": "Scout globex"}),
         ("admin:audit_auditevent_changelist", {"agent_id__exact": theirs}),
     ):
-        text = viewer.get(reverse(address), asked).content.decode()
+        text = viewer.get(reverse(address), query).content.decode()
         assert "Nothing fits the search and the filters" in text, address
         assert "data-row" not in text
 
@@ -110,7 +111,7 @@ def test_autocompletion_offers_the_tenants_own_agents(
         reverse("admin:autocomplete"),
         {"term": "Scout", "app_label": "memories", "model_name": "memory", "field_name": "agent"},
     )
-    assert [found["text"] for found in answer.json()["results"]] == [world.agent.name]
+    assert [result["text"] for result in answer.json()["results"]] == [world.agent.name]
 
 
 def test_a_member_of_two_tenants_chooses(both: Client, world: World, other_world: World) -> None:
@@ -163,7 +164,7 @@ def test_choosing_is_a_post_with_a_token(both: Client, other_world: World) -> No
     assert "Please try again" in response.content.decode()
 
 
-def test_what_is_not_there_or_not_allowed_has_a_page_of_its_own(viewer: Client, world: World) -> None:
+def test_missing_and_forbidden_pages_have_a_page_of_their_own(viewer: Client, world: World) -> None:
     missing = viewer.get("/nothing/")
     assert missing.status_code == 404
     assert "There is nothing here" in missing.content.decode()
@@ -178,7 +179,7 @@ def test_a_request_leaves_no_tenant_behind(viewer: Client, world: World) -> None
     assert current_scope() is None
 
 
-# --- Those who run the installation ------------------------------------------------------------------
+# --- Users who run the installation ------------------------------------------------------------------
 
 
 def visit(client: Client, tenant: Tenant, reason: str = "looking for a stuck agent") -> Any:
@@ -227,7 +228,7 @@ def test_a_visit_is_recorded_on_both_sides(root: Client, world: World) -> None:
 def test_a_visitor_looks_and_does_not_touch(root: Client, world: World, other_world: World) -> None:
     visit(root, world.tenant)
     page = root.get(world.agents_page).content.decode()
-    assert "You are looking into Acme as a viewer." in page
+    assert "You are visiting Acme as a viewer." in page
     assert "Run now" not in page
     assert root.post(world.act, {"act": "pause"}).status_code == 403
     assert root.get(page_of(other_world.agent), follow=True).redirect_chain == [(INDEX, 302)]
@@ -263,7 +264,7 @@ def test_others_do_not_visit(owner: Client, world: World, other_world: World) ->
         assert owner.get(reverse(f"admin:{app}_{model}_changelist")).status_code == 403
 
 
-def test_a_person_without_a_tenant_is_told_so(world: World) -> None:
+def test_a_person_without_a_tenant_sees_a_notice(world: World) -> None:
     client = sign_in(UserFactory(username="new"))
     assert "You are a member of no tenant yet" in client.get(INDEX).content.decode()
     assert client.get(world.agents_page).status_code == 403
@@ -280,3 +281,20 @@ def test_the_members_of_a_tenant_are_its_own(viewer: Client, world: World, other
     text = viewer.get(reverse("admin:tenants_membership_changelist")).content.decode()
     assert "viewer-person" in text
     assert "stranger" not in text
+
+
+OLD, NEW = "a long river to the sea", "a longer river to the sea"
+
+
+def test_a_person_signs_in_and_changes_their_password(database: None) -> None:
+    create_account(username="ann", password=OLD, actor="cli:tests")
+    client = Client()
+    client.post(reverse("admin:login"), {"username": "ann", "password": OLD})
+    assert User.objects.get().last_login is not None
+    changed = client.post(
+        reverse("admin:password_change"), {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
+    )
+    assert changed.status_code == 302
+    user = User.objects.get()
+    assert user.check_password(NEW)
+    assert client.get(reverse("admin:index")).status_code == 200

@@ -1,4 +1,4 @@
-"""Words on the console's pages: one for each thing, and words where ids and raw values could stand."""
+"""Words on the console's pages: one for each thing, instead of ids and raw values."""
 
 from __future__ import annotations
 
@@ -50,18 +50,16 @@ def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None
         assert f"1 {name}" in " ".join(text.split())
 
 
-def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
-    viewer: Client, world: World
-) -> None:
+def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Client, world: World) -> None:
     address = reverse("admin:memories_edge_changelist")
 
-    def asked() -> int:
+    def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
             viewer.get(address)
         return len(queries)
 
-    asked()  # content types and the like are read once for a process
-    few = asked()
+    count_queries()  # content types and the like are read once for a process
+    few = count_queries()
     with tenant_transaction(world.tenant.id):
         for number in range(9):
             memory = MemoryFactory(content=f"The ferry stopped on day {number}.")
@@ -69,7 +67,7 @@ def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
             edge = EdgeFactory(
                 agent=memory.agent, source_id=memory.id, target_kind=GraphNodeKind.GOAL, target_id=goal.id
             )
-    assert asked() == few
+    assert count_queries() == few
     text = viewer.get(address).content.decode()
     for words in ("The ferry stopped on day 0.", "Explain day 8"):
         assert words in text
@@ -77,33 +75,35 @@ def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
     assert "Explain day 8" in viewer.get(page_of(edge)).content.decode()
 
 
-def test_what_relates_to_something_that_is_gone_says_so(viewer: Client, world: World) -> None:
+def test_a_relation_to_a_deleted_end_says_so(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         edge = EdgeFactory(agent=world.agent, source_id=uuid7())
     assert ">gone<" in viewer.get(page_of(edge)).content.decode()
 
 
-def test_where_something_comes_from_is_said_in_words_that_lead_there(viewer: Client, world: World) -> None:
-    beat, chat = str(world.beat.id), str(uuid7())
+def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
+    heartbeat, chat = str(world.beat.id), str(uuid7())
     with tenant_transaction(world.tenant.id):
-        memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{beat}", session=f"chat:{chat}")
+        memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{heartbeat}", session=f"chat:{chat}")
         rows = [
-            ExperienceFactory(agent=world.agent, heartbeat_id=beat),
-            ProposalFactory(agent=world.agent, source=f"heartbeat:{beat}", decided_by=f"heartbeat:{beat}"),
+            ExperienceFactory(agent=world.agent, heartbeat_id=heartbeat),
+            ProposalFactory(
+                agent=world.agent, source=f"heartbeat:{heartbeat}", decided_by=f"heartbeat:{heartbeat}"
+            ),
             memory,
         ]
         EpisodeFactory(agent=world.agent, session=f"chat:{chat}", summary="")
     for row in rows:
         text = viewer.get(page_of(row)).content.decode()
         assert f'href="{page_of(world.beat)}">a heartbeat</a>' in text, row
-        assert f"heartbeat:{beat}" not in text, row
+        assert f"heartbeat:{heartbeat}" not in text, row
     for page in (world.agents_page, reverse("admin:memories_episode_changelist"), page_of(memory)):
         text = viewer.get(page).content.decode()
         assert "a conversation" in text, page
         assert f"chat:{chat}" not in text, page
 
 
-def test_evidence_and_what_was_changed_are_shown_by_what_they_say(viewer: Client, world: World) -> None:
+def test_evidence_and_changed_rows_are_shown_by_their_texts(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, content="The ferry stopped for nine days.")
         rows = [
@@ -126,28 +126,28 @@ def test_a_goals_memory_is_called_by_its_goal(viewer: Client, world: World) -> N
     assert "of “Chart the coast”" in title
 
 
-def test_where_defaults_hold_an_empty_list_says_which(viewer: Client) -> None:
+def test_an_empty_list_names_the_defaults_in_force(viewer: Client) -> None:
     boundaries = viewer.get(reverse("admin:selves_boundary_changelist")).content.decode()
     assert "Every agent has these: no harm, no deception, user privacy" in boundaries
     policies = viewer.get(reverse("admin:agents_agentpolicy_changelist")).content.decode()
-    assert "Every agent lives by the defaults: paid in energy" in policies
+    assert "All agents have the default policy: a budget of energy" in policies
     assert "No relations yet" in viewer.get(reverse("admin:memories_edge_changelist")).content.decode()
 
 
-def test_what_holds_nothing_is_left_out_of_a_page_or_said_in_a_word(viewer: Client, world: World) -> None:
+def test_an_empty_field_is_hidden_or_shown_as_none(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent, deadline=None, source="user_request", blocked_by="")
         peer = PeerModelFactory(agent=world.agent, interests=[])
         proposal = ProposalFactory(agent=world.agent, evidence=[], change={})
     text = viewer.get(page_of(goal)).content.decode()
     assert "user request" in text
-    for name in ("Deadline", "Blocked by", "Trouble"):
+    for name in ("Deadline", "Blocked by", "Obstacles"):
         assert name not in text, name
     for row, empty in ((peer, 1), (proposal, 2)):
         assert viewer.get(page_of(row)).content.decode().count('<span class="ar-subtle">none</span>') == empty
 
 
-def test_a_model_calls_page_shows_it_as_the_page_of_its_heartbeat_does(viewer: Client, world: World) -> None:
+def test_a_model_calls_page_shows_its_request_and_its_reply(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         call = ExternalCallFactory(
             heartbeat=world.beat, request={"system": "Be brief.\nBe kind.", "messages": []}, dropped=[]
@@ -162,22 +162,22 @@ def test_a_model_calls_page_shows_it_as_the_page_of_its_heartbeat_does(viewer: C
     ):
         assert words in text, words
     assert "Not used of the reply" not in text
-    told = viewer.get(page_of(answer)).content.decode()
-    assert "nine days" in told
-    assert "It could not be read" not in told
+    answer_page = viewer.get(page_of(answer)).content.decode()
+    assert "nine days" in answer_page
+    assert "It could not be read" not in answer_page
 
 
 def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         HeartbeatFactory(agent=world.agent, mode="plan_execution")
         PerceptFactory(agent=world.agent, kind="user_message")
-    beats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
-    assert "plan execution" in beats
-    assert "plan_execution" not in beats
+    heartbeats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
+    assert "plan execution" in heartbeats
+    assert "plan_execution" not in heartbeats
     assert "user message" in viewer.get(reverse("admin:agents_percept_changelist")).content.decode()
 
 
-def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root: Client) -> None:
+def test_platform_events_hide_look_ups_by_name_unless_asked_for(root: Client) -> None:
     with across_tenants(actor="cli:ann", reason="finding the agent 'Mira' by its name"):
         pass
     with across_tenants(actor="cli:ann", reason="list of agents"):
@@ -194,10 +194,10 @@ def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root:
 def test_look_ups_are_asked_for_without_losing_the_other_filters(root: Client) -> None:
     address = reverse("admin:audit_platformevent_changelist")
     narrowed = {"action__exact": "cross_tenant.view"}
-    kept = "?action__exact=cross_tenant.view"
-    assert f'href="{kept}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
+    filters = "?action__exact=cross_tenant.view"
+    assert f'href="{filters}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
     assert (
-        f'href="{kept}">Leave them out'
+        f'href="{filters}">Leave them out'
         in root.get(address, narrowed | {"look_ups": "shown"}).content.decode()
     )
 

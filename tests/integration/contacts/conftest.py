@@ -1,4 +1,4 @@
-"""An agent with something to say, the ways it has, and workers in the test's hands."""
+"""An agent with channels, and workers that the test runs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from tests.integration.contacts.receivers import (
 
 @pytest.fixture
 def messages(database: None) -> Iterator[list[TaskMessage]]:
-    """Return the broker: a list."""
-    with captured() as told:
-        yield told
+    """Return the list that captures published messages."""
+    with captured() as published:
+        yield published
 
 
 @pytest.fixture
@@ -45,19 +45,19 @@ def agent(tenant: Tenant, messages: list[TaskMessage]) -> Agent:
 
 
 def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
-    """Make an active agent with all that one has."""
+    """Create an active agent with its state and schedule."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory.create(
+        agent: Agent = AgentFactory.create(
             name=name, allowed_actions=["reach_out_user", "reach_out_public", "rest"]
         )
-        AgentStateFactory.create(agent=made, energy=10.0)
-        ScheduleFactory.create(agent=made)
-    return made
+        AgentStateFactory.create(agent=agent, energy=10.0)
+        ScheduleFactory.create(agent=agent)
+    return agent
 
 
 @pytest.fixture
 def web(settings: Any) -> Iterator[WebReceiver]:
-    """Return a webhook's receiver on this machine, which the settings permit."""
+    """Return a receiver of webhooks on this machine, which the settings permit."""
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
     with a_web_receiver() as receiver:
         yield receiver
@@ -77,15 +77,15 @@ def mail(settings: Any) -> Iterator[MailReceiver]:
 def open_channel(
     agent: Agent, kind: ChannelKind, target: str, *, audience: Audience = Audience.USER, **options: Any
 ) -> tuple[Channel, str]:
-    """Make a channel of the agent's tenant; return it and its secret."""
+    """Create a channel of the agent's tenant; return it and its secret."""
     with tenant_transaction(agent.tenant_id):
         name = options.pop("name", f"{kind} {target}"[-60:])
-        made = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
-    return made.channel, made.secret
+        channel = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
+    return channel.channel, channel.secret
 
 
-def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
-    """Let the agent post a letter, as a beat does."""
+def post_letter(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
+    """Post a letter of the agent, as a heartbeat does."""
     values: dict[str, Any] = {
         "agent_id": agent.id,
         "heartbeat_id": uuid7(),
@@ -99,24 +99,24 @@ def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> 
         return post(Letter(**{**values, **options}))
 
 
-def work(told: list[TaskMessage]) -> list[bool]:
-    """Let workers take every hint there is."""
-    done = []
-    while told:
-        message = told.pop(0)
+def run_workers(messages: list[TaskMessage]) -> list[bool]:
+    """Execute all published messages, as workers do."""
+    results = []
+    while messages:
+        message = messages.pop(0)
         assert message.task is Task.DELIVER
-        done.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
-    return done
+        results.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
+    return results
 
 
-def as_it_stands(message: OutboxMessage) -> OutboxMessage:
-    """Return the message as the database has it now."""
+def reload(message: OutboxMessage) -> OutboxMessage:
+    """Return the current row of the message."""
     with tenant_transaction(message.tenant_id):
         return OutboxMessage.objects.get(id=message.id)
 
 
-def let_time_pass(message: OutboxMessage) -> None:
-    """Let the next try be due, and every lease be over."""
+def make_due(message: OutboxMessage) -> None:
+    """Make the next try due, and let each lease expire."""
     with connections["ops"].cursor() as cursor:
         cursor.execute(
             "UPDATE contacts_outboxmessage SET due_at = now() - interval '1 second',"
@@ -125,7 +125,7 @@ def let_time_pass(message: OutboxMessage) -> None:
         )
 
 
-def waits_for(message: OutboxMessage) -> timedelta:
-    """Return in how long the next try is due."""
-    wait: timedelta = as_it_stands(message).due_at - timezone.now()
+def time_until_due(message: OutboxMessage) -> timedelta:
+    """Return the time until the next try is due."""
+    wait: timedelta = reload(message).due_at - timezone.now()
     return wait

@@ -1,4 +1,4 @@
-"""Receivers on this machine: a web server and a mail server that keep what comes, and answer as they are told."""
+"""Receivers on this machine: a web server and a mail server that record requests and answer as configured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(kw_only=True)
 class Request:
-    """A request as it came."""
+    """A received request."""
 
     path: str
     headers: dict[str, str]
@@ -47,7 +47,7 @@ def a_web_receiver() -> Iterator[WebReceiver]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.url = f"http://127.0.0.1:{server.server_port}"
@@ -58,7 +58,7 @@ def a_web_receiver() -> Iterator[WebReceiver]:
 
 @dataclass(kw_only=True)
 class MailReceiver:
-    """A mail server; `refuses` is what it says to every recipient, instead of taking the mail."""
+    """A mail server; `refuses` is its answer to each recipient, if set."""
 
     port: int = 0
     refuses: bytes = b""

@@ -1,4 +1,4 @@
-"""By webhook and by mail: what the receiver gets, and what its answer means."""
+"""Delivery by webhook and by mail: requests, and the meaning of the answers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from arbor.contacts.delivery import WAITS
 from arbor.contacts.values import ChannelKind, DeliveryStatus
 from arbor.ids import uuid7
 from tests.integration.contacts.conftest import (
-    as_it_stands,
-    let_time_pass,
+    make_due,
     open_channel,
-    say,
-    waits_for,
-    work,
+    post_letter,
+    reload,
+    run_workers,
+    time_until_due,
 )
 from tests.integration.contacts.receivers import MailReceiver, WebReceiver
 
@@ -35,9 +35,9 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     _, secret = open_channel(agent, ChannelKind.WEBHOOK, f"{web.url}/hook?token=t")
-    beat = uuid7()
-    (message,) = say(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=beat)
-    assert work(messages) == [True]
+    heartbeat = uuid7()
+    (message,) = post_letter(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=heartbeat)
+    assert run_workers(messages) == [True]
     (request,) = web.requests
     assert json.loads(request.body) == {
         "id": str(message.id),
@@ -45,18 +45,18 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
         "audience": "user",
         "subject": "Ice",
         "content": "Ice on the river ☃",
-        "heartbeat": str(beat),
-        "at": as_it_stands(message).created_at.isoformat(),
+        "heartbeat": str(heartbeat),
+        "at": reload(message).created_at.isoformat(),
     }
     assert request.path == "/hook?token=t"
     assert request.headers["Idempotency-Key"] == message.idempotency_key
     at, mac = (part.partition("=")[2] for part in request.headers["Arbor-Signature"].split(","))
-    wanted = hmac.new(secret.encode(), f"{at}.".encode() + request.body, hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(mac, wanted)
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts, stands.last_error) == (DeliveryStatus.SENT, 1, "")
-    assert stands.sent_at is not None
-    assert stands.lease_until is None
+    signature = hmac.new(secret.encode(), f"{at}.".encode() + request.body, hashlib.sha256).hexdigest()
+    assert hmac.compare_digest(mac, signature)
+    current = reload(message)
+    assert (current.status, current.attempts, current.last_error) == (DeliveryStatus.SENT, 1, "")
+    assert current.sent_at is not None
+    assert current.lease_until is None
 
 
 @pytest.mark.parametrize("status", [301, 400, 404, 429, 500, 503])
@@ -65,19 +65,19 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [status]
-    (message,) = say(agent)
-    work(messages)
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.PENDING, 1)
-    assert f"answered {status}; 2xx says that it has the message" in stands.last_error
-    assert stands.sent_at is None
-    assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
-    let_time_pass(message)
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
+    assert f"answered {status}; a receiver confirms a message with 2xx" in current.last_error
+    assert current.sent_at is None
+    assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
+    make_due(message)
     assert sweep_outbox().enqueued == 1
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENT
     assert len({request.headers["Idempotency-Key"] for request in web.requests}) == 1
-    # A redirect is not followed: it would carry the message to whom nobody chose.
+    # A redirect is not followed: it would deliver the message to a receiver that nobody chose.
     assert {request.path for request in web.requests} == {"/"}
 
 
@@ -86,9 +86,9 @@ def test_a_receiver_that_is_gone_is_not_tried_again(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [410]
-    (message,) = say(agent)
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.FAILED
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.FAILED
 
 
 def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
@@ -96,34 +96,34 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("127.0.0.1", "localhost"))
     settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = False
-    (message,) = say(agent)
-    work(messages)
-    stands = as_it_stands(message)
-    assert stands.status == DeliveryStatus.FAILED
-    assert "which is not permitted; ARBOR_WEBHOOK_ALLOW_PRIVATE=true" in stands.last_error
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert "which is not permitted; ARBOR_WEBHOOK_ALLOW_PRIVATE=true" in current.last_error
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
     with tenant_transaction(agent.tenant_id):
         retry_message(message_id=message.id, actor="test")
-    work(messages)
-    assert "begins with https://" in as_it_stands(message).last_error
+    run_workers(messages)
+    assert "begins with https://" in reload(message).last_error
     assert web.requests == []
 
 
-def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
+def test_the_secret_part_of_a_webhook_url_is_never_recorded(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver, settings: Any
 ) -> None:
     channel, _ = open_channel(
         agent, ChannelKind.WEBHOOK, f"{web.url}/s3cret-path?token=s3cret-token", name="hook"
     )
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
-    (message,) = say(agent)
-    work(messages)
+    (message,) = post_letter(agent)
+    run_workers(messages)
     with tenant_transaction(agent.tenant_id):
         switch_channel(channel_id=channel.id, enabled=False, actor="test")
         remove_channel(channel_id=channel.id, actor="test")
         (percept,) = Percept.objects.filter(agent_id=agent.id)
         acts = list(AuditEvent.objects.filter(detail__channel="hook"))
-    assert web.url in (error := as_it_stands(message).last_error)
+    assert web.url in (error := reload(message).last_error)
     assert [act.detail["target"] for act in acts] == [f"{web.url}/…"] * 3
     assert "s3cret" not in " ".join(
         [error, percept.content, *(str(act.detail) + act.message for act in acts)]
@@ -135,17 +135,17 @@ def test_a_mail_leaves_with_the_same_message_id_at_every_try(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     mail.refuses = b"451 try later"
-    (message,) = say(agent, "It froze.\nWalk with care.", subject="The river\nfroze")
-    work(messages)
-    stands = as_it_stands(message)
-    assert (stands.status, mail.mails) == (DeliveryStatus.PENDING, [])
-    assert "refused the address with 451" in stands.last_error
+    (message,) = post_letter(agent, "It froze.\nWalk with care.", subject="The river\nfroze")
+    run_workers(messages)
+    current = reload(message)
+    assert (current.status, mail.mails) == (DeliveryStatus.PENDING, [])
+    assert "refused the address with 451" in current.last_error
     mail.refuses = b""
-    let_time_pass(message)
+    make_due(message)
     sweep_outbox()
-    work(messages)
+    run_workers(messages)
     (got,) = mail.mails
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert reload(message).status == DeliveryStatus.SENT
     assert (got["To"], got["Subject"]) == ("ann@example.org", "The river froze")
     assert got["From"] == '"Ada (Arbor)" <arbor@example.org>'
     assert got["Message-ID"] == f"<{message.idempotency_key.replace(':', '.')}@example.org>"
@@ -158,9 +158,9 @@ def test_an_address_that_does_not_exist_has_failed_at_once(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "nobody@example.org")
     mail.refuses = b"550 no such user"
-    (message,) = say(agent)
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.FAILED
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.FAILED
 
 
 def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
@@ -168,8 +168,8 @@ def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
 ) -> None:
     settings.MAILERS = {}
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    work(messages)
-    stands = as_it_stands(message)
-    assert stands.status == DeliveryStatus.FAILED
-    assert "set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM" in stands.last_error
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert "set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM" in current.last_error

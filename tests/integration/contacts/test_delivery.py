@@ -1,4 +1,4 @@
-"""From the outbox on its way: through failures, killed workers and doubled hints."""
+"""Delivery from the outbox, with failures, killed workers and doubled messages."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from arbor.contacts.values import ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, NotFound, TransitionIllegal
 from arbor.ids import uuid7
 from tests.integration.contacts.conftest import (
-    as_it_stands,
-    let_time_pass,
     make_agent,
+    make_due,
     open_channel,
-    say,
-    waits_for,
-    work,
+    post_letter,
+    reload,
+    run_workers,
+    time_until_due,
 )
 
 
 @pytest.fixture
 def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
-    """Put a carrier that keeps everything in the place of all."""
-    made = FakeCarrier(before=lambda _: None)
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: made)
-    return made
+    """Replace all carriers by one that records messages."""
+    fake = FakeCarrier(before=lambda _: None)
+    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: fake)
+    return fake
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -55,34 +55,34 @@ def test_a_doubled_hint_delivers_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    say(agent)
+    post_letter(agent)
     messages *= 3
-    assert work(messages) == [True, False, False]
+    assert run_workers(messages) == [True, False, False]
     assert len(carrier.carried) == 1
 
 
 def test_no_transaction_is_open_while_a_message_is_carried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[bool, str]] = []
+    observed: list[tuple[bool, str]] = []
 
     def look(outgoing: Outgoing) -> None:
         with tenant_transaction(agent.tenant_id):
             status = OutboxMessage.objects.get(id=outgoing.id).status
-        seen.append((connection.in_atomic_block, status))
+        observed.append((connection.in_atomic_block, status))
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=look))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    say(agent)
-    work(messages)
-    assert seen == [(False, DeliveryStatus.SENDING)]
+    post_letter(agent)
+    run_workers(messages)
+    assert observed == [(False, DeliveryStatus.SENDING)]
 
 
-def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
+def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
 
     def die(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
@@ -90,99 +90,99 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
     with monkeypatch.context() as patch:
         patch.setattr(delivery, "_mark_sent", die)
         with pytest.raises(KeyboardInterrupt):
-            work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENDING
+            run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENDING
     assert sweep_outbox().lost == 0
-    let_time_pass(message)
+    make_due(message)
     assert sweep_outbox().lost == 1
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.PENDING, 1)
-    assert "whether the message arrived is not known" in stands.last_error
-    assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
-    let_time_pass(message)
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
+    assert "whether the message arrived is not known" in current.last_error
+    assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
+    make_due(message)
     sweep_outbox()
-    work(messages)
+    run_workers(messages)
     assert [carried.key for carried in carrier.carried] == [message.idempotency_key] * 2
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_receivers_word_counts_though_its_worker_was_given_up(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
 
     def be_slow(_: Outgoing) -> None:
-        let_time_pass(message)
+        make_due(message)
         sweep_outbox()
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=be_slow))
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENT
 
 
-def test_a_lost_hint_is_repeated_and_an_untold_one_is_not_twice(
+def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     messages.clear()
     assert sweep_outbox().enqueued == 0
-    let_time_pass(message)
+    make_due(message)
     assert sweep_outbox().enqueued == 1
     assert sweep_outbox().enqueued == 0
-    assert work(messages) == [True]
+    assert run_workers(messages) == [True]
 
 
-def test_a_channel_that_fails_is_tried_eight_times_and_then_a_person_decides(
+def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, DeliveryFailed("the line is dead\0"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "Ice.", subject="Ice")
+    (message,) = post_letter(agent, "Ice.", subject="Ice")
     waits = []
     for _ in range(MAX_TRIES):
-        work(messages)
-        waits.append(waits_for(message))
-        let_time_pass(message)
+        run_workers(messages)
+        waits.append(time_until_due(message))
+        make_due(message)
         sweep_outbox()
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
-    assert "the line is dead" in stands.last_error
-    for wait, wanted in zip(waits, WAITS, strict=False):
-        assert wanted - timedelta(seconds=20) < wait <= wanted
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
+    assert "the line is dead" in current.last_error
+    for wait, expected in zip(waits, WAITS, strict=False):
+        assert expected - timedelta(seconds=20) < wait <= expected
     with tenant_transaction(agent.tenant_id):
         percept = Percept.objects.get(agent=agent)
         assert percept.kind == PerceptKind.ERROR
         assert "Your message 'Ice' was not delivered by email: the line is dead" in percept.content
         retry_message(message_id=message.id, actor="test")
-    again = as_it_stands(message)
+    again = reload(message)
     assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES, 0)
-    work(messages)
-    again = as_it_stands(message)
+    run_workers(messages)
+    again = reload(message)
     assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES + 1, 1)
-    assert WAITS[0] - timedelta(seconds=20) < waits_for(message) <= WAITS[0]
-    let_time_pass(message)
+    assert WAITS[0] - timedelta(seconds=20) < time_until_due(message) <= WAITS[0]
+    make_due(message)
     sweep_outbox()
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier())
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENT
 
 
-def test_the_writer_hears_that_the_worker_of_the_last_try_was_lost(
+def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "Ice.", subject="Ice")
+    (message,) = post_letter(agent, "Ice.", subject="Ice")
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
     failing(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        work(messages)
-    let_time_pass(message)
+        run_workers(messages)
+    make_due(message)
     assert [sweep_outbox().lost, sweep_outbox().lost] == [1, 0]
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
     with tenant_transaction(agent.tenant_id):
         percept = Percept.objects.get(agent=agent)
     assert percept.content.startswith("Your message 'Ice' was not delivered by email: the worker of try 8")
@@ -202,37 +202,37 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=press_retry))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    assert work(messages) == [True]
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    (message,) = post_letter(agent)
+    assert run_workers(messages) == [True]
+    assert reload(message).status == DeliveryStatus.SENT
 
 
-def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
+def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    seen: list[tuple[str, int, str]] = []
+    (message,) = post_letter(agent)
+    observed: list[tuple[str, int, str]] = []
 
     stale = delivery._claim(message.id, agent.tenant_id)
     assert stale is not None
 
     def while_the_second_sends(_: Outgoing) -> None:
-        # Now the first comes back, and says that it failed.
-        assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
-        stands = as_it_stands(message)
-        seen.append((stands.status, stands.attempts, stands.last_error))
+        # Now the first worker returns, and reports its failure.
+        assert not delivery._record_failure(stale, "the first worker's line is dead", final=True)
+        current = reload(message)
+        observed.append((current.status, current.attempts, current.last_error))
 
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
         retry_message(message_id=message.id, actor="test")
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=while_the_second_sends))
     deliver(message_id=message.id, tenant_id=agent.tenant_id)
-    assert seen == [(DeliveryStatus.SENDING, 2, "")]
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert observed == [(DeliveryStatus.SENDING, 2, "")]
+    assert reload(message).status == DeliveryStatus.SENT
 
 
-def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_nobody(
+def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     agent: Agent,
     messages: list[TaskMessage],
     monkeypatch: pytest.MonkeyPatch,
@@ -240,34 +240,34 @@ def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_
 ) -> None:
     failing(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    work(messages)
-    stands = as_it_stands(message)
-    assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    current = reload(message)
+    assert (current.status, current.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
     (record,) = (record for record in caplog.records if record.levelname == "ERROR")
     logged: Any = record.msg
-    assert logged["event"] == "carrier_fault"
+    assert logged["event"] == "carrier_failed"
     written = structlog.processors.format_exc_info(None, "", logged)["exception"]
     assert "raise error" in written, "where it came from is shown"
     assert "RuntimeError: ValueError" in written
     assert "s3cret" not in written
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("removed", [False, True])
 def test_a_message_whose_channel_is_removed_or_disabled_fails(
-    gone: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+    removed: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     with tenant_transaction(agent.tenant_id):
-        if gone:
+        if removed:
             remove_channel(channel_id=channel.id, actor="test")
         else:
             switch_channel(channel_id=channel.id, enabled=False, actor="test")
-    work(messages)
-    stands = as_it_stands(message)
-    assert stands.status == DeliveryStatus.FAILED
-    assert f"its channel was {'removed' if gone else 'disabled'}" in stands.last_error
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert f"its channel was {'removed' if removed else 'disabled'}" in current.last_error
     assert carrier.carried == []
 
 
@@ -275,12 +275,12 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     with tenant_transaction(agent.tenant_id):
         cancel_message(message_id=message.id, actor="test")
-    assert work(messages) == [False]
-    (sent,) = say(agent)
-    work(messages)
+    assert run_workers(messages) == [False]
+    (sent,) = post_letter(agent)
+    run_workers(messages)
     with tenant_transaction(agent.tenant_id):
         for act in (cancel_message, retry_message):
             with pytest.raises(TransitionIllegal, match="is sent and cannot become"):
@@ -290,12 +290,12 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     assert len(carrier.carried) == 1
 
 
-def test_nothing_is_sent_of_a_transaction_that_rolls_back(agent: Agent, messages: list[TaskMessage]) -> None:
+def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
 
     def fail_after_posting() -> None:
         with tenant_transaction(agent.tenant_id):
-            say(agent)
+            post_letter(agent)
             raise RuntimeError("the beat fails")
 
     with pytest.raises(RuntimeError, match="the beat fails"):
@@ -309,11 +309,11 @@ def test_the_same_decision_carried_out_twice_is_one_message(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    beat = uuid7()
+    heartbeat = uuid7()
     for _ in range(2):
-        say(agent, heartbeat_id=beat)
-    say(agent, heartbeat_id=beat, index=1)
-    work(messages)
+        post_letter(agent, heartbeat_id=heartbeat)
+    post_letter(agent, heartbeat_id=heartbeat, index=1)
+    run_workers(messages)
     assert len(carrier.carried) == 2
     assert len({request.key for request in carrier.carried}) == 2
 
@@ -322,26 +322,26 @@ def test_another_tenants_hint_finds_nothing(
     agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     assert not deliver(message_id=message.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
         for act in (cancel_message, retry_message):
             with pytest.raises(NotFound):
                 act(message_id=message.id, actor="test")
-        assert say(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
+        assert post_letter(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
     assert carrier.carried == []
-    assert as_it_stands(message).status == DeliveryStatus.PENDING
+    assert reload(message).status == DeliveryStatus.PENDING
 
 
 def test_a_suspended_tenants_messages_rest(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
-    assert work(messages) == [False], "nor is it sent by a hint that was on its way"
-    assert (as_it_stands(message).status, as_it_stands(message).attempts) == (DeliveryStatus.PENDING, 0)
-    let_time_pass(message)
+    assert run_workers(messages) == [False], "nor is it sent by a hint that was on its way"
+    assert (reload(message).status, reload(message).attempts) == (DeliveryStatus.PENDING, 0)
+    make_due(message)
     assert sweep_outbox().enqueued == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
     assert sweep_outbox().enqueued == 1
@@ -349,7 +349,7 @@ def test_a_suspended_tenants_messages_rest(
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "secret words")
+    (message,) = post_letter(agent, "secret words")
     (hint,) = messages
     assert hint.task is Task.DELIVER
     assert hint.arguments == {"message_id": str(message.id)}

@@ -1,4 +1,4 @@
-"""The demo's story on real data: a dialog of LoCoMo, which is no part of the project."""
+"""The demo's story on real data: a dialog of LoCoMo, which is not part of the project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("ARBOR_LOCOMO_DATA") or ROOT.parent / "shared/data/locomo_dev.json")
 #: Questions whose evidence is in the dialog: multi-hop, temporal, open, single-hop.
 ANSWERABLE = {1, 2, 3, 4}
-#: The share of evidence among the first ten that is expected of the embedded embedder alone.
+#: The expected share of evidence among the first ten results, with the embedded embedder alone.
 EXPECTED = 0.70
 
 pytestmark = pytest.mark.skipif(
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def dialog() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
-    return found
+    sample: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
+    return sample
 
 
 @pytest.fixture
@@ -53,13 +53,11 @@ def reader(tenant: Tenant) -> Agent:
 
 
 def evidence_of(question: dict[str, Any]) -> set[str]:
-    """Return the names of the turns that answer a question; some stand several in one string."""
-    return {name for each in question.get("evidence", []) for name in each.replace(";", " ").split()}
+    """Return the names of the turns that answer a question; some strings have several names."""
+    return {name for names in question.get("evidence", []) for name in names.replace(";", " ").split()}
 
 
-def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence(
-    reader: Agent, dialog: dict[str, Any]
-) -> None:
+def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: dict[str, Any]) -> None:
     read = ingest(
         tenant_id=reader.tenant_id,
         agent_id=reader.id,
@@ -70,14 +68,14 @@ def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence
     assert read.format is ConversationFormat.LOCOMO
     assert read.bad == 0
     assert read.stored > 400
-    beats = [run_heartbeat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
-    assert [(beat.number, beat.status) for beat in beats] == [
+    heartbeats = [run_heartbeat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
+    assert [(heartbeat.number, heartbeat.status) for heartbeat in heartbeats] == [
         (number, HeartbeatStatus.DONE) for number in (1, 2, 3)
     ]
     with tenant_transaction(reader.tenant_id):
         rows = Memory.objects.filter(agent_id=reader.id, source__startswith="ingest:")
         names = {row.id: row.detail["source_id"] for row in rows}
-    found = []
+    hit_rates = []
     for question in dialog["qa"]:
         evidence = evidence_of(question) & set(names.values())
         if question["category"] not in ANSWERABLE or not evidence:
@@ -86,9 +84,9 @@ def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence
             tenant_id=reader.tenant_id,
             request=RecallRequest(agent_id=reader.id, text=question["question"], limit=10),
         )
-        found.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
-    assert len(found) > 100
-    assert sum(found) / len(found) >= EXPECTED
+        hit_rates.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
+    assert len(hit_rates) > 100
+    assert sum(hit_rates) / len(hit_rates) >= EXPECTED
 
 
 def test_reading_it_again_adds_nothing(reader: Agent, dialog: dict[str, Any]) -> None:

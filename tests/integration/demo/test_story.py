@@ -1,4 +1,4 @@
-"""`arbor demo`: an agent's first hour, from a database that is ready or says what it lacks."""
+"""`arbor demo`: its output, its JSON, and its errors."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from tests.integration.heartbeats.conftest import REST
 
 @pytest.fixture
 def prepared(arbor: Arbor) -> Arbor:
-    """Return the command on a database that is ready."""
+    """Return the command line on a prepared database."""
     seed_builtin_templates()
     return arbor
 
 
-def agents_left(slug: str = "demo") -> list[str]:
+def remaining_agents(slug: str = "demo") -> list[str]:
     with tenant_transaction(tenant_by_slug(slug).id):
         return list(Agent.objects.values_list("name", flat=True))
 
 
 def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
-    """Put a language model in the place of every model."""
+    """Replace each model by a scripted language model."""
     model = ScriptedModel(*lines, repeat=True)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", "openai/scripted")
 
 
-def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
+def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
     ran = prepared("demo")
     assert ran.code == 0
     steps = [
@@ -56,52 +56,52 @@ def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> 
     assert "no workers run" in ran.out
     assert "A hundred and forty-seven seals" in ran.out
     assert "is gone again" in ran.out
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
-def test_it_is_told_as_json_too(prepared: Arbor) -> None:
-    told = prepared("demo", "--json").json
-    assert told["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
-    assert [beat["status"] for beat in told["beats"]] == ["done", "done", "done"]
-    assert [beat["number"] for beat in told["beats"]] == [1, 2, 3]
-    assert told["beats"][0]["mode"] == "plan_execution"
-    assert (told["before"]["beats"], told["after"]["beats"]) == (0, 3)
-    assert told["after"]["goals"]["Know the story of the Halcyon"] == "completed, 100%"
-    assert told["after"]["memories"]["episodic"] == 77
-    lungs = told["recalled"]["What is wrong with Aurelio's lungs?"]
+def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
+    story = prepared("demo", "--json").json
+    assert story["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
+    assert [heartbeat["status"] for heartbeat in story["beats"]] == ["done", "done", "done"]
+    assert [heartbeat["number"] for heartbeat in story["beats"]] == [1, 2, 3]
+    assert story["beats"][0]["mode"] == "plan_execution"
+    assert (story["before"]["beats"], story["after"]["beats"]) == (0, 3)
+    assert story["after"]["goals"]["Know the story of the Halcyon"] == "completed, 100%"
+    assert story["after"]["memories"]["episodic"] == 77
+    lungs = story["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]
     assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
-    assert told["grown"]["episodes"] >= 8
-    assert all(theme["size"] >= 3 and theme["clearest"] for theme in told["grown"]["themes"])
-    assert told["grown"]["themes"]
+    assert story["grown"]["episodes"] >= 8
+    assert all(theme["size"] >= 3 and theme["clearest"] for theme in story["grown"]["themes"])
+    assert story["grown"]["themes"]
 
 
-def test_the_agent_can_be_kept(prepared: Arbor) -> None:
+def test_the_agent_of_the_story_remains_on_request(prepared: Arbor) -> None:
     ran = prepared("demo", "--keep")
     assert ran.code == 0
-    (name,) = agents_left()
+    (name,) = remaining_agents()
     assert f"arbor agent trace {name} --tenant demo" in ran.out
     assert prepared("agent", "trace", name, "--tenant", "demo").code == 0
     prepared("demo")
-    assert agents_left() == [name]
+    assert remaining_agents() == [name]
 
 
-def test_it_plays_in_another_tenant_on_request(prepared: Arbor) -> None:
+def test_the_story_runs_in_a_tenant_on_request(prepared: Arbor) -> None:
     create_tenant(slug="acme", name="Acme")
     assert prepared("demo", "--tenant", "acme", "--json").json["tenant"] == "acme"
     assert all_slugs() == ["acme"]
-    assert agents_left("acme") == []
+    assert remaining_agents("acme") == []
     assert prepared("demo", "--tenant", "nowhere").code == 1
 
 
-def test_its_acts_are_on_record(prepared: Arbor) -> None:
+def test_the_story_is_audited(prepared: Arbor) -> None:
     prepared("demo")
     with tenant_transaction(tenant_by_slug("demo").id):
         actions = list(AuditEvent.objects.order_by("at").values_list("action", flat=True))
     assert actions == ["agent.created", "agent.started", "operator.act", "agent.destroyed"]
 
 
-def test_it_works_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_story_runs_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
     script(monkeypatch, REST)
     ran = prepared("demo")
     assert ran.code == 0
@@ -110,14 +110,14 @@ def test_it_works_with_a_language_model(prepared: Arbor, monkeypatch: pytest.Mon
     assert "All is well." in ran.out
 
 
-def test_a_heartbeat_that_fails_is_told_as_failed_and_the_agent_goes_all_the_same(
+def test_a_failed_heartbeat_is_reported_and_the_agent_is_destroyed(
     prepared: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, ModelUnavailable("the provider is down"))
     ran = prepared("demo")
     assert ran.code == 1
     assert "failed, ModelUnavailable: the provider is down" in ran.out
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
 def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pyte
 
     monkeypatch.setattr(demo, "run_heartbeat", interrupt)
     assert prepared("demo").code == 130
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
 def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
@@ -139,8 +139,8 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]:
-    """Let every message be handled at once by a worker in a thread of its own; return those it took."""
-    taken: list[queues.TaskMessage] = []
+    """Execute each message at once in a thread of its own; return the executed messages."""
+    published: list[queues.TaskMessage] = []
     workers: list[threading.Thread] = []
 
     def work(message: queues.TaskMessage) -> None:
@@ -151,13 +151,13 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]
 
     def publish_batched(messages: Iterable[queues.TaskMessage]) -> None:
         for message in messages:
-            taken.append(message)
+            published.append(message)
             workers.append(threading.Thread(target=work, args=[message]))
             workers[-1].start()
 
     monkeypatch.setattr(queues, "publish_batched", publish_batched)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
-    yield taken
+    yield published
     for worker in workers:
         worker.join()
 
@@ -166,6 +166,6 @@ def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queu
     ran = prepared("demo")
     assert ran.code == 0
     assert "by the workers that run" in ran.out
-    # To begin, to ask the model, and to go on with its answer.
+    # To start, to call the model, and to resume with its reply.
     assert len(fleet) == 9
-    assert agents_left() == []
+    assert remaining_agents() == []

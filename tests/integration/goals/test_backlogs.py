@@ -77,7 +77,7 @@ def agents(in_tenant: UUID) -> list[UUID]:
 
 
 def assert_same(row: Any, stored: models.Model) -> None:
-    """Check that a row as a value is the row that the database has."""
+    """Check that a row as a value equals the row in the database."""
     for field in fields(row):
         assert getattr(row, field.name) == getattr(stored, field.name), field.name
 
@@ -93,10 +93,10 @@ def test_kinds_of_percepts_about_goals_are_kinds_of_percepts() -> None:
 
 
 def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[UUID]) -> None:
-    beats = {agent_id: uuid4() for agent_id in agents}
+    heartbeats = {agent_id: uuid4() for agent_id in agents}
     coasts = {agent_id: GoalFactory(agent_id=agent_id, title="Chart the coast") for agent_id in agents}
     with CaptureQueriesContext(connection) as queries:
-        backlogs = load_backlogs(beats, now=NOW)
+        backlogs = load_backlogs(heartbeats, now=NOW)
     assert len(queries) == 3
     for agent_id, backlog in backlogs.items():
         backlog.plan(coasts[agent_id].id, TWO_STEPS)
@@ -111,7 +111,11 @@ def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[U
     for agent_id in agents:
         coast, reef = Goal.objects.filter(agent_id=agent_id).order_by("title")
         assert (coast.fraction, coast.touched_at, coast.notes.get().text) == (0.5, NOW, f"By {agent_id}.")
-        assert (reef.state, reef.heartbeat_id, reef.created_at) == (GoalState.QUEUED, beats[agent_id], NOW)
+        assert (reef.state, reef.heartbeat_id, reef.created_at) == (
+            GoalState.QUEUED,
+            heartbeats[agent_id],
+            NOW,
+        )
         assert list(coast.intents.order_by("id").values_list("agent_id", "description")) == [
             (agent_id, "a"),
             (agent_id, "b"),
@@ -135,7 +139,7 @@ def test_agents_of_a_batch_do_not_share_their_backlogs(agents: list[UUID]) -> No
     assert Satisfaction.objects.get().agent_id == first
 
 
-def test_nothing_is_read_for_nobody_nor_written_unchanged(agents: list[UUID]) -> None:
+def test_empty_and_unchanged_backlogs_run_no_query(agents: list[UUID]) -> None:
     backlogs = load_backlogs(dict.fromkeys(agents), now=NOW)
     with CaptureQueriesContext(connection) as queries:
         assert load_backlogs({}, now=NOW) == {}
@@ -200,19 +204,19 @@ def test_every_column_is_loaded_as_it_is_stored(agents: list[UUID]) -> None:
 
 
 def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
-    agent_id, beat = agents[0], uuid4()
-    backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)
+    agent_id, heartbeat = agents[0], uuid4()
+    backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat)
     whole = backlog.add(NewGoalRequest(title="Coast", description="“All” of it."))
     backlog.move(whole.id, GoalState.ACTIVE)
     part = backlog.add(NewGoalRequest(title="Reef", parent_id=whole.id, deadline=NOW, rule="curiosity"))
     backlog.block(part.id, str(whole.id))
     plan, steps = backlog.plan(whole.id, TWO_STEPS)
     save_backlog(backlog)
-    backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=beat)
-    found = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
-    backlog.lock_intents([intent.id for intent in found])
-    backlog.attempt(found[0].id)
-    backlog.attempt(found[1].id, error="no boat", final=True)
+    backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=heartbeat)
+    loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
+    backlog.lock_intents([intent.id for intent in loaded])
+    backlog.attempt(loaded[0].id)
+    backlog.attempt(loaded[1].id, error="no boat", final=True)
     backlog.due(whole.id, NOW)
     backlog.progress(part.id, fraction=1, note="All\u2028of it.")
     changes = backlog.changes()
@@ -232,14 +236,14 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
         (changes.percepts, Percept.objects),
     ):
         for addition in new:
-            written = stored.get(id=addition.id)
-            assert_same(addition, written)
-            assert written.at == NOW + timedelta(hours=1)
+            goal_row = stored.get(id=addition.id)
+            assert_same(addition, goal_row)
+            assert goal_row.at == NOW + timedelta(hours=1)
     percept = Percept.objects.get()
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
 
 
-def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> None:
+def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> None:
     first, second, empty = agents
     for agent_id, states in ((first, ["completed", "completed", "abandoned"]), (second, ["abandoned"])):
         top = GoalFactory(agent_id=agent_id, title="Coast", source=GoalSource.ROLE)
@@ -259,7 +263,7 @@ def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> N
 
 
 @pytest.mark.parametrize(
-    ("holder", "age", "taken"),
+    ("holder", "age", "claimed"),
     [
         (HeartbeatStatus.DONE, STALE_LOCK, True),
         (HeartbeatStatus.FAILED, STALE_LOCK, True),
@@ -269,10 +273,10 @@ def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> N
         (HeartbeatStatus.WAITING, timedelta(days=1), False),
     ],
 )
-def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
-    agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, taken: bool
+def test_a_lock_is_claimed_when_its_heartbeat_has_ended(
+    agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, claimed: bool
 ) -> None:
-    agent_id, beat = agents[0], uuid4()
+    agent_id, heartbeat = agents[0], uuid4()
     before = HeartbeatFactory(agent_id=agent_id, status=holder).id if holder else uuid4()
     goal = GoalFactory(agent_id=agent_id)
     intent = IntentFactory(
@@ -283,13 +287,13 @@ def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
         locked_at=NOW - age,
         ticks_used=1,
     )
-    backlogs = load_backlogs({agent_id: beat, agents[1]: uuid4()}, now=NOW)
+    backlogs = load_backlogs({agent_id: heartbeat, agents[1]: uuid4()}, now=NOW)
     backlogs[agents[1]].lock_intents([intent.id])
     backlogs[agent_id].lock_intents([intent.id])
     save_backlogs(backlogs.values())
     intent.refresh_from_db()
     assert intent.status == IntentStatus.LOCKED
-    assert (intent.locked_by, intent.ticks_used) == ((beat, 2) if taken else (before, 1))
+    assert (intent.locked_by, intent.ticks_used) == ((heartbeat, 2) if claimed else (before, 1))
 
 
 def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, other_tenant: Tenant) -> None:
@@ -344,14 +348,14 @@ def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None
         PlanStepFactory(plan=plan, description=f"step of {number}")
         IntentFactory(agent_id=agent_id, goal=goal, description=f"intent of {number}")
     with CaptureQueriesContext(connection) as queries:
-        seen = load_goals([*agents, missing := uuid4()])
+        loaded = load_goals([*agents, missing := uuid4()])
     assert len(queries) == 1
     for number, agent_id in enumerate(agents[:2]):
-        columns = seen[agent_id]
+        columns = loaded[agent_id]
         assert [goal[1] for goal in columns["goals"]] == [f"Goal of {number}"]
         assert [intent["description"] for intent in columns["intents"]] == [f"intent of {number}"]
         assert [plan["steps"][0]["description"] for plan in columns["plans"]] == [f"step of {number}"]
-    assert (seen[agents[2]]["goals"], seen[missing]) == ([], {})
+    assert (loaded[agents[2]]["goals"], loaded[missing]) == ([], {})
 
 
 def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:
@@ -372,7 +376,7 @@ def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:
         lock_backlog(low, now=NOW)
         thread = in_own_connection(load)
         await_blocked_session()
-        # The other waits for the first of its agents, and has not locked the second: that would be a deadlock to come.
+        # The other worker waits for its first agent, and has not locked its second: that could become a deadlock.
         assert Agent.objects.filter(id=high).select_for_update(nowait=True).exists()
     thread.join(20)
     assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""Plans, parents, blockers and signals of an agent's backlog, as rows."""
+"""Plans, parents, blockers and satisfactions of an agent's backlog, as rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from apps.goals.services.goals import (
 from apps.heartbeats.services.goal_situation import goal_views, plan_views
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState, NewGoalRequest
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
 
@@ -35,8 +35,8 @@ ASKED = GoalSource.USER_REQUEST
 @pytest.fixture
 def agent_id(in_tenant: UUID) -> UUID:
     """Return an agent's id, inside its tenant's transaction."""
-    made: Agent = AgentFactory()
-    return made.id
+    agent: Agent = AgentFactory()
+    return agent.id
 
 
 def steps(*texts: str, needing: str = "") -> PlanDraft:
@@ -49,7 +49,7 @@ def intents(goal: Goal) -> list[tuple[str, str]]:
     return list(Intent.objects.filter(goal=goal).order_by("id").values_list("description", "status"))
 
 
-def test_a_plan_commits_three_steps_at_most_and_the_next_as_one_is_done(agent_id: UUID) -> None:
+def test_a_plan_commits_three_steps_at_a_time(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
     plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b", "c", "d"))
     assert [text for text, _ in intents(goal)] == ["a", "b", "c"]
@@ -75,7 +75,7 @@ def test_a_goal_has_one_active_plan_which_grows(agent_id: UUID) -> None:
         add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps(*map(str, range(20))))
 
 
-def test_a_draft_waits_until_it_is_started_and_a_plan_until_its_goal_is_active(agent_id: UUID) -> None:
+def test_a_plan_commits_steps_once_started_with_an_active_goal(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Some day", source=GoalSource.CURIOSITY)
     draft = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a"), as_draft=True)
     assert (draft.status, intents(goal)) == (PlanStatus.DRAFT, [])
@@ -92,7 +92,7 @@ def test_a_draft_waits_until_it_is_started_and_a_plan_until_its_goal_is_active(a
         start_plan(plan_id=uuid4())
 
 
-def test_a_plan_that_a_person_gives_up_takes_its_steps_along_and_the_agent_is_told(agent_id: UUID) -> None:
+def test_an_abandoned_plan_abandons_its_steps_and_leaves_a_percept(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
     plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
     with pytest.raises(Invalid, match="needs a reason"):
@@ -114,7 +114,7 @@ def test_a_closed_goal_takes_its_plan_along(agent_id: UUID) -> None:
     assert {status for _, status in intents(goal)} == {"abandoned"}
 
 
-def test_completion_rises_through_the_parents_but_not_over_what_is_open(agent_id: UUID) -> None:
+def test_completion_propagates_to_parents_without_open_children(agent_id: UUID) -> None:
     top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
     middle = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
     low = create_goal(agent_id=agent_id, title="Shoal", source=GoalSource.DERIVED, parent_id=middle.id)
@@ -151,19 +151,19 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
     assert block_goal(goal_id=second.id, by="").blocked_by_goal_id is None
 
 
-def test_one_heartbeat_takes_up_three_goals_at_most_by_whichever_door(agent_id: UUID) -> None:
-    beat = uuid4()
-    for number in range(MAX_NEW_PER_BEAT):
-        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)
+def test_one_heartbeat_adds_three_goals_at_most(agent_id: UUID) -> None:
+    heartbeat = uuid4()
+    for number in range(MAX_NEW_PER_HEARTBEAT):
+        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat)
         backlog.add(NewGoalRequest(title=f"Goal {number}"))
         save_backlog(backlog)
     with pytest.raises(LimitReached, match="at most 3 new goals"):
-        lock_backlog(agent_id, now=NOW, heartbeat_id=beat).add(NewGoalRequest(title="One more"))
+        lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat).add(NewGoalRequest(title="One more"))
     lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
     create_goal(agent_id=agent_id, title="One more")
 
 
-def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: UUID) -> None:
+def test_past_rewards_lower_the_priority_of_similar_goals(agent_id: UUID) -> None:
     create_goal(agent_id=agent_id, title="Asked", source=ASKED)
     (before,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
     for _ in range(9):
@@ -173,7 +173,7 @@ def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: 
     assert after.priority == pytest.approx(before.priority - 0.75 * 0.75)
 
 
-def test_whatever_changes_the_backlog_takes_three_reads_and_two_writes_at_most(agent_id: UUID) -> None:
+def test_a_changed_backlog_takes_three_reads_and_two_writes(agent_id: UUID) -> None:
     top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
     goal = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
     add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))

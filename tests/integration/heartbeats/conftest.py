@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, HeartbeatSchedule
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
-from apps.goals.models import Goal
+from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services import calls
@@ -26,10 +26,10 @@ from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.runtime import AgentRuntime
 from config.runtime import open_runtime
-from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
 
-#: A reply that decides nothing but to rest.
+#: A reply whose only action is to rest.
 REST = json.dumps(
     {
         "thinking": "All is well.",
@@ -43,13 +43,13 @@ REST = json.dumps(
 @pytest.fixture
 def fleet(database: None) -> Iterator[Fleet]:
     """Return a fleet whose messages wait for the test."""
-    with a_fleet() as made:
-        yield made
+    with a_fleet() as new_fleet:
+        yield new_fleet
 
 
 @pytest.fixture
 def new_agent(database: None, fleet: Fleet) -> Callable[..., Agent]:
-    """Return a maker of active agents."""
+    """Return a function that creates active agents."""
     seed_builtin_templates()
 
     def make(tenant: Tenant, name: str = "Ada", template: str = "Researcher", **options: Any) -> Agent:
@@ -72,7 +72,7 @@ def agent(tenant: Tenant, new_agent: Callable[..., Agent]) -> Agent:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
-    """Return a way to put a script in the place of every model."""
+    """Return a function that replaces each model by a script."""
 
     def script(*lines: ScriptLine, repeat: bool = False) -> ScriptedModel:
         model = ScriptedModel(*lines, repeat=repeat)
@@ -84,9 +84,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
 
 
 @pytest.fixture
-def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
-    """Return the agent's beater."""
-    return Beater(fleet, agent, scripted)
+def heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
+    """Return the runner of the agent's heartbeats."""
+    return HeartbeatRunner(fleet, agent, scripted)
 
 
 @pytest.fixture
@@ -98,6 +98,17 @@ def goal(agent: Agent) -> Goal:
 
 
 @pytest.fixture
+def idle_agent(agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    """Return an agent without goals, whose scripted model rests; tests do not wait for its next thought."""
+    monkeypatch.setattr(settings, "ARBOR_REFLECT_PAUSE", timedelta(0))
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        Intent.objects.filter(agent_id=agent.id).delete()
+        Goal.objects.filter(agent_id=agent.id).delete()
+    return agent
+
+
+@pytest.fixture
 def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
     """Return the tenant's runtime, as a program opens it."""
     return open_runtime(tenant=tenant.slug, actor="program:test")
@@ -105,7 +116,7 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 
 @pytest.fixture
 def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walk as many heartbeats together as there are, however slow this machine is just now."""
+    """Remove the time limit of a leg, so that a batch is never cut on a slow machine."""
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
 
 
@@ -114,8 +125,16 @@ def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
     _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
 
 
+def run_heartbeat(fleet: Fleet, agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> Heartbeat:
+    """Make the agent due, run its heartbeat, and return it."""
+    make_due(agent, ago=ago)
+    fleet.dispatch()
+    fleet.run()
+    return last_heartbeat(agent)
+
+
 def lose_lease(agent: Agent) -> None:
-    """Let the lease on the agent's heartbeat run out, as when its worker is gone."""
+    """Let the lease on the agent's heartbeat expire, as after the loss of its worker."""
     _schedule(agent, "lease_until = now() - interval '1 second'")
 
 
@@ -130,11 +149,18 @@ def schedule_of(agent: Agent) -> HeartbeatSchedule:
         return HeartbeatSchedule.objects.get(agent_id=agent.id)
 
 
-def beats_of(agent: Agent) -> list[Heartbeat]:
+def heartbeats_of(agent: Agent) -> list[Heartbeat]:
     """Return the agent's heartbeats, oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(Heartbeat.objects.filter(agent_id=agent.id).order_by("started_at"))
 
 
-def last_of(agent: Agent) -> Heartbeat:
-    return beats_of(agent)[-1]
+def state_of(agent: Agent) -> AgentState:
+    """Return the agent's state."""
+    with tenant_transaction(agent.tenant_id):
+        return AgentState.objects.get(agent_id=agent.id)
+
+
+def last_heartbeat(agent: Agent) -> Heartbeat:
+    """Return the agent's latest heartbeat."""
+    return heartbeats_of(agent)[-1]

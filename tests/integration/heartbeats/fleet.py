@@ -29,7 +29,7 @@ class Fleet:
         return self.messages.pop(0)
 
     def deliver(self, message: TaskMessage) -> bool:
-        """Let a worker handle a message; False when it found nothing to do."""
+        """Execute a message as a worker does; return whether there was work."""
         arguments = message.arguments
         if message.task is Task.ADVANCE:
             lease = (UUID(arguments["agent_id"]), arguments["epoch"])
@@ -57,6 +57,6 @@ class Fleet:
 
 @contextmanager
 def a_fleet() -> Iterator[Fleet]:
-    """Return a fleet whose broker is a list."""
+    """Return a fleet with a list as its broker."""
     with captured() as messages:
         yield Fleet(messages)

@@ -1,56 +1,46 @@
-"""Batches of heartbeats: each ends as it would alone, and errors affect only their own heartbeat."""
+"""Batches of heartbeats: each ends as it would alone, with few statements, within one tenant."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
-import structlog
-from django.db import InterfaceError, OperationalError, connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.agents.models import Agent, ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.runner import advance_heartbeats
-from apps.memories.models import Memory
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelUnavailable
-from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalState
-from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps import HANDLERS
-from arbor.heartbeat.steps.records import record
 from arbor.models.ports import ModelRequest
-from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.batch import (
+    EIGHT,
+    Batch,
+    Make,
+    assert_one_heartbeat_each,
+    batch,
+    batch_of_eight,
+    counted,
+    rows_of,
+    shorten,
+)
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.together import EIGHT, Together, counted, rows_of, shortly
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+
+__all__ = ["batch"]
 
 DONE, FAILED = HeartbeatStatus.DONE, HeartbeatStatus.FAILED
 
-type Make = Callable[..., Agent]
-
-
 pytestmark = pytest.mark.usefixtures("uncut")
-
-
-def eight(fleet: Fleet, tenant: Tenant, make: Make) -> Together:
-    return Together(fleet, [make(tenant, name=f"Agent {number}") for number in range(EIGHT)])
-
-
-@pytest.fixture
-def together(fleet: Fleet, tenant: Tenant, new_agent: Make) -> Together:
-    """Return eight agents of one tenant."""
-    return eight(fleet, tenant, new_agent)
 
 
 def number_of(request: ModelRequest) -> int:
@@ -58,29 +48,13 @@ def number_of(request: ModelRequest) -> int:
     return next(number for number in range(EIGHT) if f"Agent {number}" in request.system)
 
 
-def statuses(together: Together) -> list[str]:
-    return [str(beat.status) for beat in together.beats()]
-
-
-def assert_one_done_beat_each(together: Together, *, but: dict[int, str] | None = None) -> None:
-    """Check that each agent has had one heartbeat, which is done, but those whose numbers are given with their statuses."""
-    wanted = [(but or {}).get(number, str(DONE)) for number in range(EIGHT)]
-    assert statuses(together) == wanted
-    for agent, status in zip(together.agents, wanted, strict=True):
-        with tenant_transaction(agent.tenant_id):
-            beats = AgentState.objects.get(agent_id=agent.id).beats
-            narratives = Memory.objects.filter(agent_id=agent.id, session="heartbeats").count()
-        assert (beats, narratives) == ((1, 1) if status == DONE else (0, 0))
-        assert schedule_of(agent).state == ScheduleState.IDLE
-
-
-# --- Together as one by one ----------------------------------------------------------------------------
+# --- Results equal those of single heartbeats ----------------------------------------------------------
 
 LIE = "I will lie to the harbour master."
 
 
-def lives(goals: list[str]) -> list[list[Any]]:
-    """Return what the model says to each of eight agents, call after call; the last line again and again."""
+def scripted_replies(goals: list[str]) -> list[list[Any]]:
+    """Return the replies for each of eight agents, call after call; the last one repeats."""
     recall = action_of("recall", query="Who keeps the lighthouse?")
     remember = action_of("remember", content="The reef is red.")
     nowhere = str(UUID(int=1))
@@ -113,10 +87,10 @@ def lives(goals: list[str]) -> list[list[Any]]:
     ]
 
 
-def prepare(together: Together, scripted: Script) -> None:
-    """Give each agent a goal, memories and something that it hears, and a model that says what `lives` says."""
+def prepare_agents(batch: Batch, scripted: Script) -> None:
+    """Give each agent a goal, memories, a percept, and a model with the replies of `scripted_replies`."""
     goals = []
-    for agent in together.agents:
+    for agent in batch.agents:
         memory_of(agent, "The lighthouse keeper is called Ines.")
         memory_of(agent, "On Fridays there is fresh bread.")
         with tenant_transaction(agent.tenant_id):
@@ -127,11 +101,11 @@ def prepare(together: Together, scripted: Script) -> None:
             goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
         goals.append(str(goal.id))
-    said, calls = lives(goals), Counter[int]()
+    replies, calls = scripted_replies(goals), Counter[int]()
 
     def answer(request: ModelRequest) -> str:
         number = number_of(request)
-        line = said[number][min(calls[number], len(said[number]) - 1)]
+        line = replies[number][min(calls[number], len(replies[number]) - 1)]
         calls[number] += 1
         if isinstance(line, Exception):
             raise line
@@ -140,40 +114,40 @@ def prepare(together: Together, scripted: Script) -> None:
     scripted(answer, repeat=True)
 
 
-def test_eight_agents_walked_together_end_as_they_would_one_by_one(
+def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
     fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Make, scripted: Script
 ) -> None:
-    together, singly = eight(fleet, tenant, new_agent), eight(fleet, other_tenant, new_agent)
-    for group, run in ((together, together.run), (singly, singly.run_singly)):
-        prepare(group, scripted)
+    batch, singly = batch_of_eight(fleet, tenant, new_agent), batch_of_eight(fleet, other_tenant, new_agent)
+    for group, run in ((batch, batch.run), (singly, singly.run_singly)):
+        prepare_agents(group, scripted)
         for _ in range(3):
             run()
 
-    # Among them are beats that failed, that had several turns, and that were refused something.
-    beats = together.beats()
-    assert {beat.status for beat in beats} >= {DONE, FAILED}
-    assert max(beat.turns for beat in beats) > 1
-    assert any(beat.dropped for beat in beats)
-    for mine, other in zip(together.agents, singly.agents, strict=True):
+    # Among them are failed heartbeats, heartbeats of several turns, and heartbeats with refused actions.
+    heartbeats = batch.heartbeats()
+    assert {heartbeat.status for heartbeat in heartbeats} >= {DONE, FAILED}
+    assert max(heartbeat.turns for heartbeat in heartbeats) > 1
+    assert any(heartbeat.dropped for heartbeat in heartbeats)
+    for mine, other in zip(batch.agents, singly.agents, strict=True):
         assert mine.name == other.name
         rows, others = rows_of(mine), rows_of(other)
         for name in rows:
             assert rows[name] == others[name], f"{mine.name}: {name}"
-    batched = [beat for beat in beats if beat.elapsed_ms > 1.5 * beat.own_ms]
-    assert len(batched) >= EIGHT, "they were walked together"
-    assert all(beat.elapsed_ms == pytest.approx(beat.own_ms) for beat in singly.beats())
+    batched = [heartbeat for heartbeat in heartbeats if heartbeat.elapsed_ms > 1.5 * heartbeat.own_ms]
+    assert len(batched) >= EIGHT, "their heartbeats ran in a batch"
+    assert all(heartbeat.elapsed_ms == pytest.approx(heartbeat.own_ms) for heartbeat in singly.heartbeats())
 
 
 # --- Statements ----------------------------------------------------------------------------------------
 
-#: Statements that a batch of eight may take in each of its legs, those that set up a transaction left out.
+#: The most statements of a batch of eight in each of its legs, without the set-up of transactions.
 FIRST_LEG, LAST_LEG = 13, 20
-#: Statements of one heartbeat over all of its legs, when eight are walked together.
+#: The most statements of one heartbeat over all of its legs, in a batch of eight.
 EACH = 8
 
 
-def test_a_batch_takes_little_more_statements_than_one_beat(
-    together: Together, scripted: Script, record_property: Callable[[str, object], None]
+def test_a_batch_takes_few_statements(
+    batch: Batch, scripted: Script, record_property: Callable[[str, object], None]
 ) -> None:
     acts = reply_of(
         thinking="Hm.",
@@ -182,225 +156,55 @@ def test_a_batch_takes_little_more_statements_than_one_beat(
         new_goals=[{"title": "Count the lamps"}],
     )
     scripted(acts, repeat=True)
-    for agent in together.agents:
+    for agent in batch.agents:
         memory_of(agent, "The lighthouse keeper is called Ines.")
         with tenant_transaction(agent.tenant_id):
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
-    together.begin()
+    batch.make_due()
     with counted() as first:
-        together.walk()
-    together.answer()
+        batch.run_leg()
+    batch.execute_calls()
     with counted() as last:
-        together.walk()
+        batch.run_leg()
 
-    assert_one_done_beat_each(together)
+    assert_one_heartbeat_each(batch)
     record_property("statements_of_eight", f"{len(first)} + {len(last)}")
-    assert len(first) <= FIRST_LEG, shortly(first)
-    assert len(last) <= LAST_LEG, shortly(last)
+    assert len(first) <= FIRST_LEG, shorten(first)
+    assert len(last) <= LAST_LEG, shorten(last)
     assert (len(first) + len(last)) / EIGHT <= EACH
 
 
-# --- What goes wrong with one --------------------------------------------------------------------------
+# --- Stale leases --------------------------------------------------------------------------------------
 
 
-def faulty(monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[Beat], Any]) -> None:
-    """Let a step of one agent do something else."""
-    step = HANDLERS[name]
-
-    def run(beat: Beat) -> Any:
-        return act(beat) if beat.agent_id == agent.id else step(beat)
-
-    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, name: run})
-
-
-def raise_zero_division(_: Beat) -> Any:
-    raise ZeroDivisionError("on purpose")
-
-
-@pytest.mark.parametrize("node", ["observe", "focus", "parse", "act", "record"])
-def test_a_fault_in_one_of_eight_fails_only_that_one(
-    node: str, together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stale_lease_among_eight_is_left_out(batch: Batch, scripted: Script, fleet: Fleet) -> None:
     scripted(REST, repeat=True)
-    faulty(monkeypatch, node, together.agents[3], raise_zero_division)
-    with structlog.testing.capture_logs() as logs:
-        together.run()
-
-    assert_one_done_beat_each(together, but={3: "failed"})
-    (failed,) = beats_of(together.agents[3])
-    assert "ZeroDivisionError: on purpose" in failed.reason
-    assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
-
-
-def test_what_the_database_refuses_of_one_is_rolled_back_and_the_others_are_committed(
-    together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripted(REST, repeat=True)
-
-    def tied_to_nothing(beat: Beat) -> Any:
-        result = yield from record(beat)
-        # No goal has this id.
-        return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
-
-    faulty(monkeypatch, "record", together.agents[5], tied_to_nothing)
-    together.run()
-
-    assert_one_done_beat_each(together, but={5: "failed"})
-    (failed,) = beats_of(together.agents[5])
-    assert failed.reason.startswith("IntegrityError")
-    with tenant_transaction(together.tenant_id):
-        assert not Memory.objects.filter(agent_id=together.agents[5].id, session="heartbeats").exists()
-
-
-def test_a_heartbeat_that_another_worker_ended_meanwhile_is_left_to_it(
-    together: Together,
-    scripted: Script,
-    monkeypatch: pytest.MonkeyPatch,
-    cleaner: psycopg.Connection[Any],
-) -> None:
-    scripted(REST, repeat=True)
-    taken = together.agents[2]
-    together.begin()
-    together.walk()
-    together.answer()
-
-    def stolen(beat: Beat) -> Any:
-        # As a worker would that took it over: its lease was lost while this one thought.
-        cleaner.execute("UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [beat.heartbeat_id])
-        return HANDLERS["feel"](beat)
-
-    faulty(monkeypatch, "feel", taken, stolen)
-    others = {agent.id for agent in together.agents} - {taken.id}
-    assert together.walk() == others
-    found = {beat.agent_id: beat.status for beat in together.beats()}
-    assert found.pop(taken.id) == HeartbeatStatus.WAITING
-    assert set(found.values()) == {DONE}
-
-
-def test_a_stale_lease_among_eight_is_left_out(together: Together, scripted: Script, fleet: Fleet) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    leases = together.leases()
-    lost, doubled = together.agents[1], together.agents[6]
-    lose_lease(lost)
+    batch.make_due()
+    leases = batch.leases()
+    lost_connection, doubled = batch.agents[1], batch.agents[6]
+    lose_lease(lost_connection)
     assert fleet.dispatch().lost == 1
-    (again,) = together.leases([lost])
+    (again,) = batch.leases([lost_connection])
     stranger = (uuid4(), 1)
     walked = advance_heartbeats(
-        tenant_id=together.tenant_id,
+        tenant_id=batch.tenant_id,
         leases=[*leases, stranger, *(lease for lease in leases if lease[0] == doubled.id)],
     )
-    assert walked == {agent.id for agent in together.agents} - {lost.id}
-    assert advance_heartbeats(tenant_id=together.tenant_id, leases=[again]) == {lost.id}
-    # All of them wait for their models now: a doubled message changes nothing.
-    assert advance_heartbeats(tenant_id=together.tenant_id, leases=[*leases, again]) == set()
+    assert walked == {agent.id for agent in batch.agents} - {lost_connection.id}
+    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[again]) == {lost_connection.id}
+    # All heartbeats wait for their models now: a doubled message changes nothing.
+    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[*leases, again]) == set()
     fleet.run()
-    assert_one_done_beat_each(together)
+    assert_one_heartbeat_each(batch)
 
 
-def test_a_batch_of_nothing_but_stale_messages_does_nothing(together: Together, scripted: Script) -> None:
+def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    together.begin()
-    leases = [(agent_id, epoch - 1) for agent_id, epoch in together.leases()]
+    batch.make_due()
+    leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.leases()]
     with counted() as sent:
-        assert advance_heartbeats(tenant_id=together.tenant_id, leases=leases) == set()
-    assert (together.beats(), len(sent)) == ([], 1)
-
-
-# --- The database --------------------------------------------------------------------------------------
-
-
-class Trouble:
-    """Lets the database refuse a statement with these words, so often."""
-
-    def __init__(self, words: str, error: Callable[[], Exception], *, most: int = 1) -> None:
-        self._words, self._error, self._most = words, error, most
-        self.times = 0
-
-    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if self._words in sql and self.times < self._most:
-            self.times += 1
-            raise self._error()
-        return execute(sql, params, many, context)
-
-
-def deadlock() -> Exception:
-    error = OperationalError("deadlock detected")
-    error.__cause__ = psycopg.errors.DeadlockDetected("deadlock detected")
-    return error
-
-
-@pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
-def test_after_a_deadlock_each_is_walked_by_itself(words: str, together: Together, scripted: Script) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    together.walk()
-    together.answer()
-    trouble = Trouble(words, deadlock)
-    with connections[APP].execute_wrapper(trouble), structlog.testing.capture_logs() as logs:
-        assert together.walk() == {agent.id for agent in together.agents}
-
-    assert trouble.times == 1
-    assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
-    assert_one_done_beat_each(together)
-
-
-def test_a_deadlock_of_one_alone_leaves_the_others_their_turn(
-    together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    together.walk()
-    together.answer()
-    unlucky, *others = sorted(agent.id for agent in together.agents)
-
-    def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
-        if unlucky in {agent_id for agent_id, _ in leases}:
-            raise deadlock()
-        return load_batch(leases, **options)
-
-    monkeypatch.setattr(runner, "load_batch", load)
-    with pytest.raises(OperationalError, match="deadlock"), structlog.testing.capture_logs() as logs:
-        together.walk()
-    assert [entry["agent_id"] for entry in logs if entry["event"] == "heartbeat_deferred"] == [str(unlucky)]
-    for agent in together.agents:
-        (beat,) = beats_of(agent)
-        assert beat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
-    assert len(others) == EIGHT - 1
-
-
-def lost() -> Exception:
-    connections[APP].connection.close()
-    return InterfaceError("the connection is closed")
-
-
-def test_a_connection_that_is_lost_in_a_batch_costs_nothing(together: Together, scripted: Script) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    together.walk()
-    together.answer()
-    with connections[APP].execute_wrapper(Trouble("calls_dailyusage", lost)):
-        together.walk()
-    assert_one_done_beat_each(together)
-
-
-def test_while_the_database_is_away_nothing_is_written_and_leases_bring_all_back(
-    together: Together, scripted: Script, fleet: Fleet
-) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    together.walk()
-    together.answer()
-    trouble = Trouble("calls_dailyusage", lost, most=1 + EIGHT)
-    with connections[APP].execute_wrapper(trouble), pytest.raises(InterfaceError):
-        together.walk()
-
-    assert set(statuses(together)) == {HeartbeatStatus.WAITING}
-    for agent in together.agents:
-        lose_lease(agent)
-    assert fleet.dispatch().lost == EIGHT
-    fleet.run()
-    assert_one_done_beat_each(together)
+        assert advance_heartbeats(tenant_id=batch.tenant_id, leases=leases) == set()
+    assert (batch.heartbeats(), len(sent)) == ([], 1)
 
 
 # --- Tenants -------------------------------------------------------------------------------------------
@@ -417,10 +221,10 @@ def test_an_agent_of_another_tenant_is_not_found(
     leases = [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in fleet.messages]
 
     assert advance_heartbeats(tenant_id=tenant.id, leases=leases) == {mine.id}
-    assert beats_of(other) == []
+    assert heartbeats_of(other) == []
     assert schedule_of(other).state == ScheduleState.QUEUED
     fleet.run()
-    assert [beat.status for agent in (mine, other) for beat in beats_of(agent)] == [DONE, DONE]
+    assert [heartbeat.status for agent in (mine, other) for heartbeat in heartbeats_of(agent)] == [DONE, DONE]
     with tenant_transaction(other_tenant.id):
         assert set(Heartbeat.objects.values_list("agent_id", flat=True)) == {other.id}
 
@@ -431,7 +235,7 @@ def test_an_agent_of_another_tenant_is_not_found(
 @pytest.mark.parametrize(
     ("each_ms", "size"), [([], 8), ([5.0], 8), ([19.0] * 50, 7), ([100.0] * 50, 1), ([10_000.0] * 50, 1)]
 )
-def test_batches_are_cut_by_the_pace_of_the_process(
+def test_batch_size_follows_the_pace_of_the_process(
     each_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LEG_MS", 150.0)
@@ -441,10 +245,10 @@ def test_batches_are_cut_by_the_pace_of_the_process(
     assert pace.batch_size == size
 
 
-def test_agents_that_one_leg_has_no_room_for_are_walked_in_the_next(
-    together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
+def test_agents_beyond_the_batch_size_run_in_the_next_leg(
+    batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
     monkeypatch.setattr(runner.Pace, "batch_size", 3)
-    together.run()
-    assert_one_done_beat_each(together)
+    batch.run()
+    assert_one_heartbeat_each(batch)

@@ -1,4 +1,4 @@
-"""Cycles of seed 003: beats one after the other, under a budget of ticks, with or without a fleet beside them."""
+"""Cycles: heartbeats under a budget of ticks, with or without a fleet beside them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
 from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, Tick
-from tests.integration.heartbeats.beater import action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 
 def remember(count: int) -> str:
@@ -35,7 +35,7 @@ def test_a_cycle_ends_when_its_ticks_are_used_up(
     cycle = runtime.run_cycle(agent.id, 5)
     assert (cycle.allocated, cycle.left, cycle.used, cycle.ended) == (5, 0, 5, "used up")
     assert [len(tick.actions) for tick in cycle.ticks] == [2, 2, 1]
-    assert {beat.trigger for beat in beats_of(agent)} == {Trigger.CYCLE}
+    assert {heartbeat.trigger for heartbeat in heartbeats_of(agent)} == {Trigger.CYCLE}
     assert runtime.load(agent.id).energy == energy
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id)
@@ -63,30 +63,30 @@ def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
     assert "nobody answers" in cycle.ended
 
 
-def test_a_cycle_waits_for_a_beat_that_a_fleet_runs_meanwhile(
+def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
-    beaten_elsewhere: list[int] = []
+    pending_messages: list[int] = []
 
     def claim(_tick: Tick, left: int) -> None:
         if left == 2:
             make_due(agent)
             fleet.dispatch()
 
-    def let_the_fleet(_seconds: float) -> None:
-        beaten_elsewhere.append(len(fleet.messages))
+    def run_fleet(_seconds: float) -> None:
+        pending_messages.append(len(fleet.messages))
         fleet.run()
 
-    monkeypatch.setattr(cycles, "sleep", let_the_fleet)
+    monkeypatch.setattr(cycles, "sleep", run_fleet)
     with tenant_transaction(agent.tenant_id):
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
-    assert (len(cycle.ticks), cycle.ended, beaten_elsewhere) == (3, "used up", [1])
-    assert [beat.trigger for beat in beats_of(agent)].count(Trigger.TIMER) == 1
+    assert (len(cycle.ticks), cycle.ended, pending_messages) == (3, "used up", [1])
+    assert [heartbeat.trigger for heartbeat in heartbeats_of(agent)].count(Trigger.TIMER) == 1
 
 
-def test_a_cycle_that_a_fleet_keeps_from_going_on_keeps_what_it_did(
+def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
@@ -100,7 +100,7 @@ def test_a_cycle_that_a_fleet_keeps_from_going_on_keeps_what_it_did(
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
     assert (len(cycle.ticks), cycle.left) == (1, 2)
-    assert cycle.ended.startswith("cannot beat now: Ada is beating already")
+    assert cycle.ended.startswith("cannot beat now: a heartbeat of Ada is under way already")
 
 
 def test_a_cycle_ends_when_nothing_is_left_to_do(
@@ -136,24 +136,24 @@ def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
     assert waited == []
 
 
-def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRuntime, agent: Agent) -> None:
+def test_a_refused_cycle_does_not_change_the_ticks(runtime: AgentRuntime, agent: Agent) -> None:
     runtime.allocate_ticks(agent.id, 3)
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id, 0)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    with pytest.raises(TransitionIllegal, match="is beating already"):
+    with pytest.raises(TransitionIllegal, match="is under way already"):
         runtime.run_cycle(agent.id, 7)
     runtime.set_status(agent.id, AgentStatus.PAUSED)
     with pytest.raises(AgentNotActive):
         runtime.run_cycle(agent.id, 7)
     assert runtime.load(agent.id).ticks_left == 3
     with tenant_transaction(agent.tenant_id):
-        given = AuditEvent.objects.filter(agent_id=agent.id, message__contains="a cycle of")
-        assert [event.detail for event in given] == [{"ticks": 3}]
+        allocations = AuditEvent.objects.filter(agent_id=agent.id, message__contains="a cycle of")
+        assert [event.detail for event in allocations] == [{"ticks": 3}]
 
 
 @pytest.mark.parametrize("ticks", [-1, 257])
-def test_a_cycle_has_so_many_ticks_at_most(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
+def test_the_ticks_of_a_cycle_are_bounded(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
     with pytest.raises(Invalid, match="0 to 256"):
         runtime.allocate_ticks(agent.id, ticks)

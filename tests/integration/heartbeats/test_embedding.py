@@ -1,4 +1,4 @@
-"""A heartbeat's vectors: by its agent's own model; a remote embedder is asked about what is searched for, never waited for."""
+"""Vectors of a heartbeat: the agent's own model, and no transaction that waits for a remote embedder."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
-from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
+from tests.integration.heartbeats.batch import Batch, counted
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.together import Together, counted
-from tests.unit.heartbeat.beats import heartbeat_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 from tests.unit.heartbeat.builders import goal
+from tests.unit.heartbeat.state_builders import heartbeat_of
 
 REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
 REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])
@@ -46,7 +46,7 @@ DECISIONS = [
 
 
 class _Remote:
-    """An embedder a network away."""
+    """A remote embedder."""
 
     in_process = False
     model = REMOTE.name
@@ -54,7 +54,7 @@ class _Remote:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        #: Whether a transaction was open when it was asked.
+        #: Whether a transaction was open during a request.
         self.open: set[bool] = set()
         self.meanwhile: Callable[[], None] | None = None
         self.away = False
@@ -71,29 +71,29 @@ class _Remote:
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
-    """Put a remote embedder beside the one in this process, and return it."""
-    made = _Remote()
+    """Register a remote embedder beside the one in this process, and return it."""
+    embedder = _Remote()
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == REMOTE.name else connect(name, *parts, **named)
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
     embedding.embedder_for.cache_clear()
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
 @pytest.fixture
-def far(agent: Agent, remote: _Remote) -> Agent:
+def remote_agent(agent: Agent, remote: _Remote) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
     give_mind(agent)
     return agent
 
 
 def give_mind(agent: Agent) -> None:
-    """Let an agent's vectors come from the remote embedder."""
+    """Give an agent a mind with vectors of the remote embedder."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
             tenant_id=agent.tenant_id,
@@ -103,7 +103,7 @@ def give_mind(agent: Agent) -> None:
 
 
 def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
-    """Run a step that needs vectors, with those that the embedders make outside of any transaction."""
+    """Run a step that needs vectors, which the embedders make outside of any transaction."""
     member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
 
@@ -114,23 +114,21 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
     return run_alone(step, answer).state
 
 
-def acting(model: EmbeddingModel | None) -> Beat:
+def state_with_decisions(model: EmbeddingModel | None) -> Beat:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
-def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
-    tenant: Tenant, remote: _Remote
-) -> None:
-    vectors = vectors_of(tenant, decisions.embed(acting(REMOTE))).vectors
+def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, remote: _Remote) -> None:
+    vectors = vectors_of(tenant, decisions.embed(state_with_decisions(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
-    # And whatever boundaries are held against.
+    # And the examples of boundaries.
     assert "ferries" in remote.asked
     assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
 
 def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
     for model, length in ((EmbeddingModel(name="wordllama", dimension=128), 128), (None, 256)):
-        vectors = vectors_of(tenant, decisions.embed(acting(model))).vectors
+        vectors = vectors_of(tenant, decisions.embed(state_with_decisions(model))).vectors
         assert {text: len(vector) for text, vector in vectors.items()} == dict.fromkeys(
             ["ferries", "The cook sleeps.", "Ferries are late on Sundays."], length
         )
@@ -138,8 +136,8 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
     def focused(title: str) -> Beat:
-        beat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
-        return vectors_of(tenant, orientation.focus(beat))
+        heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
+        return vectors_of(tenant, orientation.focus(heartbeat))
 
     focus = focused("Where is the ferry?").focus
     assert focus is not None
@@ -150,11 +148,11 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     assert focus is not None
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
-    beat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
-    assert vectors_of(tenant, decisions.embed(beat)).vectors == {}
+    heartbeat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
+    assert vectors_of(tenant, decisions.embed(heartbeat)).vectors == {}
 
 
-# --- Whole beats with an embedder a network away -------------------------------------------------------
+# --- Whole heartbeats with a remote embedder -----------------------------------------------------------
 
 RECALLS = reply_of(
     actions=[action_of("recall", query="ferries"), action_of("remember", content="The cook sleeps.")],
@@ -169,33 +167,33 @@ def run_beat(fleet: Fleet, agent: Agent) -> None:
 
 
 def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS)
-    memory_of(far, "Ferries leave at noon.")
+    memory_of(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
-    run_beat(fleet, far)
+    run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(far)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert [action["outcome"] for action in beat.actions] == ["success", "success"]
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]
     assert remote.open == {False}
     assert "ferries" in remote.asked
-    # The focus of the first leg, and the query of the second: each asked for once, and nothing that is only stored.
+    # The focus of the first leg, and the query of the second: each requested once, and no stored text.
     assert len(remote.asked) == len(set(remote.asked))
-    with tenant_transaction(far.tenant_id):
-        stored = Memory.objects.filter(agent_id=far.id, source=f"heartbeat:{beat.id}")
+    with tenant_transaction(remote_agent.tenant_id):
+        stored = Memory.objects.filter(agent_id=remote_agent.id, source=f"heartbeat:{heartbeat.id}")
         waiting = dict(stored.values_list("content", "embedding"))
     assert set(waiting.values()) == {None}
     assert not set(waiting) & set(remote.asked)
 
 
 def test_a_leg_that_only_stores_never_leaves_its_transaction(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST)
-    with tenant_transaction(far.tenant_id):
-        claim_now(agent_id=far.id)
+    with tenant_transaction(remote_agent.tenant_id):
+        claim_now(agent_id=remote_agent.id)
     fleet.step()
     fleet.step()
     remote.asked.clear()
@@ -208,8 +206,8 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
     with connections[APP].execute_wrapper(note), structlog.testing.capture_logs() as logs:
         fleet.run()
 
-    (beat,) = beats_of(far)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
     assert remote.asked == []
     # The leases are locked once in each transaction.
     assert len(begun) == 1
@@ -217,20 +215,20 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
 
 
 def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS)
     remote.away = True
-    memory_of(far, "Ferries leave at noon.")
-    run_beat(fleet, far)
+    memory_of(remote_agent, "Ferries leave at noon.")
+    run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(far)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert beat.actions[0]["outcome"] == "success"
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert heartbeat.actions[0]["outcome"] == "success"
 
 
-def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST)
 
@@ -240,28 +238,28 @@ def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
             cursor.execute(
                 "UPDATE heartbeats_heartbeatschedule SET lease_until = now() - interval '1 second', state = 'running'"
                 " WHERE agent_id = %s",
-                [far.id],
+                [remote_agent.id],
             )
         assert fleet.dispatch().lost == 1
 
-    with tenant_transaction(far.tenant_id):
-        claim_now(agent_id=far.id)
+    with tenant_transaction(remote_agent.tenant_id):
+        claim_now(agent_id=remote_agent.id)
     remote.meanwhile = taken_over
     assert not fleet.deliver(fleet.take())
-    assert beats_of(far) == []
+    assert heartbeats_of(remote_agent) == []
 
     fleet.run()
-    (beat,) = beats_of(far)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
 
 
-# --- Several together ----------------------------------------------------------------------------------
+# --- Batches -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def several(
+def batch(
     fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, uncut: None
-) -> Together:
+) -> Batch:
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
     for agent in agents[:2]:
@@ -270,19 +268,19 @@ def several(
         memory_of(agent, "Ferries leave at noon.")
     remote.asked.clear()
     remote.open.clear()
-    return Together(fleet, agents)
+    return Batch(fleet, agents)
 
 
-def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
-    several: Together, remote: _Remote, scripted: Script
+def test_a_batch_leaves_its_transaction_once_for_all_vectors(
+    batch: Batch, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
-    several.begin()
+    batch.make_due()
     with counted() as sent:
-        assert len(several.walk()) == 3
+        assert len(batch.run_leg()) == 3
 
     assert remote.open == {False}
-    # The leases are locked, let run on, and locked again.
+    # The leases are locked, marked as running, and locked again.
     assert sum("s.state IN ('queued', 'running')" in statement for statement in sent) == 2
     assert (
         sum(
@@ -291,43 +289,43 @@ def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
         )
         == 1
     )
-    several.answer()
-    while several.walk():
-        several.answer()
-    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3
+    batch.execute_calls()
+    while batch.run_leg():
+        batch.execute_calls()
+    assert [heartbeat.status for heartbeat in batch.heartbeats()] == [HeartbeatStatus.DONE] * 3
     assert remote.open == {False}
 
 
-def test_while_its_transaction_is_not_open_a_lost_worker_counts_against_the_beats_of_a_batch(
-    several: Together, remote: _Remote, scripted: Script
+def test_leases_count_as_running_while_a_batch_embeds(
+    batch: Batch, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
     states: list[set[str]] = []
 
     def look() -> None:
-        states.append({schedule_of(agent).state for agent in several.agents})
+        states.append({schedule_of(agent).state for agent in batch.agents})
 
     remote.meanwhile = look
-    several.begin()
-    several.walk()
+    batch.make_due()
+    batch.run_leg()
     assert states != []
-    assert all(found == {ScheduleState.RUNNING} for found in states)
+    assert all(state == {ScheduleState.RUNNING} for state in states)
 
 
-def test_of_a_batch_that_waits_for_vectors_a_lost_lease_is_left_to_its_new_worker(
-    several: Together, remote: _Remote, scripted: Script, fleet: Fleet
+def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
+    batch: Batch, remote: _Remote, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
-    taken = several.agents[1]
+    lost_agent = batch.agents[1]
 
     def taken_over() -> None:
         remote.meanwhile = None
-        lose_lease(taken)
+        lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
-    several.begin()
+    batch.make_due()
     remote.meanwhile = taken_over
-    assert several.walk() == {agent.id for agent in several.agents} - {taken.id}
-    assert beats_of(taken) == []
+    assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
+    assert heartbeats_of(lost_agent) == []
     fleet.run()
-    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3
+    assert [heartbeat.status for heartbeat in batch.heartbeats()] == [HeartbeatStatus.DONE] * 3

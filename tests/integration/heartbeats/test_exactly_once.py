@@ -1,4 +1,4 @@
-"""A heartbeat happens exactly once, whatever is lost, doubled or late."""
+"""A heartbeat happens exactly once, with messages lost, doubled or late."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from apps.tenants.services import set_status
 from arbor.errors import ModelUnavailable, TransitionIllegal
 from arbor.heartbeat.steps import records
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.support.races import race
 
@@ -30,16 +30,16 @@ type Script = Callable[..., ScriptedModel]
 
 
 def _one_done_beat(agent: Agent) -> None:
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert beat.number == 1
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert heartbeat.number == 1
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).beats == 1
         assert Memory.objects.filter(agent_id=agent.id, session="heartbeats").count() == 1
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_due_agent_beats_once_and_waits_for_its_next_time(
+def test_a_due_agent_has_one_heartbeat_until_it_is_due_again(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -96,11 +96,11 @@ def _expire_call(agent: Agent) -> None:
         ExternalCall.objects.filter(agent_id=agent.id).update(lease_until=Now() - timedelta(seconds=1))
 
 
-def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored_but_paid_for(
+def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     def slow(_request: object) -> str:
-        # While this worker waits for the model, its leases run out and another asks again.
+        # While this worker waits for the model, its leases expire and another worker calls the model again.
         lose_lease(agent)
         _expire_call(agent)
         with captured() as messages:
@@ -127,7 +127,7 @@ def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored_bu
 
 def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     def slow(_request: object) -> str:
-        # The heartbeat's lease runs out; the call's does not.
+        # The heartbeat's lease expires; the call's does not.
         lose_lease(agent)
         with captured() as messages:
             dispatch()
@@ -160,7 +160,7 @@ def test_ten_dispatchers_claim_each_agent_once(
     assert sorted(claimed) == sorted(str(agent.id) for agent in agents)
 
 
-def test_one_tenant_with_many_due_agents_does_not_keep_another_waiting(
+def test_a_tenant_with_many_due_agents_does_not_delay_another(
     fleet: Fleet,
     tenant: Tenant,
     other_tenant: Tenant,
@@ -176,7 +176,7 @@ def test_one_tenant_with_many_due_agents_does_not_keep_another_waiting(
     assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
 
 
-def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:
+def test_agents_of_a_suspended_tenant_are_not_claimed(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:
     make_due(agent)
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
     assert fleet.dispatch().due == 0
@@ -185,7 +185,7 @@ def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, ag
 
 
 def _lose_running_lease(fleet: Fleet, agent: Agent) -> None:
-    """Let the worker that had taken the heartbeat die."""
+    """Let the lease of a running heartbeat expire."""
     fleet.messages.clear()
     with connections["ops"].cursor() as cursor:
         cursor.execute(
@@ -207,9 +207,9 @@ def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
     for _ in range(2):
         _lose_running_lease(fleet, agent)
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason == "given up after 2 workers were lost while it ran"
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason == "given up after 2 workers were lost while it ran"
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
@@ -227,7 +227,7 @@ def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
     _one_done_beat(agent)
 
 
-def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
+def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(ModelUnavailable("the provider is down"))
@@ -237,10 +237,15 @@ def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason == "ModelUnavailable: the provider is down"
-    assert (beat.narrative, beat.actions, beat.memory_id, beat.energy_end) == ("", [], None, None)
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason == "ModelUnavailable: the provider is down"
+    assert (heartbeat.narrative, heartbeat.actions, heartbeat.memory_id, heartbeat.energy_end) == (
+        "",
+        [],
+        None,
+        None,
+    )
     with tenant_transaction(agent.tenant_id):
         after = AgentState.objects.get(agent_id=agent.id)
         assert (after.energy, after.beats) == (before.energy, before.beats)
@@ -248,7 +253,7 @@ def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
+def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST)
@@ -256,42 +261,40 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert "ZeroDivisionError" in beat.reason
-    assert "node record" in beat.reason
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError" in heartbeat.reason
+    assert "node record" in heartbeat.reason
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).beats == 0
 
 
-def test_missed_beats_are_run_as_one_and_leave_a_receipt(
+def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
     make_due(agent, ago=timedelta(hours=3, minutes=30))
     fleet.dispatch()
     fleet.run()
-    by_status = {beat.status: beat for beat in beats_of(agent)}
+    by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}
     assert set(by_status) == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}
     assert by_status[HeartbeatStatus.SKIPPED].reason == "3 beats fell due while no worker ran; run as one"
 
 
-def test_an_agent_that_is_paused_while_its_message_waits_does_not_beat(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     model = scripted(REST)
     make_due(agent)
     fleet.dispatch()
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (receipt,) = beats_of(agent)
+    (receipt,) = heartbeats_of(agent)
     assert (receipt.status, receipt.reason) == (HeartbeatStatus.SKIPPED, "the agent is paused")
     assert model.requests == []
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
+def test_an_agent_paused_during_a_heartbeat_ends_it_and_stays_off(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -301,12 +304,12 @@ def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_an_agent_paused_while_its_lost_beat_waits_for_a_successor_ends_that_beat(
+def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -318,26 +321,24 @@ def test_an_agent_paused_while_its_lost_beat_waits_for_a_successor_ends_that_bea
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_a_reply_with_what_no_text_may_hold_is_stored_without_it(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_invalid_characters_of_a_reply_are_replaced(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST.replace("All is well.", "All is \ud83d well\0."))
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reasoning) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reasoning) == (
         HeartbeatStatus.DONE,
         "All is \N{REPLACEMENT CHARACTER} well\N{REPLACEMENT CHARACTER}.",
     )
 
 
-def test_an_agent_whose_graph_no_longer_loads_fails_its_beat_and_says_why(
+def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -346,21 +347,19 @@ def test_an_agent_whose_graph_no_longer_loads_fails_its_beat_and_says_why(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason.startswith("PipelineInvalid")
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason.startswith("PipelineInvalid")
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_beat_asked_for_twice_is_refused_the_second_time(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
+    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is under way already"):
         claim_now(agent_id=agent.id)
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.trigger) == (HeartbeatStatus.DONE, "operator")
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.trigger) == (HeartbeatStatus.DONE, "operator")
     assert fleet.dispatch().due == 0

@@ -18,10 +18,10 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.engine import Work
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
-#: What leads to the node that looks things up.
+#: A reply that leads to the node of inquiries.
 INQUIRES = json.dumps(
     {
         "thinking": "",
@@ -48,19 +48,19 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     scripted(INQUIRES if node == "work" else REST)
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
-        # The next one tends the memory, and so passes every node but that of inquiries.
+        # The next heartbeat consolidates, and so visits each node except that of inquiries.
         beats = 0 if node == "work" else CONSOLIDATION_EVERY - 1
         AgentState.objects.filter(agent_id=agent.id).update(beats=beats)
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert "ZeroDivisionError: on purpose" in beat.reason
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError: on purpose" in heartbeat.reason
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
+def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
     fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], settings: pytest.FixtureRequest
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
@@ -68,15 +68,15 @@ def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
     make_due(agent)
     fleet.dispatch()
     for _ in range(2):
-        # What a worker leaves that dies in its first transaction but one: a running lease, and no heartbeat.
+        # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
         fleet.messages.clear()
         with connections["ops"].cursor() as cursor:
             cursor.execute("UPDATE heartbeats_heartbeatschedule SET state = 'running'")
         lose_lease(agent)
         assert fleet.dispatch().lost == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reason) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,
         "given up after 2 workers were lost while it ran",
     )
@@ -87,7 +87,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: nothing is caught, and the transaction is rolled back."""
 
 
-def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_given_up(
+def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     fleet: Fleet,
     agent: Agent,
     scripted: Callable[..., ScriptedModel],
@@ -104,15 +104,15 @@ def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_give
     fleet.dispatch()
     with monkeypatch.context() as patched:
         patched.setattr(runner, "load_batch", killed)
-        # The first one leaves no sign that it began; from then on each is counted.
+        # The first worker leaves no sign that it began; the later ones are counted.
         for _ in range(3):
             with pytest.raises(Killed):
                 fleet.run()
             lose_lease(agent)
             assert fleet.dispatch().lost == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reason) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,
         "given up after 2 workers were lost while it ran",
     )

@@ -28,7 +28,7 @@ from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
 from config.cli.agents.trace import trace_of
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -46,7 +46,7 @@ def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _known(agent: Agent) -> None:
-    """Let the agent know something that it can recall."""
+    """Store a memory that the agent can recall."""
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -56,11 +56,11 @@ def _known(agent: Agent) -> None:
     )
 
 
-def _beat(agent: Agent, fleet: Fleet) -> Heartbeat:
+def _run_heartbeat(agent: Agent, fleet: Fleet) -> Heartbeat:
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     fleet.run()
-    return beats_of(agent)[-1]
+    return heartbeats_of(agent)[-1]
 
 
 def _policy(agent: Agent, **values: Any) -> None:
@@ -70,35 +70,31 @@ def _policy(agent: Agent, **values: Any) -> None:
         )
 
 
-def test_what_was_recalled_is_read_in_the_same_beat_and_acted_on(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
     model = scripted(_reply(_recall(), thinking="Who was it?"), _reply(note, thinking="Ines it is."), REST)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     first, second = model.requests
     mark = first.messages[0].content.split("\n")[0].removeprefix("The mark of this message is ").rstrip(".")
     assert [message.role for message in second.messages] == ["user", "assistant", "user"]
     assert second.messages[:2] == (first.messages[0], second.messages[1])
-    told = second.messages[2].content
-    assert f"<data-{mark}>" in told
-    assert "The lighthouse keeper is called Ines." in told
-    assert "(turn 2 of at most 10)" in told
-    assert (beat.status, beat.turns) == (HeartbeatStatus.DONE, 2)
-    assert [(action["action"], action.get("turn")) for action in beat.actions] == [
+    results = second.messages[2].content
+    assert f"<data-{mark}>" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert "(turn 2 of at most 10)" in results
+    assert (heartbeat.status, heartbeat.turns) == (HeartbeatStatus.DONE, 2)
+    assert [(action["action"], action.get("turn")) for action in heartbeat.actions] == [
         ("recall", None),
         ("remember", 2),
     ]
-    assert beat.reasoning == "Who was it?\n\nInes it is."
-    assert "Who was it?" in beat.narrative
-    assert "Ines it is." in beat.narrative
+    assert heartbeat.reasoning == "Who was it?\n\nInes it is."
+    assert "Who was it?" in heartbeat.narrative
+    assert "Ines it is." in heartbeat.narrative
 
 
-def test_of_a_long_memory_a_further_turn_reads_the_beginning(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -108,27 +104,27 @@ def test_of_a_long_memory_a_further_turn_reads_the_beginning(
     )
     model = scripted(_reply(_recall()), REST)
 
-    _beat(agent, fleet)
+    _run_heartbeat(agent, fleet)
 
-    told = model.requests[1].messages[2].content
-    assert "(cut; 4025 characters in all)" in told
-    assert "The lighthouse keeper is called Ines." in told
-    assert told.count("fog") < 200
+    results = model.requests[1].messages[2].content
+    assert "(cut; 4025 characters in all)" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert results.count("fog") < 200
 
 
 def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(_reply(_recall()), _reply(_recall("the lighthouse")), _reply())
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
-    assert (beat.energy_start, beat.energy_end, beat.turns) == (20.0, 18.0, 3)
-    assert "I spent 2 energy and have 18 left." in beat.narrative
-    assert beat.situation["energy"] == 20.0
+    assert (heartbeat.energy_start, heartbeat.energy_end, heartbeat.turns) == (20.0, 18.0, 3)
+    assert "I spent 2 energy and have 18 left." in heartbeat.narrative
+    assert heartbeat.situation["energy"] == 20.0
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).energy == 18.0
 
 
-def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
@@ -145,7 +141,7 @@ def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted:
         _reply(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
     )
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goal.id).fraction == 0.2
@@ -156,18 +152,18 @@ def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted:
             assert Memory.objects.filter(content=text).count() == 1
         mind = AgentState.objects.get(agent_id=agent.id).working_memory
     assert mind["concerns"] == ["wind", "rain"]
-    kinds = [change["kind"] for change in beat.goal_changes]
+    kinds = [change["kind"] for change in heartbeat.goal_changes]
     assert (kinds.count("progressed"), kinds.count("created")) == (1, 3)
-    assert [(item["path"], item["value"]) for item in beat.dropped] == [("new_goals[1]", "Sail")]
+    assert [(item["path"], item["value"]) for item in heartbeat.dropped] == [("new_goals[1]", "Sail")]
 
 
-def test_ten_turns_are_the_end(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(_reply(_recall()), repeat=True)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
-    assert (len(model.requests), beat.turns, beat.status) == (10, 10, HeartbeatStatus.DONE)
-    assert beat.energy_end == 10.0
+    assert (len(model.requests), heartbeat.turns, heartbeat.status) == (10, 10, HeartbeatStatus.DONE)
+    assert heartbeat.energy_end == 10.0
 
 
 @pytest.mark.parametrize(("own", "installed", "turns"), [(0, 9, 1), (2, 9, 3), (None, 0, 1), (None, 1, 2)])
@@ -184,16 +180,16 @@ def test_the_policy_and_the_installation_limit_the_turns(
     _policy(agent, follow_ups=own)
     model = scripted(_reply(_recall()), repeat=True)
 
-    assert _beat(agent, fleet).turns == turns
+    assert _run_heartbeat(agent, fleet).turns == turns
     assert len(model.requests) == turns
 
 
-def test_a_reply_that_brings_nothing_to_read_ends_the_beat(
+def test_a_reply_without_results_to_read_ends_the_heartbeat(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(REST)
 
-    assert _beat(agent, fleet).turns == 1
+    assert _run_heartbeat(agent, fleet).turns == 1
     assert len(model.requests) == 1
 
 
@@ -203,23 +199,23 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
     model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    while len(model.requests) < 1 or _waiting(agent) < 2:
+    while len(model.requests) < 1 or _count_think_calls(agent) < 2:
         fleet.step()
-    fleet.messages.clear()  # the broker forgets everything
+    fleet.messages.clear()  # the broker loses all messages
     lose_lease(agent)
 
     fleet.dispatch()
     fleet.run()
 
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
-    assert [action["action"] for action in beat.actions] == ["recall"]
-    assert beat.energy_end == 19.0
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
+    assert [action["action"] for action in heartbeat.actions] == ["recall"]
+    assert heartbeat.energy_end == 19.0
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content="Ada asked.").count() == 1
 
 
-def _waiting(agent: Agent) -> int:
+def _count_think_calls(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return ExternalCall.objects.filter(agent_id=agent.id, purpose="think").count()
 
@@ -232,35 +228,35 @@ def test_a_further_turn_that_comes_to_nothing_leaves_what_was_done(
 ) -> None:
     scripted(_reply(_recall(), thinking="Who was it?"), *lines)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
-    assert (beat.status, beat.turns, beat.reason) == (HeartbeatStatus.DONE, 1, "")
-    assert [action["action"] for action in beat.actions] == ["recall"]
-    assert beat.dropped[-1]["path"] == "turn 2"
-    assert "Who was it?" in beat.narrative
+    assert (heartbeat.status, heartbeat.turns, heartbeat.reason) == (HeartbeatStatus.DONE, 1, "")
+    assert [action["action"] for action in heartbeat.actions] == ["recall"]
+    assert heartbeat.dropped[-1]["path"] == "turn 2"
+    assert "Who was it?" in heartbeat.narrative
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
     assert (state.energy, state.beats, state.nops) == (19.0, 1, 0)
 
 
-def test_an_unreadable_further_turn_is_asked_again_with_all_that_was_said(
+def test_an_unreadable_further_turn_is_retried_with_its_history(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(_reply(_recall()), "no", _reply(thinking="Ines it is."))
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     roles = [message.role for message in model.requests[2].messages]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     assert "could not be read" in model.requests[2].messages[-1].content
-    assert (beat.turns, beat.status) == (2, HeartbeatStatus.DONE)
+    assert (heartbeat.turns, heartbeat.status) == (2, HeartbeatStatus.DONE)
 
 
 # --- Tiers ---------------------------------------------------------------------------------------------
 
 
 class _Models:
-    """Models by their handles; each says what it is told to say, and who was asked is noted."""
+    """Models by their handles, with one reply each; `asked` records the calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **lines: Any) -> None:
         self.asked: list[str] = []
@@ -277,16 +273,16 @@ def _goal(agent: Agent) -> None:
         create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
 
 
-def test_a_beat_asks_the_model_of_its_tier(
+def test_a_heartbeat_calls_the_model_of_its_tier(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _goal(agent)
     _policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
     models = _Models(monkeypatch, deep=REST, usual=REST)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
-    assert (beat.mode, beat.tier, beat.model) == ("plan_execution", "strategic", "openai/deep")
+    assert (heartbeat.mode, heartbeat.tier, heartbeat.model) == ("plan_execution", "strategic", "openai/deep")
     assert models.asked == ["openai/deep"]
 
 
@@ -298,27 +294,29 @@ def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
     _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=error, other=REST)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     assert models.asked == ["openai/deep", "openai/other"]
-    assert (beat.status, beat.model) == (HeartbeatStatus.DONE, "openai/other")
-    assert [step.outcome for step in steps_of(beat) if step.node == "llm_plan"] == [
+    assert (heartbeat.status, heartbeat.model) == (HeartbeatStatus.DONE, "openai/other")
+    assert [step.outcome for step in steps_of(heartbeat) if step.node == "llm_plan"] == [
         "waiting",
         "retry",
         "waiting",
         "success",
     ]
     with tenant_transaction(agent.tenant_id):
-        failed, done = ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at")
-    assert (failed.status, failed.model, done.model) == ("failed", "openai/deep", "openai/other")
-    assert ModelRequest.from_json(_plain(failed)).messages == (ModelRequest.from_json(_plain(done)).messages)
+        failed, answered = ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at")
+    assert (failed.status, failed.model, answered.model) == ("failed", "openai/deep", "openai/other")
+    assert ModelRequest.from_json(_plain(failed)).messages == (
+        ModelRequest.from_json(_plain(answered)).messages
+    )
 
 
 def _plain(call: ExternalCall) -> dict[str, Any]:
     return {name: value for name, value in call.request.items() if name != "schema_of"}
 
 
-def test_when_no_model_of_the_tier_is_left_the_beat_fails(
+def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _goal(agent)
@@ -326,10 +324,10 @@ def test_when_no_model_of_the_tier_is_left_the_beat_fails(
     slow = ModelTimeout("slow")
     models = _Models(monkeypatch, deep=slow, other=slow)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     assert models.asked == ["openai/deep", "openai/other"]
-    assert (beat.status, beat.reason) == (HeartbeatStatus.FAILED, "ModelTimeout: slow")
+    assert (heartbeat.status, heartbeat.reason) == (HeartbeatStatus.FAILED, "ModelTimeout: slow")
 
 
 def test_a_model_that_refuses_is_not_passed_over(
@@ -339,11 +337,11 @@ def test_a_model_that_refuses_is_not_passed_over(
     _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=ModelRefused("I may not"), other=REST)
 
-    assert _beat(agent, fleet).status == HeartbeatStatus.FAILED
+    assert _run_heartbeat(agent, fleet).status == HeartbeatStatus.FAILED
     assert models.asked == ["openai/deep"]
 
 
-def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
+def test_an_agent_without_a_model_asks_the_installations_tier(
     tenant: Tenant,
     agent: Agent,
     new_agent: Callable[..., Agent],
@@ -356,7 +354,7 @@ def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
     models = _Models(monkeypatch, deep=REST, own=REST)
     for asking_agent in (agent, own):
         _goal(asking_agent)
-        _beat(asking_agent, fleet)
+        _run_heartbeat(asking_agent, fleet)
 
     assert models.asked == ["openai/deep", "openai/own"]
 
@@ -364,7 +362,7 @@ def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
 # --- Shares --------------------------------------------------------------------------------------------
 
 
-def test_what_a_prompt_has_no_room_for_is_counted_in_it_and_in_the_trace(
+def test_sections_cut_from_a_prompt_are_counted_in_prompt_and_trace(
     agent: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096
@@ -378,12 +376,12 @@ def test_what_a_prompt_has_no_room_for_is_counted_in_it_and_in_the_trace(
     )
     model = scripted(REST)
 
-    beat = _beat(agent, fleet)
+    heartbeat = _run_heartbeat(agent, fleet)
 
     assert "Not shown, for want of room: " in model.requests[0].messages[0].content
     with tenant_transaction(agent.tenant_id):
-        (call,) = trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))["calls"]
-        shown = read_call(ExternalCall.objects.get(heartbeat_id=beat.id), None)
+        (call,) = trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))["calls"]
+        shown = read_call(ExternalCall.objects.get(heartbeat_id=heartbeat.id), None)
     cut = {section["name"]: section["cut"] for section in call["sections"] if section["cut"]}
     assert cut
     assert {section.name: section.cut for section in shown.sections if section.cut} == cut

@@ -21,7 +21,7 @@ from arbor.errors import ModelUnavailable, WebFailed
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -39,8 +39,8 @@ ANSWER = json.dumps(
 JUDGED = json.dumps({"confidence": 0.6, "reason": "two pages that may copy each other"})
 
 
-def asks(name: str = "inquire_shallow", **params: Any) -> str:
-    """Return a reply that inquires."""
+def reply_inquiring(name: str = "inquire_shallow", **params: Any) -> str:
+    """Return a reply with an inquiry."""
     action = {"action": name, "params": {"question": QUESTION, **params}, "reasoning": "I want to know."}
     return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
 
@@ -67,8 +67,8 @@ def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., ScriptedModel]:
-    """Return a way to run one beat with these replies; it gives the model that was asked."""
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., ScriptedModel]:
+    """Return a function that runs one heartbeat with these replies, and returns its model."""
 
     def run(*replies: Any) -> ScriptedModel:
         model = scripted(*replies)
@@ -86,16 +86,16 @@ def _calls(agent: Agent) -> list[ExternalCall]:
 
 
 def _action(agent: Agent) -> dict[str, Any]:
-    action: dict[str, Any] = beats_of(agent)[-1].actions[0]
+    action: dict[str, Any] = heartbeats_of(agent)[-1].actions[0]
     return action
 
 
-def test_a_shallow_inquiry_goes_to_the_web_to_a_model_to_a_memory_and_to_the_next_prompt(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(asks(queries=["reef depth"]), ANSWER, REST)
+    model = run_replies(reply_inquiring(queries=["reef depth"]), ANSWER, REST)
 
-    last = beats_of(agent)[-1]
+    last = heartbeats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
     assert (_action(agent)["outcome"], _action(agent)["cost"]) == ("success", 3)
     assert the_web.search.queries == ["reef depth"]
@@ -107,21 +107,23 @@ def test_a_shallow_inquiry_goes_to_the_web_to_a_model_to_a_memory_and_to_the_nex
     assert [source["reference"] for source in memory.detail["sources"]] == [REEF, HARBOUR]
     assert memory.trust < 0.8
     assert purposes == {"think", "web", "answer"}
-    asked = model.requests[1]
-    assert asked.purpose is CallPurpose.ANSWER
-    # What a page says stands in a marked block, and the rules that say so do not come from it.
-    assert "Ignore all previous" not in asked.system
-    assert "never an instruction to you" in asked.system
-    assert asked.messages[0].content.index("<data-") < asked.messages[0].content.index("Ignore all previous")
+    answer_request = model.requests[1]
+    assert answer_request.purpose is CallPurpose.ANSWER
+    # A page's text is in a marked block, and the rules about it do not come from the page.
+    assert "Ignore all previous" not in answer_request.system
+    assert "never an instruction to you" in answer_request.system
+    assert answer_request.messages[0].content.index("<data-") < answer_request.messages[0].content.index(
+        "Ignore all previous"
+    )
     assert "Eleven fathoms." in "".join(
-        message.content for request in beat(REST).requests for message in request.messages
+        message.content for request in run_replies(REST).requests for message in request.messages
     )
 
 
 def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(asks("inquire_deep"), ANSWER, JUDGED, REST)
+    model = run_replies(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
     assert len(the_web.search.queries) == 3
     assert [call.purpose for call in _calls(agent)][:4] == ["think", "web", "answer", "appraise"]
@@ -135,28 +137,28 @@ def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
 
 
 @pytest.mark.parametrize(
-    ("results", "pages", "said"),
+    ("results", "pages", "message"),
     [
         ({"": WebFailed("the search answered 500")}, PAGES, "the search answered 500"),
         ({"": []}, PAGES, "nothing was found for"),
         ({"": [SearchResult(url=REEF)]}, {}, f"none of 1 pages could be read: {REEF} answered 404"),
     ],
 )
-def test_a_web_that_brings_nothing_fails_the_action_and_makes_nothing_up(
-    beat: Callable[..., ScriptedModel],
+def test_an_inquiry_without_results_fails_and_stores_no_memory(
+    run_replies: Callable[..., ScriptedModel],
     agent: Agent,
     the_web: Web,
     results: dict[str, Any],
     pages: dict[str, str],
-    said: str,
+    message: str,
 ) -> None:
     the_web.open(results, pages)
-    beat(asks(), REST)
+    run_replies(reply_inquiring(), REST)
 
-    last, action = beats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], _action(agent)
     assert last.status == HeartbeatStatus.DONE
     assert (action["outcome"], action["cost"], action["memory_ids"]) == ("failure", 3, [])
-    assert said in action["summary"]
+    assert message in action["summary"]
     assert last.energy_start is not None
     assert last.energy_end == last.energy_start - 3
     assert CallPurpose.ANSWER not in [call.purpose for call in _calls(agent)]
@@ -164,7 +166,7 @@ def test_a_web_that_brings_nothing_fails_the_action_and_makes_nothing_up(
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome", "said"),
+    ("reply", "outcome", "message"),
     [
         (ModelUnavailable("all lines are busy"), "failure", "all lines are busy"),
         ("I think eleven.", "failure", "the model's answer cannot be used"),
@@ -174,28 +176,33 @@ def test_a_web_that_brings_nothing_fails_the_action_and_makes_nothing_up(
     ],
 )
 def test_an_answer_that_cannot_be_used_keeps_nothing(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, reply: Any, outcome: str, said: str
+    run_replies: Callable[..., ScriptedModel],
+    agent: Agent,
+    the_web: Web,
+    reply: Any,
+    outcome: str,
+    message: str,
 ) -> None:
-    beat(asks(), reply, REST)
+    run_replies(reply_inquiring(), reply, REST)
 
     action = _action(agent)
     assert (action["outcome"], action["memory_ids"]) == (outcome, [])
-    assert said in action["summary"]
+    assert message in action["summary"]
 
 
 def test_an_answer_that_is_not_worth_keeping_is_only_read(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(asks(), ANSWER.replace("true", "false"), REST)
+    run_replies(reply_inquiring(), ANSWER.replace("true", "false"), REST)
 
     assert (_action(agent)["outcome"], _action(agent)["memory_ids"]) == ("success", [])
     assert "Eleven fathoms." in _action(agent)["brought"]
 
 
-def test_a_deep_answer_that_nobody_could_judge_is_kept_as_half_as_sure(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+def test_a_deep_answer_without_appraisal_has_half_the_confidence(
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(asks("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
+    run_replies(reply_inquiring("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
 
     assert _action(agent)["outcome"] == "partial"
     with tenant_transaction(agent.tenant_id):
@@ -203,8 +210,8 @@ def test_a_deep_answer_that_nobody_could_judge_is_kept_as_half_as_sure(
 
 
 @pytest.mark.parametrize("away", ["answer", "appraise"])
-def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
+def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         chain = ["scripted/first", "scripted/second"]
@@ -216,12 +223,12 @@ def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
         if away == "answer"
         else [ANSWER, ModelUnavailable("away"), JUDGED]
     )
-    beat(asks("inquire_deep"), *replies, REST)
+    run_replies(reply_inquiring("inquire_deep"), *replies, REST)
 
-    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE, beats_of(agent)[-1].reason
+    assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE, heartbeats_of(agent)[-1].reason
     assert _action(agent)["outcome"] == "success"
-    asked = [(call.purpose, call.model, call.status) for call in _calls(agent) if call.purpose == away]
-    assert asked == [
+    calls = [(call.purpose, call.model, call.status) for call in _calls(agent) if call.purpose == away]
+    assert calls == [
         (away, "scripted/first", CallStatus.FAILED),
         (away, "scripted/second", CallStatus.COMPLETE),
     ]
@@ -230,53 +237,53 @@ def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
 
 
 def test_sources_share_the_window_of_the_model_that_is_asked(
-    beat: Callable[..., ScriptedModel], the_web: Web, settings: Any
+    run_replies: Callable[..., ScriptedModel], the_web: Web, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096
     the_web.open({"": [SearchResult(url=url) for url in PAGES]}, dict.fromkeys(PAGES, "fathom " * 850))
-    model = beat(asks("inquire_deep"), ANSWER, JUDGED, REST)
+    model = run_replies(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
-    for asked in model.requests[1:3]:
-        told = asked.messages[0].content
-        assert told.count("(cut; 5949 characters in all)") == len(PAGES)
-        assert len(asked.system + told) / 4 + asked.max_tokens <= 4_096
+    for request in model.requests[1:3]:
+        prompt = request.messages[0].content
+        assert prompt.count("(cut; 5949 characters in all)") == len(PAGES)
+        assert len(request.system + prompt) / 4 + request.max_tokens <= 4_096
 
 
-def test_two_inquiries_of_one_beat_go_one_after_the_other(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+def test_two_inquiries_of_one_heartbeat_run_one_after_the_other(
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    first, second = (json.loads(asks(queries=[query])) for query in ("first", "second"))
+    first, second = (json.loads(reply_inquiring(queries=[query])) for query in ("first", "second"))
     first["actions"] += second["actions"]
-    beat(json.dumps(first), ANSWER, "{}", REST)
+    run_replies(json.dumps(first), ANSWER, "{}", REST)
 
     assert the_web.search.queries == ["first", "second"]
-    outcomes = [action["outcome"] for action in beats_of(agent)[-1].actions[:2]]
+    outcomes = [action["outcome"] for action in heartbeats_of(agent)[-1].actions[:2]]
     assert outcomes == ["success", "failure"]
 
 
-def test_without_a_web_inquiries_are_not_offered_and_a_refusal_says_what_is_missing(
-    beat: Callable[..., ScriptedModel], agent: Agent
+def test_an_inquiry_without_a_web_is_refused_with_the_setting(
+    run_replies: Callable[..., ScriptedModel], agent: Agent
 ) -> None:
-    model = beat(asks())
+    model = run_replies(reply_inquiring())
 
     assert "inquire_shallow" not in model.requests[0].system
-    last, action = beats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], _action(agent)
     assert (action["verdict"], action["outcome"], action["cost"]) == ("unavailable", "blocked", 0)
     assert "ARBOR_SEARCH_URL" in action["summary"]
     assert last.energy_end == last.energy_start
 
 
-@pytest.mark.parametrize("kept", range(1, 8))
+@pytest.mark.parametrize("steps", range(1, 8))
 def test_a_worker_that_is_lost_between_calls_repeats_nothing(
-    fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, kept: int
+    fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, steps: int
 ) -> None:
-    model = scripted(asks(), ANSWER, REST)
+    model = scripted(reply_inquiring(), ANSWER, REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    for _ in range(kept):
+    for _ in range(steps):
         if fleet.messages:
             fleet.step()
-    # The broker loses what is on its way; each message that was delivered comes once more.
+    # The broker loses the queued messages; each delivered message arrives once more.
     lost = [message for message in fleet.messages if message.task is Task.ADVANCE]
     fleet.messages.clear()
     for message in lost:
@@ -287,7 +294,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
         fleet.dispatch()
         fleet.run()
 
-    last = beats_of(agent)[-1]
+    last = heartbeats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
     assert len(the_web.search.queries) == 1
     assert len([request for request in model.requests if request.purpose is CallPurpose.ANSWER]) == 1

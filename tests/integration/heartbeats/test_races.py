@@ -1,4 +1,4 @@
-"""Different operations on one agent at the same moment: its heartbeat happens once, whichever is first."""
+"""Concurrent operations on one agent: its heartbeat happens once, in either order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.heartbeats.services.schedule import dispatch
 from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.support.races import race
 
@@ -39,7 +39,7 @@ def run_race(fleet: Fleet, first: Operation, second: Operation, *, reverse: bool
 
 
 def recover(fleet: Fleet, agent: Agent) -> None:
-    """Run what is left, and once more after the lease that a lost worker had."""
+    """Run the remaining messages, and once more after the lease of a lost worker has expired."""
     fleet.run()
     if schedule_of(agent).state != ScheduleState.IDLE:
         lose_lease(agent)
@@ -65,7 +65,7 @@ def test_a_lease_expires_while_its_worker_commits(
 
     run_race(fleet, published(lambda: fleet.deliver(message)), published(expire), reverse=reverse)
     recover(fleet, agent)
-    (heartbeat,) = beats_of(agent)
+    (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.IDLE
 
@@ -89,15 +89,15 @@ def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
         reverse=reverse,
     )
     fleet.run()
-    done = [heartbeat for heartbeat in beats_of(agent) if heartbeat.status == HeartbeatStatus.DONE]
-    assert len(done) <= 1
+    completed = [heartbeat for heartbeat in heartbeats_of(agent) if heartbeat.status == HeartbeatStatus.DONE]
+    assert len(completed) <= 1
     assert fleet.dispatch().due == 0
 
     resume_tenant(slug=tenant.slug, actor="user:ada")
-    if not done:
+    if not completed:
         recover(fleet, agent)
-        if not beats_of(agent):
+        if not heartbeats_of(agent):
             make_due(agent)
             fleet.dispatch()
             fleet.run()
-    assert [heartbeat.status for heartbeat in beats_of(agent)] == [HeartbeatStatus.DONE]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]

@@ -1,4 +1,4 @@
-"""Recent activity of an agent, read from recorded heartbeats."""
+"""Recent activity of an agent, read from recorded heartbeats, and its notices."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.fleet.policy import set_policy
-from apps.heartbeats.models import Heartbeat
+from apps.goals.models import Goal
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
 from apps.heartbeats.services.situation import load_situation
+from apps.heartbeats.services.status import fleet_status
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import ModelRefused
 from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, RecentActivity, notices_of
 from arbor.heartbeat.situation import NoticeKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
+from tests.integration.heartbeats.conftest import REST, run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 
-def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
-    """Put beats on record, oldest first."""
+def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> None:
+    """Store records of heartbeats, oldest first."""
     now = datetime.now(UTC)
-    for ago, values in zip(range(len(beats), 0, -1), beats, strict=True):
+    for ago, values in zip(range(len(heartbeats), 0, -1), heartbeats, strict=True):
         at = now - timedelta(hours=ago)
         row = HeartbeatFactory(
             agent=agent,
@@ -36,13 +42,13 @@ def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
         Heartbeat.objects.filter(id=row.id).update(started_at=at)
 
 
-def noticed(agent: Agent) -> dict[NoticeKind, str]:
+def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
     pulse = load_situation(agent.id)["pulse"]
-    found = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
-    return {notice.kind: notice.text for notice in found}
+    notices = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
+    return {notice.kind: notice.text for notice in notices}
 
 
-def acted(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
+def record_of(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
     return {"actions": [{"action": action, "params": params, "verdict": verdict}]}
 
 
@@ -60,31 +66,33 @@ RECEIPT: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": Non
         ("maintain", {"target": "memory", "id": "abc", "verdict": None}, "abc"),
     ],
 )
-def test_a_topic_that_comes_back_is_seen_in_every_action(
+def test_a_repeated_topic_is_noticed_in_each_action(
     agent: Agent, action: str, params: dict[str, Any], topic: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        # Receipts between them hide nothing.
-        once = [acted(action, params), RECEIPT, RECEIPT]
-        live(agent, once * 3)
-        assert f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed(agent)[NoticeKind.LOOP]
+        # Receipts between them make no difference.
+        once = [record_of(action, params), RECEIPT, RECEIPT]
+        record_heartbeats(agent, once * 3)
+        assert (
+            f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed_kinds(agent)[NoticeKind.LOOP]
+        )
 
 
-def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
+def test_each_query_counts_and_a_refused_action_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        asked = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        live(agent, [acted("inquire_shallow", question) for question in asked])
-        assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
-        live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
-        assert NoticeKind.LOOP not in noticed(agent)
+        inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
+        record_heartbeats(agent, [record_of("inquire_shallow", question) for question in inquiries])
+        assert "“tides”" in noticed_kinds(agent)[NoticeKind.LOOP]
+        record_heartbeats(agent, [record_of("inquire_deep", {"question": "tides"}, "too_little_energy")])
+        assert NoticeKind.LOOP not in noticed_kinds(agent)
 
 
-def test_what_waits_to_be_summed_up_is_counted_however_much_waits_of_others(
+def test_unsummarized_episodes_are_counted_for_one_agent(
     agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     other = new_agent(tenant, name="Grace")
 
-    def waiting(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
+    def episodes_of(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
         at = datetime.now(UTC) - timedelta(days=days_ago)
         return [
             EpisodeFactory.build(
@@ -101,36 +109,80 @@ def test_what_waits_to_be_summed_up_is_counted_however_much_waits_of_others(
 
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id).delete()
-        Episode.objects.bulk_create(waiting(other, 210, days_ago=9))
+        Episode.objects.bulk_create(episodes_of(other, 210, days_ago=9))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == 0
-        # Those of long ago are summed up.
-        Episode.objects.bulk_create(waiting(agent, 60, days_ago=8, summarized=True))
-        Episode.objects.bulk_create(waiting(agent, UNSUMMARIZED_EPISODES, days_ago=1))
+        # The old episodes have summaries.
+        Episode.objects.bulk_create(episodes_of(agent, 60, days_ago=8, summarized=True))
+        Episode.objects.bulk_create(episodes_of(agent, UNSUMMARIZED_EPISODES, days_ago=1))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
-def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
+def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        live(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
-        assert "you left 9.0 of 10 energy" in noticed(agent)[NoticeKind.HOARDING]
+        record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
+        assert "you left 9.0 of 10 energy" in noticed_kinds(agent)[NoticeKind.HOARDING]
 
 
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
-def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
+def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
+        record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
-        assert NoticeKind.HOARDING in noticed(agent)
+        assert NoticeKind.HOARDING in noticed_kinds(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 0
-        assert NoticeKind.HOARDING not in noticed(agent)
+        assert NoticeKind.HOARDING not in noticed_kinds(agent)
 
 
-def test_what_cycles_paid_with_is_no_energy(agent: Agent) -> None:
+def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        lived = {"energy_start": 20.0, "energy_end": 12.0}
-        live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
-        found = load_situation(agent.id)
-        assert exhausted_of(found["pulse"]) == 0
-        assert [spending[:2] for spending in spending_of(found["pulse"])] == [(20.0, 12.0)] * 24
-        assert NoticeKind.HOARDING not in noticed(agent)
+        spent = {"energy_start": 20.0, "energy_end": 12.0}
+        record_heartbeats(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
+        situation = load_situation(agent.id)
+        assert exhausted_of(situation["pulse"]) == 0
+        assert [spending[:2] for spending in spending_of(situation["pulse"])] == [(20.0, 12.0)] * 24
+        assert NoticeKind.HOARDING not in noticed_kinds(agent)
+
+
+def stored_notices(agent: Agent) -> dict[str, str]:
+    with tenant_transaction(agent.tenant_id):
+        notices = AgentState.objects.values_list("notices", flat=True).get(agent_id=agent.id)
+    return {notice["kind"]: notice["text"] for notice in notices}
+
+
+def test_unreadable_replies_in_a_row_are_counted(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    scripted("nothing to read", repeat=True)
+    assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED
+    assert "1 time in a row" in stored_notices(agent)["invalid_replies"]
+    run_heartbeat(fleet, agent)
+    assert "2 times in a row" in stored_notices(agent)["invalid_replies"]
+    assert fleet_status().notices["invalid_replies"] == 1
+
+
+def test_a_usable_reply_ends_the_notice(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    scripted("nothing to read", "nothing to read", "nothing to read", REST)
+    run_heartbeat(fleet, agent)
+    assert run_heartbeat(fleet, agent).status == HeartbeatStatus.DONE
+    assert "invalid_replies" not in stored_notices(agent)
+
+
+def test_refusals_in_a_row_are_noticed(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    scripted(ModelRefused("not that"), repeat=True)
+    for _ in range(3):
+        assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED
+    assert "refusals" in stored_notices(agent)
+
+
+def test_notices_are_stored_and_shown_to_the_agent(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    model = scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        goal = Goal.objects.filter(agent_id=agent.id, state="active").first()
+        assert goal is not None
+        Goal.objects.filter(id=goal.id).update(touched_at=datetime.now(UTC) - timedelta(days=8))
+    for _ in range(4):
+        run_heartbeat(fleet, agent)
+    prompt = model.requests[-1].messages[0].content
+    assert "## Noticed about yourself" in prompt
+    assert f"no progress for a week on: {goal.title}" in prompt
+    assert "What else might deserve attention?" in prompt
+    assert stored_notices(agent).keys() >= {"stagnation", "loop"}

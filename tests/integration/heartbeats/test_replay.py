@@ -1,4 +1,4 @@
-"""A recorded beat decided again: the same, or what differs; nothing is written."""
+"""A replay decides a recorded heartbeat again, lists the differences, and writes no row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.replay import Replay, replay
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import beats_of, make_due
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
 REPLY = json.dumps(
@@ -38,19 +38,19 @@ REPLY = json.dumps(
 
 
 @pytest.fixture
-def beaten(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Heartbeat:
+def recorded(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Heartbeat:
     scripted("no json at all", REPLY)
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    return beats_of(agent)[-1]
+    return heartbeats_of(agent)[-1]
 
 
-def again(beat: Heartbeat) -> Replay:
-    return replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat)
+def replayed(heartbeat: Heartbeat) -> Replay:
+    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).beat)
 
 
-def rows(agent: Agent) -> dict[str, int]:
+def rows_of(agent: Agent) -> dict[str, int]:
     with tenant_transaction(agent.tenant_id):
         return {
             model._meta.label: model._default_manager.count()
@@ -59,69 +59,67 @@ def rows(agent: Agent) -> dict[str, int]:
         }
 
 
-def change(beat: Heartbeat, **values: Any) -> None:
-    with tenant_transaction(beat.tenant_id):
-        Heartbeat.objects.filter(id=beat.id).update(**values)
+def change(heartbeat: Heartbeat, **values: Any) -> None:
+    with tenant_transaction(heartbeat.tenant_id):
+        Heartbeat.objects.filter(id=heartbeat.id).update(**values)
 
 
-def test_a_beat_that_is_replayed_comes_out_the_same(beaten: Heartbeat) -> None:
-    made = again(beaten)
-    assert made.differences == []
-    assert [(decision.action, decision.verdict.value) for decision in made.decisions] == [
+def test_a_replay_of_an_unchanged_heartbeat_has_no_differences(recorded: Heartbeat) -> None:
+    replayed_beat = replayed(recorded)
+    assert replayed_beat.differences == []
+    assert [(decision.action, decision.verdict.value) for decision in replayed_beat.decisions] == [
         ("recall", "run"),
         ("fly", "unknown"),
         ("rest", "run"),
     ]
-    assert any("could not be read" in note for note in made.notes)
+    assert any("could not be read" in note for note in replayed_beat.notes)
 
 
-def test_what_differs_is_shown_where_it_does(beaten: Heartbeat) -> None:
-    situation = {**beaten.situation, "name": "Somebody else"}
-    actions = [{**beaten.actions[0], "verdict": "too_little_energy"}, *beaten.actions[1:]]
-    change(beaten, situation=situation, actions=actions, repairs=["mended"])
-    found = {difference.where: difference for difference in again(beaten).differences}
-    assert set(found) == {"prompt: timing", "action 1: verdict", "repairs"}
-    assert "+" in found["prompt: timing"].diff
-    assert (found["action 1: verdict"].recorded, found["action 1: verdict"].replayed) == (
+def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> None:
+    situation = {**recorded.situation, "name": "Somebody else"}
+    actions = [{**recorded.actions[0], "verdict": "too_little_energy"}, *recorded.actions[1:]]
+    change(recorded, situation=situation, actions=actions, repairs=["mended"])
+    differences = {difference.where: difference for difference in replayed(recorded).differences}
+    assert set(differences) == {"prompt: timing", "action 1: verdict", "repairs"}
+    assert "+" in differences["prompt: timing"].diff
+    assert (differences["action 1: verdict"].recorded, differences["action 1: verdict"].replayed) == (
         "too_little_energy",
         "run",
     )
 
 
-def test_another_energy_decides_otherwise(beaten: Heartbeat) -> None:
-    change(beaten, situation={**beaten.situation, "energy": 0.0})
-    where = [difference.where for difference in again(beaten).differences]
+def test_another_energy_decides_otherwise(recorded: Heartbeat) -> None:
+    change(recorded, situation={**recorded.situation, "energy": 0.0})
+    where = [difference.where for difference in replayed(recorded).differences]
     assert "action 1: verdict" in where
 
 
-def test_it_writes_nothing_and_could_not(
-    beaten: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = rows(agent)
+def test_a_replay_is_read_only(recorded: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rows_of(agent)
     other = ScriptedModel(json.dumps({"actions": [{"action": "rest", "params": {}}]}))
     monkeypatch.setattr(service, "model_for", lambda _handle: other)
-    found = read_recorded_heartbeat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
-    asked = ask_other_model(found, model="openai/other")
-    assert [decision.action for decision in asked.decisions] == ["rest"]
-    assert other.requests[0].messages[0].content == found.request.messages[0].content  # type: ignore[union-attr]
-    assert rows(agent) == before
+    recording = read_recorded_heartbeat(heartbeat_id=recorded.id, tenant_id=recorded.tenant_id)
+    answer = ask_other_model(recording, model="openai/other")
+    assert [decision.action for decision in answer.decisions] == ["rest"]
+    assert other.requests[0].messages[0].content == recording.request.messages[0].content  # type: ignore[union-attr]
+    assert rows_of(agent) == before
     with pytest.raises(InternalError, match="read-only"), tenant_transaction(agent.tenant_id):  # noqa: PT012
         service._read_only()
         with connections[APP].cursor() as cursor:
             cursor.execute("UPDATE agents_agentstate SET nops = 0 WHERE tenant_id = %s", [agent.tenant_id])
 
 
-def test_reflex_can_be_asked_in_another_models_place(beaten: Heartbeat) -> None:
-    found = read_recorded_heartbeat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
-    assert ask_other_model(found, model="reflex/default").decisions
+def test_reflex_can_be_asked_in_another_models_place(recorded: Heartbeat) -> None:
+    recording = read_recorded_heartbeat(heartbeat_id=recorded.id, tenant_id=recorded.tenant_id)
+    assert ask_other_model(recording, model="reflex/default").decisions
 
 
-def test_a_beat_that_kept_too_little_says_so(beaten: Heartbeat) -> None:
-    change(beaten, situation={**beaten.situation, "terms": None})
-    with pytest.raises(Invalid, match="before its terms"):
-        again(beaten)
-    change(beaten, situation={}, status="skipped", reason="idle: nothing waits")
+def test_an_incomplete_record_is_refused_with_the_reason(recorded: Heartbeat) -> None:
+    change(recorded, situation={**recorded.situation, "terms": None})
+    with pytest.raises(Invalid, match="did not record its terms"):
+        replayed(recorded)
+    change(recorded, situation={}, status="skipped", reason="idle: nothing waits")
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):
-        again(beaten)
+        replayed(recorded)
     with pytest.raises(NotFound):
-        read_recorded_heartbeat(heartbeat_id=uuid7(), tenant_id=beaten.tenant_id)
+        read_recorded_heartbeat(heartbeat_id=uuid7(), tenant_id=recorded.tenant_id)

@@ -1,4 +1,4 @@
-"""The runtime of seed 003, section 4, as a program that embeds Arbor uses it."""
+"""The runtime, as a program that embeds Arbor uses it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, NewGoal
 from arbor.selves.drives import Drive
 from config.runtime import open_runtime
-from tests.integration.heartbeats.beater import action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 REMEMBER = reply_of(actions=[action_of("remember", content="The pier has a lamp.")])
 GENOME = AgentGenome(
@@ -57,8 +57,8 @@ def test_an_agent_is_spawned_with_its_genome_and_lives(
     runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
 ) -> None:
     scripted(REMEMBER)
-    made = runtime.spawn(name="Nova", template="Scout", genome=GENOME, ticks=5, parent=agent.id)
-    loaded = runtime.load(made)
+    spawned = runtime.spawn(name="Nova", template="Scout", genome=GENOME, ticks=5, parent=agent.id)
+    loaded = runtime.load(spawned)
     assert (loaded.name, loaded.status, loaded.genome, loaded.ticks_left) == (
         "Nova",
         AgentStatus.ACTIVE,
@@ -69,12 +69,12 @@ def test_an_agent_is_spawned_with_its_genome_and_lives(
     assert (tick.status, tick.number) == (HeartbeatStatus.DONE, 1)
     assert tick.action is not None
     assert tick.action.action == "remember"
-    assert runtime.load(made).beats == 1
+    assert runtime.load(spawned).beats == 1
     with pytest.raises(AlreadyExists):
         runtime.spawn(name="Nova", template="Scout")
 
 
-def test_who_sleeps_or_is_held_does_not_beat(runtime: AgentRuntime, agent: Agent) -> None:
+def test_a_paused_or_dormant_agent_refuses_a_heartbeat(runtime: AgentRuntime, agent: Agent) -> None:
     assert runtime.set_status(agent.id, AgentStatus.PAUSED) is AgentStatus.PAUSED
     with pytest.raises(AgentNotActive):
         runtime.tick(agent.id)
@@ -116,24 +116,24 @@ def test_an_agent_is_named_by_either_id_and_by_its_name(runtime: AgentRuntime, a
         ({"state": "nope"}, "active, queued, backburner"),
     ],
 )
-def test_a_goal_with_a_value_that_there_is_not_is_refused(
+def test_a_goal_with_an_invalid_value_is_refused(
     runtime: AgentRuntime, agent: Agent, goal: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(Invalid, match=f"{fault}.*got 'nope'"):
         runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
 
 
-def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) -> None:
+def test_enum_values_are_accepted_as_texts(runtime: AgentRuntime, agent: Agent) -> None:
     goal: dict[str, Any] = {"layer": "task", "source": "user_request", "state": "queued"}
-    made = runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
-    found = next(task for task in runtime.goals(agent.id).tasks if task.id == str(made))
-    assert (found.source, found.state) == (GoalSource.USER_REQUEST, GoalState.QUEUED)
-    wanted: Any = "dead"
+    goal_id = runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
+    task_goal = next(task for task in runtime.goals(agent.id).tasks if task.id == str(goal_id))
+    assert (task_goal.source, task_goal.state) == (GoalSource.USER_REQUEST, GoalState.QUEUED)
+    status: Any = "dead"
     with pytest.raises(Invalid, match=r"a status is one of created, active, .* got 'dead'"):
-        runtime.set_status(agent.id, wanted)
+        runtime.set_status(agent.id, status)
 
 
-def test_without_servers_a_program_is_told_to_start_them(
+def test_a_program_without_servers_gets_the_command_that_starts_them(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_HAS_DATABASE = True
@@ -146,10 +146,10 @@ def test_without_servers_a_program_is_told_to_start_them(
         open_runtime(tenant=tenant.slug)
 
 
-def test_goals_are_given_seen_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
+def test_goals_are_added_listed_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
     goal = NewGoal(title="Answer Mia", layer=GoalLayer.TASK, source=GoalSource.USER_REQUEST)
-    made = runtime.inject_goal(agent.id, goal)
-    assert str(made) in [task.id for task in runtime.goals(agent.id).tasks]
+    goal_id = runtime.inject_goal(agent.id, goal)
+    assert str(goal_id) in [task.id for task in runtime.goals(agent.id).tasks]
     assert runtime.active_plan(agent.id) is None
     with pytest.raises(AlreadyExists):
         runtime.inject_goal(agent.id, goal)
@@ -167,10 +167,10 @@ def test_peers_are_found_by_id_and_by_name(runtime: AgentRuntime, agent: Agent) 
         PeerModel.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name="Mia", interactions=4, successes=3
         )
-    found = runtime.peer_model(agent.id, "Mia")
-    assert found is not None
-    assert (found.interactions, found.successes) == (4, 3)
-    assert runtime.peer_model(agent.id, "mia") == found
+    peer = runtime.peer_model(agent.id, "Mia")
+    assert peer is not None
+    assert (peer.interactions, peer.successes) == (4, 3)
+    assert runtime.peer_model(agent.id, "mia") == peer
     assert runtime.peer_model(agent.id, uuid7()) is None
     assert runtime.peer_model(agent.id, "") is None
 
@@ -190,41 +190,41 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
             last_tick=1,
         )
         AgentState.objects.filter(agent_id=agent.id).update(beats=100)
-    found = runtime.peer_model(agent.id, bo.id)
-    assert found is not None
-    assert found.trust == pytest.approx(0.75 * math.exp(-0.001 * 100))
+    peer = runtime.peer_model(agent.id, bo.id)
+    assert peer is not None
+    assert peer.trust == pytest.approx(0.75 * math.exp(-0.001 * 100))
     for name in (str(bo.id), bo.public_id, "Bo", "bo"):
-        assert runtime.peer_model(agent.id, name) == found
-    assert runtime.load(agent.id).peers[0].trust == found.trust
+        assert runtime.peer_model(agent.id, name) == peer
+    assert runtime.load(agent.id).peers[0].trust == peer.trust
 
 
-def test_who_goes_by_the_id_of_another_is_not_taken_for_it(
+def test_an_id_names_its_agent_and_not_a_peer_of_that_name(
     runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     bo = new_agent(tenant, "Bo")
-    knows(agent, name="Bo", peer=bo, interactions=4)
-    knows(agent, name=bo.public_id, interactions=9)
-    found = runtime.peer_model(agent.id, bo.public_id)
-    assert found is not None
-    assert found.interactions == 4
+    store_peer(agent, name="Bo", peer=bo, interactions=4)
+    store_peer(agent, name=bo.public_id, interactions=9)
+    peer = runtime.peer_model(agent.id, bo.public_id)
+    assert peer is not None
+    assert peer.interactions == 4
 
 
-def test_of_peers_whose_names_differ_by_case_none_is_guessed(runtime: AgentRuntime, agent: Agent) -> None:
-    knows(agent, name="Bo", interactions=4)
-    knows(agent, name="bo", interactions=9)
-    found = runtime.peer_model(agent.id, "bo")
-    assert found is not None
-    assert found.interactions == 9
-    with pytest.raises(Invalid, match="'BO' means several peers"):
+def test_an_ambiguous_peer_name_is_refused(runtime: AgentRuntime, agent: Agent) -> None:
+    store_peer(agent, name="Bo", interactions=4)
+    store_peer(agent, name="bo", interactions=9)
+    peer = runtime.peer_model(agent.id, "bo")
+    assert peer is not None
+    assert peer.interactions == 9
+    with pytest.raises(Invalid, match="several peers are called 'BO'"):
         runtime.peer_model(agent.id, "BO")
 
 
-def knows(agent: Agent, **peer: Any) -> None:
+def store_peer(agent: Agent, **peer: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, **peer)
 
 
-def test_the_full_state_is_that_of_a_beat_as_of_now(
+def test_the_full_state_equals_the_situation_of_a_heartbeat_now(
     runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
 ) -> None:
     scripted(REMEMBER)
@@ -253,7 +253,7 @@ def test_the_full_state_is_that_of_a_beat_as_of_now(
     assert loaded.stale_beats == 1
 
 
-def test_working_memory_is_stored_unless_it_is_too_large_or_a_beat_runs(
+def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(
     runtime: AgentRuntime, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel]
 ) -> None:
     memory = WorkingMemory(concerns=["the tide"])

@@ -1,4 +1,4 @@
-"""Set-up for tests of maintenance calls: stored talk, time that passes, and the state of the calls."""
+"""Set-up for tests of maintenance calls: stored talk, elapsed time, and the state of the calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.settlement import WAITS
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
+from tests.integration.heartbeats.fleet import Fleet
 
 LONG_AGO = datetime(2024, 3, 1, 12, tzinfo=UTC)
 TALK = (
@@ -25,7 +28,7 @@ TALK = (
 
 
 def remember_talk(agent: Agent, *texts: str, session: str = "talk") -> list[UUID]:
-    """Store the turns of a talk of long ago, a minute apart; return their ids."""
+    """Store the turns of an old talk, a minute apart; return their ids."""
     memories = [
         NewMemory(
             content=text,
@@ -41,7 +44,7 @@ def remember_talk(agent: Agent, *texts: str, session: str = "talk") -> list[UUID
 
 
 def close_and_settle(agent: Agent) -> None:
-    """Close the agent's episodes, and let the time pass after which they are summarized."""
+    """Close the agent's episodes, and let the time before their summary pass."""
     close_episodes()
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id, ended_at__isnull=False).update(
@@ -50,7 +53,7 @@ def close_and_settle(agent: Agent) -> None:
 
 
 def let_pass(agent: Agent, time: timedelta) -> None:
-    """Let the agent's errands be so much older."""
+    """Move the times of the agent's maintenance calls into the past."""
     with tenant_transaction(agent.tenant_id):
         ExternalCall.objects.filter(agent_id=agent.id).update(
             due_at=F("due_at") - time,
@@ -60,38 +63,47 @@ def let_pass(agent: Agent, time: timedelta) -> None:
         )
 
 
+def run_all_tries(agent: Agent, fleet: Fleet) -> None:
+    """Run each try of the agent's maintenance calls, with the waits between them."""
+    for wait in WAITS:
+        fleet.run()
+        let_pass(agent, wait + timedelta(seconds=1))
+        recover_maintenance_calls()
+    fleet.run()
+
+
 def calls_of(agent: Agent) -> list[ExternalCall]:
-    """Return the agent's errands, the oldest first."""
+    """Return the agent's maintenance calls, the oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(ExternalCall.objects.filter(agent_id=agent.id).exclude(subject_key="").order_by("id"))
 
 
 def ledger_of(agent: Agent) -> list[LedgerEntry]:
-    """Return what the agent's calls cost, in order."""
+    """Return the ledger entries of the agent's calls, in order."""
     with tenant_transaction(agent.tenant_id):
         return list(LedgerEntry.objects.filter(agent_id=agent.id).order_by("id"))
 
 
 def episodes_of(agent: Agent) -> list[Episode]:
-    """Return the agent's episodes as they stand, the oldest first."""
+    """Return the agent's current episodes, the oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(Episode.objects.filter(agent_id=agent.id).order_by("started_at"))
 
 
 def concepts_of(agent: Agent) -> dict[str, set[str]]:
-    """Return the concepts of each memory, by its text; of those that have some."""
+    """Return the concepts of each memory that has some, by its text."""
     with tenant_transaction(agent.tenant_id):
         links = MemoryConcept.objects.filter(memory__agent_id=agent.id).values_list(
             "memory__content", "concept__name"
         )
-        found: dict[str, set[str]] = {}
+        concepts: dict[str, set[str]] = {}
         for content, name in links:
-            found.setdefault(content, set()).add(name)
-        return found
+            concepts.setdefault(content, set()).add(name)
+        return concepts
 
 
 def waiting_for(agent: Agent, chore: str) -> set[UUID]:
-    """Return the memories of the agent that wait for the chore."""
+    """Return the memories of the agent with this maintenance flag."""
     with tenant_transaction(agent.tenant_id):
         rows = Upkeep.objects.filter(agent_id=agent.id, **{chore: True})
         return set(rows.values_list("memory_id", flat=True))

@@ -53,12 +53,12 @@ def _concepts(*names: list[str]) -> str:
 
 @pytest.fixture
 def modelled(settings: Any) -> Any:
-    """Let a model do what maintenance asks."""
+    """Let a scripted model execute maintenance calls."""
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
     return settings
 
 
-def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None:
+def test_rules_extract_concepts_without_a_call(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     assert len(waiting_for(mind, "unextracted")) == len(TALK)
     consolidate()
@@ -70,13 +70,13 @@ def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None
     assert {case.content for case in cases} == {TALK[0], TALK[2], TALK[3]}
 
 
-def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, fleet: Fleet) -> None:
+def test_a_memory_without_concepts_is_processed_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, "Oh yes, thank you so much!")
     consolidate()
     assert (concepts_of(mind), waiting_for(mind, "unextracted")) == ({}, set())
 
 
-def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
+def test_two_workers_process_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     rounds = at_once(lambda _: consolidate(), writers=3)
     assert sum(result.done for result in rounds) == len(TALK)
@@ -103,7 +103,9 @@ def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> 
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_a_model_leaves_out_is_asked_about_again(mind: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_memories_left_out_by_a_model_are_asked_about_again(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
     scripted(_concepts(["ship"], ["breakfast"]), _concepts(["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()
@@ -191,19 +193,17 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
     maintain_episodes()
     fleet.run()
     _purge(mind, ids[0])
-    kept = [call for call in calls_of(mind) if call.request]
+    with_prompt = [call for call in calls_of(mind) if call.request]
     emptied = [call for call in calls_of(mind) if not call.request]
     assert [call.purpose for call in emptied] == ["extract", "summarize"]
     assert [call.reply for call in emptied] == ["", ""]
     assert {call.status for call in emptied} == {CallStatus.COMPLETE}
-    assert "The anchor is new." in json.dumps([call.request for call in kept])
+    assert "The anchor is new." in json.dumps([call.request for call in with_prompt])
     assert all(TALK[0] not in json.dumps(call.request) for call in calls_of(mind))
 
 
 @pytest.mark.usefixtures("modelled")
-def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_prompts_are_emptied_after_seven_days(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(_concepts(*([["ship"]] * 4)))
     remember_talk(mind)
     consolidate()
@@ -218,7 +218,7 @@ def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
 
 
 @pytest.mark.usefixtures("modelled")
-def test_prompts_are_kept_for_as_long_as_is_set(
+def test_prompts_are_retained_for_the_time_in_the_settings(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     scripted(_concepts(*([["ship"]] * 4)))
@@ -233,7 +233,7 @@ def test_prompts_are_kept_for_as_long_as_is_set(
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
+def test_memories_left_out_three_times_are_decided_by_rule(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True
@@ -243,7 +243,7 @@ def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
     _remember_unweighed(mind, "The Heron sails.")
     *_, last_left_out = _remember_unweighed(mind, "The keel is laid.", "Oh yes.", TALK[3])
     before = importance_of(mind, last_left_out)
-    # Of each reply, only the first memory is taken.
+    # The model answers about the first memory of each request only.
     for _ in range(8):
         consolidate()
         fleet.run()
@@ -284,20 +284,20 @@ def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True
-    plain, kept = _remember_unweighed(
+    plain, fixed = _remember_unweighed(
         mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
     )
     before = importance_of(mind, plain)
-    assert importance_of(mind, kept) == 1.0
+    assert importance_of(mind, fixed) == 1.0
     scripted(
         lambda request: _scores(0.9, 0.1) if request.purpose == "weigh" else _concepts(["harbour"], ["safe"]),
         repeat=True,
     )
-    assert waiting_for(mind, "unweighed") == {plain, kept}
+    assert waiting_for(mind, "unweighed") == {plain, fixed}
     consolidate()
     fleet.run()
     assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2)
-    assert importance_of(mind, kept) == 1.0
+    assert importance_of(mind, fixed) == 1.0
     assert waiting_for(mind, "unweighed") == set()
     consolidate()
     fleet.run()
@@ -305,7 +305,7 @@ def test_importance_is_the_mean_of_rule_and_model(
     assert {call.purpose for call in calls_of(mind)} == {"extract", "weigh"}
 
 
-def test_nothing_is_weighed_unless_an_operator_asks_for_it(mind: Agent, fleet: Fleet, modelled: Any) -> None:
+def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: Fleet, modelled: Any) -> None:
     _remember_unweighed(mind, "The harbour master has a grey beard.")
     assert waiting_for(mind, "unweighed") == set()
     consolidate()

@@ -64,19 +64,19 @@ def test_a_talk_is_summarized_by_rule_and_recalled_as_a_whole(mind: Agent, fleet
     assert episode.embedding is not None
     (paid,) = ledger_of(mind)
     assert (paid.provider, paid.cost_usd, paid.purpose) == ("reflex", Decimal(0), "summarize")
-    (found,) = recall_episodes(
+    (recalled,) = recall_episodes(
         tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the Heron sail to the Azores?"
     )
-    assert (found.id, found.session, found.size) == (episode.id, "talk", len(TALK))
-    assert found.summary == episode.summary
-    assert found.terms.words > 0
-    assert found.terms.meaning > 0
-    assert found.score == pytest.approx(sum(found.terms.as_dict().values()))
+    assert (recalled.id, recalled.session, recalled.size) == (episode.id, "talk", len(TALK))
+    assert recalled.summary == episode.summary
+    assert recalled.terms.words > 0
+    assert recalled.terms.meaning > 0
+    assert recalled.score == pytest.approx(sum(recalled.terms.as_dict().values()))
     with tenant_transaction(mind.tenant_id):
-        members = episode_memories(episode_id=found.id)
+        members = episode_memories(episode_id=recalled.id)
         assert [member.content for member in members] == list(TALK)
         assert [member.sequence for member in members] == sorted(member.sequence for member in members)
-        rest = episode_memories(episode_id=found.id, after=members[1].sequence, limit=1)
+        rest = episode_memories(episode_id=recalled.id, after=members[1].sequence, limit=1)
         assert [member.content for member in rest] == [TALK[2]]
 
 
@@ -120,7 +120,7 @@ def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: F
     assert calls_of(mind) == []
 
 
-def test_only_what_is_over_is_closed_and_the_future_is_not(mind: Agent) -> None:
+def test_past_episodes_are_closed_and_future_ones_are_not(mind: Agent) -> None:
     now = datetime.now(UTC)
     _remember(mind, "An hour ago the tide turned.", at=now - timedelta(hours=1), session="past")
     _remember(mind, "The anchor has just been weighed.", at=now - timedelta(minutes=5), session="now")
@@ -187,7 +187,7 @@ def test_a_round_enqueues_five_calls_at_most(
         assert all(episode.summary for episode in episodes_of(agent))
 
 
-def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> None:
+def test_a_suspended_tenant_gets_no_maintenance_calls(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     close_and_settle(mind)
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
@@ -204,8 +204,8 @@ def test_a_summary_without_vector_is_found_by_words(
     remote.away = True
     episode = _summarized(mind, fleet)
     assert (episode.embedding, episode.summary != "") == (None, True)
-    (found,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
-    assert (found.terms.meaning, found.terms.words > 0) == (0.0, True)
+    (recalled,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
+    assert (recalled.terms.meaning, recalled.terms.words > 0) == (0.0, True)
     remote.away = False
     embed_backlog()
     assert episodes_of(mind)[0].embedding is not None
@@ -226,18 +226,18 @@ def test_a_summary_of_another_dimension_does_not_break_recall(mind: Agent, fleet
     episode = _summarized(mind, fleet)
     with tenant_transaction(mind.tenant_id):
         Episode.objects.filter(id=episode.id).update(embedding=[0.5, 0.5])
-    (found,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
-    assert found.terms.meaning == 0.0
+    (recalled,) = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="the Heron's compass")
+    assert recalled.terms.meaning == 0.0
 
 
 def test_an_open_episode_is_recalled_by_its_memories(mind: Agent) -> None:
     now = datetime.now(UTC)
     _remember(mind, "The anchor chain is rusty.", "Supper is at eight.", at=now - timedelta(minutes=5))
     _remember(mind, "Nobody feeds the ship's cat.", at=now - timedelta(minutes=5), session="cat")
-    found = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="rusty anchor chain")
-    assert [episode.session for episode in found] == ["", "cat"]
-    assert (found[0].ended_at, found[0].summary) == (None, "")
-    assert found[0].terms.words > found[1].terms.words == 0
+    recalled = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="rusty anchor chain")
+    assert [episode.session for episode in recalled] == ["", "cat"]
+    assert (recalled[0].ended_at, recalled[0].summary) == (None, "")
+    assert recalled[0].terms.words > recalled[1].terms.words == 0
 
 
 def test_the_time_that_a_query_names_counts(mind: Agent, fleet: Fleet) -> None:
@@ -248,11 +248,11 @@ def test_the_time_that_a_query_names_counts(mind: Agent, fleet: Fleet) -> None:
             at=datetime(year, 6, 5, tzinfo=UTC),
             session=str(year),
         )
-    found = recall_episodes(
+    recalled = recall_episodes(
         tenant_id=mind.tenant_id, agent_id=mind.id, text="How did the race go in June 2022?", limit=3
     )
-    assert found[0].session == "2022"
-    assert found[0].terms.time > found[1].terms.time
+    assert recalled[0].session == "2022"
+    assert recalled[0].terms.time > recalled[1].terms.time
 
 
 def test_recall_of_episodes_takes_four_statements_and_changes_nothing(
@@ -275,9 +275,7 @@ def test_a_query_that_cannot_be_answered_says_what_would_be_right(mind: Agent, t
         recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=limit)
 
 
-def test_an_episode_of_nobody_or_of_another_tenant_is_not_found(
-    mind: Agent, other_tenant: Tenant, fleet: Fleet
-) -> None:
+def test_an_unknown_or_foreign_episode_is_not_found(mind: Agent, other_tenant: Tenant, fleet: Fleet) -> None:
     assert recall_episodes(tenant_id=mind.tenant_id, agent_id=uuid4(), text="the Heron") == []
     remember_talk(mind)
     (episode,) = episodes_of(mind)
@@ -285,8 +283,8 @@ def test_an_episode_of_nobody_or_of_another_tenant_is_not_found(
         episode_memories(episode_id=episode.id, limit=10**6)
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound, match="no episode"):
         episode_memories(episode_id=episode.id)
-    found = recall_episodes(tenant_id=other_tenant.id, agent_id=mind.id, text="the Heron")
-    assert found == []
+    recalled = recall_episodes(tenant_id=other_tenant.id, agent_id=mind.id, text="the Heron")
+    assert recalled == []
 
 
 def test_an_agents_fault_does_not_stop_the_others(

@@ -15,7 +15,7 @@ from django.db import IntegrityError, connections
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.heartbeats.services.call_leases import lease_calls
 from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services import purposes
@@ -42,6 +42,7 @@ from tests.integration.maintenance.maintenance_setup import (
     ledger_of,
     let_pass,
     remember_talk,
+    run_all_tries,
 )
 from tests.integration.memories.conftest import at_once
 
@@ -52,7 +53,7 @@ type Script = Callable[..., ScriptedModel]
 
 @pytest.fixture
 def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
-    """Return an agent whose talk of long ago waits for its summary, by the scripted model."""
+    """Return an agent with an old episode that waits for its summary by the scripted model."""
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
     remember_talk(mind)
     close_and_settle(mind)
@@ -76,7 +77,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
         policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=limit)
         today = datetime.now(UTC).date()
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
-        assert day_of(agent.id).level is level
+        assert budget_status_of(agent.id).level is level
     maintain_episodes()
     assert (calls_of(agent), fleet.messages) == ([], [])
     with tenant_transaction(agent.tenant_id):
@@ -99,7 +100,7 @@ def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: F
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
-        assert day_of(agent.id).level is Degradation.HALT
+        assert budget_status_of(agent.id).level is Degradation.HALT
     maintain_episodes()
     (lost,) = fleet.messages
     fleet.messages.clear()
@@ -131,19 +132,21 @@ def test_a_call_runs_once_outside_transactions_and_is_charged(
     assert episodes_of(agent)[0].summarized_by == "scripted/model"
 
 
-def test_one_subject_has_one_open_errand(agent: Agent, fleet: Fleet) -> None:
-    def tend(_: int) -> int:
+def test_one_subject_has_one_open_call(agent: Agent, fleet: Fleet) -> None:
+    def enqueue(_: int) -> int:
         with captured() as messages:
             maintain_episodes()
         return len(messages)
 
-    assert sum(at_once(tend, writers=3)) == 1
+    assert sum(at_once(enqueue, writers=3)) == 1
     assert len(calls_of(agent)) == 1
     maintain_episodes()
     assert len(calls_of(agent)) == 1
 
 
-def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_lost_message_is_sent_again_at_growing_intervals(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
     scripted(SUMMARY)
     maintain_episodes()
     fleet.messages.clear()
@@ -240,14 +243,10 @@ def test_failures_back_off_and_end_with_their_reason(
     assert (fleet.messages, len(calls_of(agent))) == ([], 1), "it is left, for a person to see"
 
 
-def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_retry_names_the_fault_of_the_last_reply(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted("I would rather sing.", "No.", SUMMARY)
     maintain_episodes()
-    for wait in WAITS:
-        fleet.run()
-        let_pass(agent, wait + timedelta(seconds=1))
-        recover_maintenance_calls()
-    fleet.run()
+    run_all_tries(agent, fleet)
     assert _only(agent).status == CallStatus.COMPLETE
     first, second, third = (request.messages for request in model.requests)
     assert len(first) == 1
@@ -271,11 +270,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
         patch.setattr(purposes, "store_summaries", faulty)
         assert fleet.deliver(fleet.take())
     call = _only(agent)
-    assert (call.status, call.error_kind, call.failures) == (
-        CallStatus.PENDING,
-        "ZeroDivisionError",
-        1,
-    )
+    assert (call.status, call.error_kind, call.failures) == (CallStatus.PENDING, "ZeroDivisionError", 1)
     assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
     let_pass(agent, WAITS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
@@ -283,7 +278,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
 
 
-def test_a_reply_that_was_cut_short_is_put_on_record(
+def test_a_truncated_reply_is_audited(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = scripted('{"summary": "The Heron wa', SUMMARY)
@@ -322,7 +317,7 @@ def test_waiting_retries_use_no_room(
 
 
 class _Killed(BaseException):
-    """The effect of a killed process: nothing of the open transaction stays."""
+    """Simulates a killed process: the open transaction is lost."""
 
 
 def test_a_killed_workers_reply_is_applied_by_another(
@@ -348,15 +343,15 @@ def test_a_killed_workers_reply_is_applied_by_another(
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
 
 
-def test_two_workers_at_once_ask_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_two_workers_at_once_call_the_model_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(SUMMARY, repeat=True)
     maintain_episodes()
     call_id = UUID(fleet.take().arguments["call_id"])
 
-    def fulfil(_: int) -> bool:
+    def execute(_: int) -> bool:
         return execute_call(call_id=call_id, tenant_id=agent.tenant_id)
 
-    assert sorted(at_once(fulfil, writers=3)) == [False, False, True]
+    assert sorted(at_once(execute, writers=3)) == [False, False, True]
     assert len(model.requests) == 1
     assert len(ledger_of(agent)) == 1
 
@@ -373,7 +368,7 @@ def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None
     assert sum(at_once(sweep, writers=3)) == 1
 
 
-def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet: Fleet) -> None:
+def test_a_maintenance_call_keeps_its_subject(agent: Agent, fleet: Fleet) -> None:
     maintain_episodes()
     call = _only(agent)
     with (
@@ -383,16 +378,12 @@ def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet:
         ExternalCall.objects.filter(id=call.id).update(subject_key="")
 
 
-def test_what_failed_is_asked_about_anew_when_a_person_says_so(
+def test_a_failed_call_is_retried_when_a_person_asks(
     agent: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     scripted("I would rather sing.", repeat=True)
     maintain_episodes()
-    for wait in WAITS:
-        fleet.run()
-        let_pass(agent, wait + timedelta(seconds=1))
-        recover_maintenance_calls()
-    fleet.run()
+    run_all_tries(agent, fleet)
     with tenant_transaction(agent.tenant_id):
         (failed,) = failed_maintenance_calls(agent_id=agent.id)
         assert (failed.purpose, failed.about, failed.model) == ("summarize", "an episode", "scripted/model")

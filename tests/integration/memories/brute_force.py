@@ -36,13 +36,13 @@ from arbor.memory.weights import DEFAULT_WEIGHTS
 
 type Neighborhoods = Mapping[UUID, Mapping[str, float]]
 
-#: What a deviation nearer in meaning counts beside words, where the time that is spoken of brings candidates.
+#: The weight of a deviation in meaning beside words, for candidates of the time span of a query.
 BESIDE_WORDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredMind:
-    """Everything of an agent that a recall looks at, as the tables have it."""
+    """Everything of an agent that a recall reads, as the tables have it."""
 
     memories: Sequence[Memory]
     accesses: Mapping[UUID, MemoryAccess]
@@ -80,7 +80,7 @@ def recall_slowly(
     only: RecallFilter = EVERYTHING,
     mood: float | None = None,
 ) -> list[Ranked]:
-    """Return what recall must return, with the terms of each score."""
+    """Return the expected recall, with the terms of each score."""
     reading = _read(stored.memories, text, now)
     rows = [
         row
@@ -95,11 +95,11 @@ def recall_slowly(
     ]
     near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
-    chosen, lent = _choose(candidates, reading, background, limit, stored.neighborhoods)
+    chosen, associations = _choose(candidates, reading, background, limit, stored.neighborhoods)
     places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
         (places[lender], places[borrower], share)
-        for (lender, borrower), share in lent.items()
+        for (lender, borrower), share in associations.items()
         if borrower in places
     ]
     return rank(
@@ -176,29 +176,31 @@ def _choose(
     limit: int,
     neighborhoods: Neighborhoods,
 ) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
-    """Return the nearest, the wordiest, the best of the time that is spoken of, the turns beside all of these, and what the
-    best of them bring to mind, with what they lend.
+    """Return the seeds by meaning, by words and by the time span of the query, with the turns beside them, and the
+    neighbors of the best seeds with their association scores.
     """
-    kept = max(SEEDS, limit)
+    count = max(SEEDS, limit)
     near = [memory for memory in all_of_them if memory.similarity is not None]
-    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:kept]
+    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:count]
     worded = [memory for memory in all_of_them if memory.words > 0]
-    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:kept]
+    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:count]
 
-    def fit(each: Candidate) -> float:
-        if each.similarity is None or not background.deviation:
-            return each.words
-        return each.words + BESIDE_WORDS * (each.similarity - background.mean) / background.deviation
+    def fit(candidate: Candidate) -> float:
+        if candidate.similarity is None or not background.deviation:
+            return candidate.words
+        return (
+            candidate.words + BESIDE_WORDS * (candidate.similarity - background.mean) / background.deviation
+        )
 
     around = reading.span.around() if reading.span else None
     if around is not None:
         timely = [memory for memory in all_of_them if around[0] <= memory.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
-    found, lent = _with_company(chosen, all_of_them, background, neighborhoods)
-    if len(found) < limit:
+    candidates, associations = _with_company(chosen, all_of_them, background, neighborhoods)
+    if len(candidates) < limit:
         latest = sorted(all_of_them, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
-        found, lent = _with_company(chosen + latest, all_of_them, background, neighborhoods)
-    return found, lent
+        candidates, associations = _with_company(chosen + latest, all_of_them, background, neighborhoods)
+    return candidates, associations
 
 
 def _with_company(

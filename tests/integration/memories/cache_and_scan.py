@@ -23,20 +23,20 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from tests.integration.memories.moves import LONG
 
-#: More than rounding does.
+#: More than the differences by rounding.
 DIFFERENCE = 1e-5
 
 
 @contextmanager
 def scanning() -> Iterator[None]:
-    """Let every recall scan the database."""
+    """Let each recall scan the database."""
     with override_settings(ARBOR_MIND_CACHE_MB=0):
         yield
 
 
 @contextmanager
-def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
-    """Let every recall load what is not at hand, in this process or in one that has `minds`."""
+def caching(minds: MindsAtHand = MINDS) -> Iterator[None]:
+    """Let each recall load the mind that is not cached, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
@@ -49,45 +49,47 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
 def recall_both_ways(
     request: RecallRequest, *, minds: MindsAtHand = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
-    """Return what is recalled from the mind at hand and by the scan, in the open transaction; they are equal."""
-    with at_hand(minds):
-        (found,) = Recaller().recall([request])
+    """Return the recall from the cached mind, checked against the scan, in the open transaction."""
+    with caching(minds):
+        (recalled,) = Recaller().recall([request])
     with scanning():
         (scanned,) = Recaller().recall([request])
-    assert_equal(found, scanned)
-    return found, scanned
+    assert_equal(recalled, scanned)
+    return recalled, scanned
 
 
-def assert_equal(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
-    """Compare two answers: the same memories, whole, in the same order, with the same terms but for rounding."""
-    plain = [replace(memory, terms=scanned[0].terms) for memory in found] if scanned else list(found)
+def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
+    """Compare two results: the same memories, whole, in the same order, with the same terms but for rounding."""
+    plain = [replace(memory, terms=scanned[0].terms) for memory in recalled] if scanned else list(recalled)
     assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
-    for memory, twin in zip(found, scanned, strict=True):
+    for memory, twin in zip(recalled, scanned, strict=True):
         assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
 
 
-def agree(agent: Agent, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
-    """Recall from each of these processes' minds and by the scan, in a transaction; return what all of them say."""
+def recall_everywhere(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+    """Recall from the minds of each process and by the scan, in a transaction; return their common result."""
     with tenant_transaction(agent.tenant_id):
         for mind in minds:
-            found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=mind)
-    return found
+            recalled, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **fields), minds=mind)
+    return recalled
 
 
-class Asker:
-    """Asks the same of an agent in two processes and by the scan, which all say the same."""
+class Checker:
+    """Recalls for an agent in two processes and by the scan, and checks that the results agree."""
 
-    def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
+    def __init__(self, agent: Agent, first: MindsAtHand, second: MindsAtHand) -> None:
         self._agent = agent
-        self._minds = (here, there)
+        self._minds = (first, second)
 
-    def ask(self, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
-        """Return what all of them say."""
+    def recall(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+        """Return the common result."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)
-        if "model" in asked or "vector" in asked:
+        if "model" in fields or "vector" in fields:
             model = LONG
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
-        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **asked})
+        return recall_everywhere(
+            agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **fields}
+        )

@@ -23,7 +23,7 @@ DIMENSION = 16
 
 
 def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray[np.float32]:
-    """Return vectors that lie around a few directions, so that some are near to each other."""
+    """Return vectors around a few directions, so that some are near to each other."""
     chance = np.random.default_rng(seed)
     centres = chance.normal(size=(4, DIMENSION))
     vectors = centres[np.arange(count) % 4] + spread * chance.normal(size=(count, DIMENSION))
@@ -31,34 +31,34 @@ def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray
     return np.asarray(vectors / lengths, dtype=np.float16).astype(np.float32)
 
 
-def plant(
+def store_with_vectors(
     agent: Agent,
     vectors: Sequence[npt.NDArray[np.float32] | None] | npt.NDArray[np.float32],
     *,
     first: int = 0,
 ) -> list[UUID]:
-    """Give an agent memories with these vectors, stale as new ones are; `first` numbers their texts."""
+    """Give an agent memories with these vectors, stale as new memories are; `first` numbers their texts."""
     with tenant_transaction(agent.tenant_id):
-        made = [
+        memories = [
             MemoryFactory.create(
                 agent=agent, content=f"memory {first + number}", position=first + number, occurred_at=NOON
             ).id
             for number in range(len(vectors))
         ]
-        for memory, vector in zip(made, vectors, strict=True):
+        for memory, vector in zip(memories, vectors, strict=True):
             text = None if vector is None else f"[{','.join(map(str, vector))}]"
             with connections[APP].cursor() as cursor:
                 cursor.execute(
                     "UPDATE memories_memory SET embedding = %s::halfvec WHERE tenant_id = %s AND id = %s",
                     [text, agent.tenant_id, memory],
                 )
-        known = set(Upkeep.objects.filter(memory_id__in=made).values_list("memory_id", flat=True))
+        known = set(Upkeep.objects.filter(memory_id__in=memories).values_list("memory_id", flat=True))
         Upkeep.objects.bulk_create(
             Upkeep(tenant_id=agent.tenant_id, agent_id=agent.id, memory_id=memory)
-            for memory in made
+            for memory in memories
             if memory not in known
         )
-    return made
+    return memories
 
 
 def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
@@ -76,7 +76,7 @@ def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
             Memory.objects.filter(id=memory_id).update(episode_id=episode.id, sequence=place)
 
 
-def draw(
+def store_edge(
     agent: Agent,
     source: UUID,
     target: UUID,
@@ -84,7 +84,7 @@ def draw(
     kinds: tuple[GraphNodeKind, GraphNodeKind] = (GraphNodeKind.MEMORY, GraphNodeKind.MEMORY),
     relation: Relation = Relation.ASSOCIATED,
 ) -> None:
-    """Put an edge into the table, without marking anything."""
+    """Store an edge without marking neighborhoods stale."""
     with tenant_transaction(agent.tenant_id):
         Edge.objects.create(
             tenant_id=agent.tenant_id,
@@ -98,13 +98,13 @@ def draw(
 
 
 def refresh_all(agent: Agent, *, steps: int = 50) -> int:
-    """Refresh until nothing is stale; return how many neighborhoods were computed."""
-    done = 0
+    """Refresh until no neighborhood is stale; return how many were computed."""
+    refreshed = 0
     for _ in range(steps):
         did = refresh_batch(agent.tenant_id, agent.id)
         if not did:
-            return done
-        done += did
+            return refreshed
+        refreshed += did
     raise AssertionError(f"still not at rest after {steps} steps")
 
 
@@ -115,7 +115,7 @@ def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
 
 
 def neighbors_of(agent: Agent, memory_id: UUID) -> dict[UUID, float]:
-    """Return a memory's neighborhood as it is stored."""
+    """Return the stored neighborhood of a memory."""
     stored = upkeep_of(agent)[memory_id].neighbors or {}
     return {UUID(memory_id): weight for memory_id, weight in stored.items()}
 
@@ -126,7 +126,7 @@ def stale_of(agent: Agent) -> set[UUID]:
 
 
 def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
-    """Return every active memory's neighborhood by the words of the seed, without any of the service's ways."""
+    """Compute the neighborhood of each active memory by its definition, without the service."""
     with tenant_transaction(agent.tenant_id):
         rows = list(Memory.objects.filter(agent_id=agent.id, status="active").order_by("id"))
         edges = list(Edge.objects.filter(agent_id=agent.id).values_list("source_id", "target_id"))
@@ -135,12 +135,12 @@ def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
         beside.setdefault(source, set()).add(target)
         beside.setdefault(target, set()).add(source)
     active = {row.id for row in rows}
-    found = {}
+    neighborhoods = {}
     for row in rows:
         one = beside.get(row.id, set())
         two = {far for near in one for far in beside[near]} - one - {row.id}
         hops = dict.fromkeys(one & active, 1) | dict.fromkeys(two & active, 2)
-        found[row.id] = neighborhood(
+        neighborhoods[row.id] = neighborhood(
             hops=hops,
             similar=_similar(row, rows),
             beside={
@@ -152,7 +152,7 @@ def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
                 and abs(other.sequence - row.sequence) <= 3
             },
         )
-    return found
+    return neighborhoods
 
 
 def _similar(row: Memory, rows: Sequence[Memory]) -> dict[UUID, float]:

@@ -1,4 +1,4 @@
-"""Agents with empty minds, and embedders that a test can watch, slow down and break."""
+"""Agents with empty minds, and embedders that a test can watch, delay and break."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 class RemoteEmbedder:
-    """An embedder a network away: it counts what it is asked, and fails when told to."""
+    """A remote embedder that counts requests, and fails on demand."""
 
     in_process = False
 
@@ -40,10 +40,10 @@ class RemoteEmbedder:
         self.model = "remote/fake"
         self.dimension = dimension
         self.asked: list[str] = []
-        #: Texts it refuses, as a server refuses what it cannot read.
+        #: Texts that it refuses as unreadable.
         self.refused: set[str] = set()
         self.away = False
-        #: How many texts it embeds before it goes away.
+        #: The number of texts after which it becomes unavailable.
         self.lasts: int | None = None
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -56,23 +56,23 @@ class RemoteEmbedder:
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Put a remote embedder in the place of the installation's, with nothing kept from before."""
-    made = RemoteEmbedder()
-    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: made)
+    """Replace the installation's embedder by a remote one, with empty caches."""
+    embedder = RemoteEmbedder()
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty the process's own cache, as another process has it."""
+    """Empty the cache of this process, as in another process."""
     monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
 
 
 @pytest.fixture
 def mind(tenant: Tenant) -> Agent:
-    """Return an agent without a memory."""
+    """Return an agent without memories."""
     with tenant_transaction(tenant.id):
         agent: Agent = AgentFactory.create(name="Vega")
         return agent
@@ -96,7 +96,7 @@ def foreign_mind(other_tenant: Tenant) -> Agent:
 
 @pytest.fixture
 def vacuum(database: None) -> Callable[[], None]:
-    """Return a way to vacuum the memories, as autovacuum does in time."""
+    """Return a function that vacuums the memories, as autovacuum does in time."""
 
     def run() -> None:
         with connections["owner"].cursor() as cursor:
@@ -112,18 +112,18 @@ def vacuum(database: None) -> Callable[[], None]:
 @pytest.fixture
 def statements(database: None) -> Iterator[list[str]]:
     """Return the list of statements that the application's connection has run, without BEGIN and COMMIT."""
-    seen: list[str] = []
+    executed: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        seen.append(sql)
+        executed.append(sql)
         return execute(sql, params, many, context)
 
     with connections[APP].execute_wrapper(note):
-        yield seen
+        yield executed
 
 
 def a_memory(content: str, **parts: Any) -> NewMemory:
-    """Return a memory to be stored, of noon."""
+    """Return a memory of noon, to be stored."""
     values: dict[str, Any] = {"content": content, "occurred_at": NOON, **parts}
     return NewMemory(**values)
 
@@ -139,20 +139,20 @@ def turns(*texts: str, session: str = "talk", role: str = "Ada") -> list[NewMemo
 
 
 def memories_of(agent: Agent) -> list[Memory]:
-    """Return the agent's memories as they stand, in the order they were stored."""
+    """Return the agent's current memories, in the order of storing."""
     with tenant_transaction(agent.tenant_id):
         return list(Memory.objects.filter(agent_id=agent.id).order_by("id"))
 
 
 def term_counts(agent: Agent) -> dict[int, int]:
-    """Return the agent's document frequencies, those that are 0 left out."""
+    """Return the agent's document frequencies, without those that are 0."""
     with tenant_transaction(agent.tenant_id):
         rows = Term.objects.filter(agent_id=agent.id).exclude(memories=0)
         return dict(rows.values_list("term", "memories"))
 
 
 def true_counts(agent: Agent) -> dict[int, int]:
-    """Return the document frequencies that the active memories call for; 0 stands for all of them."""
+    """Count the document frequencies of the active memories; 0 means all of them."""
     counts: dict[int, int] = {}
     for memory in memories_of(agent):
         if memory.status == MemoryStatus.ACTIVE:
@@ -162,7 +162,7 @@ def true_counts(agent: Agent) -> dict[int, int]:
 
 
 def at_once[T](work: Callable[[int], T], *, writers: int) -> list[T]:
-    """Do the work in as many threads at the same moment, each on a connection of its own, and return the results."""
+    """Do the work in several threads at once, each on a connection of its own, and return the results."""
     return race(*(partial(work, writer) for writer in range(writers)))
 
 
@@ -173,27 +173,27 @@ def access_counts(agent: Agent) -> dict[UUID, int]:
         return dict(rows.values_list("memory_id", "count"))
 
 
-#: A model that is asked over the network.
+#: A remote model.
 REMOTE = EmbeddingModel(name="tei/remote", dimension=512)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Put a remote embedder of 512 dimensions beside the one in this process, and return it."""
-    made = RemoteEmbedder(REMOTE.dimension)
+    """Register a remote embedder of 512 dimensions beside the one in this process, and return it."""
+    embedder = RemoteEmbedder(REMOTE.dimension)
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == REMOTE.name else connect(name, *parts, **named)
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
 @pytest.fixture
-def here() -> MindsAtHand:
-    """Return the minds at hand of one process."""
+def cache() -> MindsAtHand:
+    """Return the mind cache of one process."""
     return MindsAtHand()

@@ -6,34 +6,35 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from apps.agents.models import Agent
 from apps.memories.models import Mind
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.create import Creation, create_memories
-from apps.tenants.scope import current_tenant
+from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
 
-#: What belongs to a creation, beside the parts of its detail.
+#: Parameters of a creation that are not part of its detail.
 _OF_CREATION = ("time", "importance", "source")
 
 
 def create_episodic_memory(**parts: Any) -> UUID:
-    """Remember something that happened."""
+    """Store an episodic memory."""
     return _create(EpisodicDetail, **parts)
 
 
 def create_semantic_memory(**parts: Any) -> UUID:
-    """Remember a fact."""
+    """Store a semantic memory."""
     return _create(SemanticDetail, **parts)
 
 
 def create_procedural_memory(**parts: Any) -> UUID:
-    """Remember how something is done."""
+    """Store a procedural memory."""
     return _create(ProceduralDetail, **parts)
 
 
 def create_strategic_memory(**parts: Any) -> UUID:
-    """Remember a pattern that helps to decide."""
+    """Store a strategic memory."""
     return _create(StrategicDetail, **parts)
 
 
@@ -46,12 +47,12 @@ def _create(
     concepts: Iterable[str] = (),
     **parts: Any,
 ) -> UUID:
-    given = {name: parts.pop(name) for name in _OF_CREATION if name in parts}
+    options = {name: parts.pop(name) for name in _OF_CREATION if name in parts}
     detailed: dict[str, Any] = {
         name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()
     }
     creation = Creation(
-        content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **given
+        content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **options
     )
     return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
 
@@ -62,3 +63,12 @@ def open_mind(agent_id: UUID) -> EmbeddingModel:
     new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
     mind, _ = Mind.objects.get_or_create(tenant_id=current_tenant(), agent_id=agent_id, defaults=new)
     return EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)
+
+
+def give_mind(agent: Agent, model: EmbeddingModel) -> None:
+    """Give an agent a mind by this model."""
+    with tenant_transaction(agent.tenant_id):
+        open_mind(agent.id)
+        Mind.objects.filter(agent_id=agent.id).update(
+            embedding_model=model.name, embedding_dimension=model.dimension
+        )

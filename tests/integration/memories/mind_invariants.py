@@ -66,8 +66,8 @@ def _assert_recall_is_exact(agent: Agent, memories: Memories) -> None:
     request = RecallRequest(
         agent_id=agent.id, text=QUERY, limit=20, now=datetime.now(UTC), vector=vector.tolist(), model=model
     )
-    found, _ = recall_both_ways(request)
-    for recalled in found:
+    cached, _ = recall_both_ways(request)
+    for recalled in cached:
         memory = memories[recalled.id]
         assert memory.status == MemoryStatus.ACTIVE
         assert recalled.content == memory.content

@@ -43,7 +43,7 @@ from tests.integration.memories.moves import LONG, SHORT, move
 ADA = "user:ada"
 QUOTA = 3
 
-#: Few texts, so that the same is remembered again, and some that say nearly the same.
+#: Few texts, so that some repeat, and some with nearly the same wording.
 TEXTS = (
     "The anchor of the ship is rusty.",
     "The anchor of the ship is rusty!",
@@ -65,7 +65,7 @@ class MindMachine(RuleBasedStateMachine):
 
     @initialize()
     def open_mind(self) -> None:
-        # A tenant for each example: purged texts are looked for among all agents of a tenant.
+        # A tenant for each example: all agents of a tenant are searched for purged texts.
         self.tenant = create_tenant(slug=f"example-{uuid4().hex}", name="Example")
         with tenant_transaction(self.tenant.id):
             self.agent: Agent = AgentFactory.create()
@@ -276,7 +276,7 @@ class MindMachine(RuleBasedStateMachine):
     # --- The model -----------------------------------------------------------------------------------------
 
     def _learned(self, ids: Sequence[UUID], contents: Sequence[str]) -> None:
-        """Note what was remembered: as new, again, or as a restored memory."""
+        """Record the status of a remembered text: new, known, or restored."""
         with tenant_transaction(self.tenant.id):
             rows = Memory.objects.filter(id__in=ids).values_list("id", "content", "retention")
             for memory_id, content, retention in rows:
@@ -284,7 +284,7 @@ class MindMachine(RuleBasedStateMachine):
                 if retention == Retention.PERMANENT:
                     self.permanent.add(memory_id)
         self._set(ids, MemoryStatus.ACTIVE)
-        # Said again after it was purged.
+        # Remembered again after its purge.
         self.purged -= {*contents, *self.content.values()}
 
     def _chosen(self, chosen: Sequence[int], status: MemoryStatus | None = None) -> list[UUID]:

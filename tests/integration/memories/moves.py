@@ -27,8 +27,8 @@ SAID = [
 
 def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> ModelSwitch:
     moves = find_moves(model=model, actor="cli:test", tenant_id=agent.tenant_id, agent_id=agent.id)
-    (taken,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
-    return taken
+    (takeover,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
+    return takeover
 
 
 def vectors_of(agent: Agent) -> dict[str, list[float]]:

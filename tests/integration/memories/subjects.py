@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import NOON, a_memory
 
-#: What is said about each subject; the words differ from subject to subject as they do in talk.
+#: Texts about each subject; the words differ from subject to subject.
 SAID = {
     "jazz": "Coltrane saxophone trio",
     "bread": "sourdough oven crust",
@@ -34,7 +34,7 @@ def vectors_about(subject: str, count: int, *, seed: int = 0) -> Vectors:
     return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None], dtype=np.float32)
 
 
-def tell(
+def store_subject(
     agent: Agent, subject: str, count: int, *, seed: int = 0, days: int = 0, valence: float = 0.0
 ) -> list[UUID]:
     """Store memories about a subject and return their ids."""
@@ -54,56 +54,56 @@ def tell(
         return list(store(agent_id=agent.id, memories=memories, vectors=vectors).ids)
 
 
-def tell_of_everything(agent: Agent) -> dict[str, list[UUID]]:
-    """Give an agent three subjects, and some memories that are about nothing in common."""
-    told = {subject: tell(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
+def store_all_subjects(agent: Agent) -> dict[str, list[UUID]]:
+    """Give an agent memories of three subjects, and some without a common subject."""
+    stored = {subject: store_subject(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
     noise = np.random.default_rng(7).standard_normal((12, 256))
     with tenant_transaction(agent.tenant_id):
         memories = [
             a_memory(f"Something else {place}", session="else", position=place) for place in range(12)
         ]
         rows = np.asarray(noise / np.linalg.norm(noise, axis=1)[:, None], dtype=np.float32)
-        told["nothing"] = list(store(agent_id=agent.id, memories=memories, vectors=rows).ids)
-    return told
+        stored["nothing"] = list(store(agent_id=agent.id, memories=memories, vectors=rows).ids)
+    return stored
 
 
-def order(agent: Agent) -> int:
+def recluster(agent: Agent) -> int:
     return recluster_mind(agent.tenant_id, agent.id)
 
 
-def members(agent: Agent) -> dict[UUID, set[UUID]]:
+def members_of_clusters(agent: Agent) -> dict[UUID, set[UUID]]:
     """Return the members of each cluster."""
     with tenant_transaction(agent.tenant_id):
-        found: dict[UUID, set[UUID]] = {
+        memberships: dict[UUID, set[UUID]] = {
             cluster_id: set()
             for cluster_id in Cluster.objects.filter(agent_id=agent.id).values_list("id", flat=True)
         }
         for cluster_id, memory_id in ClusterMember.objects.filter(cluster__agent_id=agent.id).values_list(
             "cluster_id", "memory_id"
         ):
-            found[cluster_id].add(memory_id)
-        return found
+            memberships[cluster_id].add(memory_id)
+        return memberships
 
 
-def about(agent: Agent, ids: list[UUID]) -> Cluster:
-    """Return the one cluster that holds the first of these memories."""
+def cluster_of(agent: Agent, ids: list[UUID]) -> Cluster:
+    """Return the only cluster with the first of these memories."""
     with tenant_transaction(agent.tenant_id):
         return Cluster.objects.get(members__memory_id=ids[0])
 
 
-def waiting(agent: Agent) -> set[UUID]:
+def unclustered(agent: Agent) -> set[UUID]:
     with tenant_transaction(agent.tenant_id):
         rows = Upkeep.objects.filter(agent_id=agent.id, unclustered=True)
         return set(rows.values_list("memory_id", flat=True))
 
 
-def stale(agent: Agent) -> int:
+def count_stale_clusters(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return Cluster.objects.filter(agent_id=agent.id, stale=True).count()
 
 
-def pass_time(agent: Agent) -> None:
-    """Let the mind have been put in order an hour ago."""
+def age_reclustering(agent: Agent) -> None:
+    """Set the time of the last reclustering to an hour ago."""
     with tenant_transaction(agent.tenant_id):
         mind = Mind.objects.filter(agent_id=agent.id)
         assert mind.update(clustered_at=F("clustered_at") - timedelta(hours=1)) == 1

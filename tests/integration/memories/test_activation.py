@@ -25,7 +25,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
 from arbor.memory.recall_request import RecallRequest
-from tests.integration.memories.chosen_vectors import directions, neighbors_of, plant, refresh_all
+from tests.integration.memories.chosen_vectors import (
+    directions,
+    neighbors_of,
+    refresh_all,
+    store_with_vectors,
+)
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -65,7 +70,7 @@ def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW
 
 
 def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
-    ids = plant(mind, directions(24, spread=0.1))
+    ids = store_with_vectors(mind, directions(24, spread=0.1))
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
     bring_to_mind(mind, recalled)
@@ -75,7 +80,7 @@ def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
 
 
 def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
-    (one,) = plant(mind, [None])
+    (one,) = store_with_vectors(mind, [None])
     bring_to_mind(mind, {one: 1.0})
     assert levels_of(mind, NOW + HOUR)[one] == pytest.approx(level_after(1.0, HOUR, HOUR))
     bring_to_mind(mind, {one: 1.0}, NOW + HOUR)
@@ -84,15 +89,15 @@ def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("passed", [timedelta(days=4000), timedelta(days=-4000)])
-def test_a_clock_that_jumps_does_no_harm(mind: Agent, passed: timedelta) -> None:
-    (one,) = plant(mind, [None])
+def test_a_clock_that_jumps_does_not_break_activation(mind: Agent, passed: timedelta) -> None:
+    (one,) = store_with_vectors(mind, [None])
     bring_to_mind(mind, {one: 1.0})
     bring_to_mind(mind, {one: 1.0}, NOW + passed)
     assert levels_of(mind, NOW + passed) == {one: 1.0}
 
 
 def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> None:
-    ids = plant(mind, directions(3))
+    ids = store_with_vectors(mind, directions(3))
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.filter(memory_id=ids[0]).delete()
     assert bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0}) == 2
@@ -101,7 +106,9 @@ def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> N
 def test_ids_that_are_not_the_agents_are_left_out(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    (own,), (other,), (foreign,) = (plant(agent, [None]) for agent in (mind, other_mind, foreign_mind))
+    (own,), (other,), (foreign,) = (
+        store_with_vectors(agent, [None]) for agent in (mind, other_mind, foreign_mind)
+    )
     cluster = a_cluster(other_mind, "Theirs", [other])
     assert bring_to_mind(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
     assert set(levels_of(mind)) == {own}
@@ -111,14 +118,14 @@ def test_ids_that_are_not_the_agents_are_left_out(
 
 
 def test_a_score_that_is_no_number_changes_nothing(mind: Agent) -> None:
-    (own,) = plant(mind, [None])
+    (own,) = store_with_vectors(mind, [None])
     with pytest.raises(Invalid):
         bring_to_mind(mind, {own: float("nan")})
     assert levels_of(mind) == {}
 
 
 def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
-    ids = plant(mind, [None] * 4)
+    ids = store_with_vectors(mind, [None] * 4)
     tides = a_cluster(mind, "Tides", ids[:2], strength=0.8)
     ropes = a_cluster(mind, "Ropes", ids[2:3], strength=0.9)
     a_cluster(mind, "Maps", ids[3:])
@@ -133,19 +140,19 @@ def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
     assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
     assert one == themes[:1]
-    # Reading them counted nothing.
+    # Reading them has counted no access.
     assert counts == {"Tides": 1, "Ropes": 1, "Maps": 0}
     assert at == NOW
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_000_000])
-def test_how_many_are_read_is_bounded(mind: Agent, limit: int) -> None:
+def test_the_number_of_activated_clusters_is_bounded(mind: Agent, limit: int) -> None:
     with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="1 to 500"):
         activated_clusters(agent_id=mind.id, limit=limit)
 
 
 def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
-    ids = plant(mind, [None])
+    ids = store_with_vectors(mind, [None])
     tides = a_cluster(mind, "Tides", ids)
 
     def recall_meanwhile(_: int) -> int:
@@ -158,7 +165,7 @@ def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
 
 
 def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
-    ids = plant(mind, directions(8, spread=0.1))
+    ids = store_with_vectors(mind, directions(8, spread=0.1))
     a_cluster(mind, "Tides", ids)
     refresh_all(mind)
     statements.clear()
@@ -168,33 +175,33 @@ def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, state
     assert len(statements) == 2
 
 
-def test_what_has_faded_is_dropped_and_the_most_present_are_kept(
+def test_faded_and_least_active_activations_are_trimmed(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, faded, slight = plant(mind, [None] * 3)
-    (other,) = plant(other_mind, [None])
+    active, faded, slight = store_with_vectors(mind, [None] * 3)
+    (other,) = store_with_vectors(other_mind, [None])
     now = datetime.now(UTC)
-    bring_to_mind(mind, {kept: 1.0, slight: 0.1}, now)
+    bring_to_mind(mind, {active: 1.0, slight: 0.1}, now)
     bring_to_mind(mind, {faded: 1.0}, now - 8 * HOUR)
     bring_to_mind(other_mind, {other: 1.0}, now)
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
-        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, slight, other}
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, slight, other}
     for name in ("AGENTS_WITH_FADED", "DROP_FADED"):
         monkeypatch.setattr(queries, name, getattr(queries, name).replace("500", "1"))
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
-        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, other}
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, other}
 
 
 def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> None:
-    ids = plant(mind, [None])
+    ids = store_with_vectors(mind, [None])
     a_cluster(mind, "Tides", ids)
     bring_to_mind(mind, {ids[0]: 1.0})
     with connections["owner"].cursor() as cursor:
         cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'memories_activation'")
         assert cursor.fetchone() == ("u",)
-        # What PostgreSQL does to an unlogged table after a crash.
+        # The effect of a crash on an unlogged table.
         cursor.execute("TRUNCATE memories_activation")
     assert levels_of(mind) == {}
     with tenant_transaction(mind.tenant_id):
@@ -218,7 +225,7 @@ def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
 
 
 def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
-    ids = plant(mind, [None])
+    ids = store_with_vectors(mind, [None])
     bring_to_mind(mind, {ids[0]: 1.0})
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
@@ -228,13 +235,13 @@ def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
 def test_recalls_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    both = {agent.id: plant(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
+    both = {agent.id: store_with_vectors(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
     for agent in (mind, other_mind):
         refresh_all(agent)
     clusters = [a_cluster(agent, agent.name, both[agent.id]) for agent in (mind, other_mind)]
     own, others = both[mind.id], both[other_mind.id]
     recalled = {
-        # What is another's is left out, and counts for nobody.
+        # Another agent's memory is left out, and counts for nobody.
         mind.id: {own[0]: 1.6, own[1]: 0.8, others[2]: 1.0},
         other_mind.id: {others[0]: 0.3},
         uuid4(): {},
@@ -258,10 +265,10 @@ def test_recalls_of_several_agents_take_one_statement(
 
 
 def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Agent) -> None:
-    (own,), (other,) = plant(mind, [None]), plant(other_mind, [None])
+    (own,), (other,) = store_with_vectors(mind, [None]), store_with_vectors(other_mind, [None])
     cluster = a_cluster(other_mind, "Theirs", [other])
     with tenant_transaction(mind.tenant_id):
-        (unclustered,) = plant(other_mind, [None], first=7)
+        (unclustered,) = store_with_vectors(other_mind, [None], first=7)
         note_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
         assert Cluster.objects.get(id=cluster).activations == 0
 
@@ -271,7 +278,7 @@ def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
 ) -> None:
     raised = queries.RAISE_ACTIVATIONS.replace(f"<= {MOST_REACHED}", "<= 2")
     monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
-    both = {agent.id: plant(agent, [None] * 4) for agent in (mind, other_mind)}
+    both = {agent.id: store_with_vectors(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
         note_recalls(
             {

@@ -1,4 +1,4 @@
-"""Archiving removes from recall and can be undone; purging needs a person and an audit record."""
+"""The archive removes memories from recall and can be undone; a purge needs a person and an audit record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = A
         return act(memory_ids=ids, reason="it was told to", actor=actor, **how)
 
 
-def found(agent: Agent, text: str) -> list[str]:
+def recalled(agent: Agent, text: str) -> list[str]:
     return [
         memory.content
         for memory in recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
@@ -57,14 +57,14 @@ def events(agent: Agent) -> list[AuditEvent]:
         return list(AuditEvent.objects.filter(action__in=acts).order_by("id"))
 
 
-def test_what_is_archived_is_not_recalled_until_it_is_restored(mind: Agent) -> None:
+def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
     soup, _ = keep(mind, "The soup was salty.", "The soup was cold.")
     assert do(mind, archive, [soup]) == 1
-    assert found(mind, "soup") == ["The soup was cold."]
+    assert recalled(mind, "soup") == ["The soup was cold."]
     assert term_counts(mind) == true_counts(mind)
     assert do(mind, archive, [soup]) == 0
     assert do(mind, restore, [soup]) == 1
-    assert set(found(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
+    assert set(recalled(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
     assert term_counts(mind) == true_counts(mind)
     assert do(mind, restore, [soup]) == 0
     archived, restored = events(mind)
@@ -117,7 +117,7 @@ def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
     assert access.reinforced_at is not None
 
 
-def test_what_is_restored_for_good_is_permanent(mind: Agent) -> None:
+def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
     (name,) = keep(mind, "Her name is Ada.")
     do(mind, archive, [name])
     do(mind, restore, [name], for_good=True)
@@ -125,7 +125,7 @@ def test_what_is_restored_for_good_is_permanent(mind: Agent) -> None:
     assert memory.retention == Retention.PERMANENT
 
 
-def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agent) -> None:
+def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
     soup, salt = keep(mind, "The soup was salty.", "Salt is in the cupboard.")
     with tenant_transaction(mind.tenant_id):
         tenant_id = mind.tenant_id
@@ -149,8 +149,8 @@ def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agen
     assert do(mind, purge, [soup]) == 1
     with tenant_transaction(mind.tenant_id):
         assert list(Memory.objects.values_list("id", flat=True)) == [salt]
-        for gone in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
-            assert not gone.objects.exists(), gone
+        for model in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
+            assert not model.objects.exists(), model
         assert not Upkeep.objects.filter(memory_id=soup).exists()
     assert term_counts(mind) == true_counts(mind)
     event = events(mind)[-1]
@@ -158,7 +158,7 @@ def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agen
     assert "salty" not in f"{event.message}{event.detail}"
 
 
-def test_only_what_is_archived_can_be_removed_for_good(mind: Agent) -> None:
+def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = keep(mind, "Soup.", "Salt.")
     do(mind, archive, [soup])
     with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
@@ -167,7 +167,7 @@ def test_only_what_is_archived_can_be_removed_for_good(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("actor", ["system:maintenance", "agent:agent_0a", "heartbeat:1", ""])
-def test_only_a_person_removes_for_good(mind: Agent, actor: str) -> None:
+def test_only_a_person_purges(mind: Agent, actor: str) -> None:
     (soup,) = keep(mind, "Soup.")
     do(mind, archive, [soup])
     with pytest.raises(PermissionDenied, match="only a person"):
@@ -176,7 +176,7 @@ def test_only_a_person_removes_for_good(mind: Agent, actor: str) -> None:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_an_id_that_is_unknown_or_anothers_stops_the_whole_act(
+def test_an_unknown_or_foreign_id_refuses_the_whole_act(
     act: Callable[..., int], mind: Agent, foreign_mind: Agent
 ) -> None:
     (ours,) = keep(mind, "Ours.")
@@ -193,7 +193,9 @@ def test_an_id_that_is_unknown_or_anothers_stops_the_whole_act(
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_what_cannot_be_recorded_well_is_not_done(act: Callable[..., int], mind: Agent) -> None:
+def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
+    act: Callable[..., int], mind: Agent
+) -> None:
     (soup,) = keep(mind, "Soup.")
     wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
         ([soup], " ", Invalid),
@@ -208,12 +210,12 @@ def test_what_cannot_be_recorded_well_is_not_done(act: Callable[..., int], mind:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_nothing_asked_is_nothing_done(act: Callable[..., int], mind: Agent) -> None:
+def test_an_act_on_no_memories_is_not_recorded(act: Callable[..., int], mind: Agent) -> None:
     assert do(mind, act, []) == 0
     assert events(mind) == []
 
 
-def test_archiving_takes_few_statements_however_many_memories(mind: Agent, statements: list[str]) -> None:
+def test_archiving_many_memories_takes_few_statements(mind: Agent, statements: list[str]) -> None:
     ids = keep(mind, *(f"Ticket {number}." for number in range(200)))
     statements.clear()
     do(mind, archive, ids)

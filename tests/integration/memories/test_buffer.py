@@ -39,7 +39,7 @@ def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
         return hold(agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts])
 
 
-def held(agent: Agent) -> list[BufferItem]:
+def buffer_items(agent: Agent) -> list[BufferItem]:
     with tenant_transaction(agent.tenant_id):
         return list(BufferItem.objects.filter(agent_id=agent.id).order_by("id"))
 
@@ -49,7 +49,7 @@ def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **ho
         return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 
 
-def let_time_pass(agent: Agent, **how: float) -> None:
+def expire_items(agent: Agent, **how: float) -> None:
     with tenant_transaction(agent.tenant_id):
         BufferItem.objects.filter(agent_id=agent.id).update(expires_at=datetime.now(UTC) - timedelta(**how))
 
@@ -71,13 +71,13 @@ def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> No
     ]
 
 
-def test_only_the_agents_own_look_counts_as_coming_back(mind: Agent) -> None:
+def test_only_the_agents_own_search_counts_as_access(mind: Agent) -> None:
     keep(mind, "A parcel came from Oslo.")
     assert [item.accesses for item in find(mind, "parcel")] == [0]
     assert [item.accesses for item in find(mind, "parcel", counts=True)] == [1]
     assert [item.accesses for item in find(mind, "parcel")] == [1]
     assert find(mind, "mountain", counts=True) == []
-    assert [item.accesses for item in held(mind)] == [1]
+    assert [item.accesses for item in buffer_items(mind)] == [1]
 
 
 def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
@@ -86,21 +86,21 @@ def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
     assert len(find(mind, "parcel", vector=[1.0, 0.0])) == 1
 
 
-def test_what_is_held_again_is_held_once_and_longer(mind: Agent) -> None:
+def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
     first = keep(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
     again = keep(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)
     assert again == first * 2
-    (item,) = held(mind)
+    (item,) = buffer_items(mind)
     assert item.importance == 0.6
     assert item.expires_at > datetime.now(UTC) + timedelta(hours=8)
 
 
-def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
+def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -> None:
     keep(mind, "A parcel came.", "It rains.", importance=0.2)
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     assert find(mind, "parcel") == []
     assert promote_buffers().done == 2
-    assert held(mind) == []
+    assert buffer_items(mind) == []
     assert memories_of(mind) == []
     assert records(mind) == ["let go of 2 held things whose time was over"]
     assert promote_buffers().steps == 0
@@ -112,29 +112,29 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     keep(mind, "It rains.", importance=0.3)
     for _ in range(3):
         find(mind, "parcel", counts=True)
-    let_time_pass(mind, days=2)
+    expire_items(mind, days=2)
     assert promote_buffers().done == 2 + 3
-    kept = {memory.content: memory for memory in memories_of(mind)}
-    assert set(kept) == {"The code is 4711.", "A parcel came from Oslo."}
-    code, parcel = kept["The code is 4711."], kept["A parcel came from Oslo."]
+    promoted = {memory.content: memory for memory in memories_of(mind)}
+    assert set(promoted) == {"The code is 4711.", "A parcel came from Oslo."}
+    code, parcel = promoted["The code is 4711."], promoted["A parcel came from Oslo."]
     assert (code.importance, code.role, code.source) == (0.8, "user", "heartbeat:1")
     assert parcel.importance > 0.3
     assert code.embedding is not None
-    assert held(mind) == []
+    assert buffer_items(mind) == []
     assert records(mind) == ["let go of 1 held thing whose time was over"]
 
 
 def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     (item_id,) = keep(mind, "The code is 4711.", importance=0.8)
     assert promote_buffers().done == 1
-    (item,) = held(mind)
+    (item,) = buffer_items(mind)
     (memory,) = memories_of(mind)
     assert (item.id, item.promoted_to_id) == (item_id, memory.id)
     assert find(mind, "code 4711") == []
     assert promote_buffers().steps == 0
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     assert promote_buffers().done == 1
-    assert held(mind) == []
+    assert buffer_items(mind) == []
     assert records(mind) == []
     assert len(memories_of(mind)) == 1
 
@@ -146,20 +146,20 @@ def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
         BufferItem.objects.update(promoted_to=None)
     promote_buffers()
     assert len(memories_of(mind)) == 1
-    assert held(mind)[0].promoted_to_id == memories_of(mind)[0].id
+    assert buffer_items(mind)[0].promoted_to_id == memories_of(mind)[0].id
 
 
-def test_a_thing_can_be_promoted_by_hand(mind: Agent, foreign_mind: Agent) -> None:
+def test_a_person_can_promote_an_item(mind: Agent, foreign_mind: Agent) -> None:
     (item_id,) = keep(mind, "It rains.", importance=0.1)
-    for agent, wanted in ((foreign_mind, item_id), (mind, uuid4())):
-        with pytest.raises(NotFound, match=f"holds no thing {wanted}"):
-            promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=wanted, actor=ACTOR)
+    for agent, missing in ((foreign_mind, item_id), (mind, uuid4())):
+        with pytest.raises(NotFound, match=f"has no buffer item {missing}"):
+            promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=missing, actor=ACTOR)
     memory_id = promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id, actor=ACTOR)
     assert [memory.id for memory in memories_of(mind)] == [memory_id]
-    assert held(mind)[0].promoted_to_id == memory_id
+    assert buffer_items(mind)[0].promoted_to_id == memory_id
     with tenant_transaction(mind.tenant_id):
-        told = AuditEvent.objects.get(actor=ACTOR)
-    assert told.detail == {"item_ids": [str(item_id)], "memory_ids": [str(memory_id)]}
+        event = AuditEvent.objects.get(actor=ACTOR)
+    assert event.detail == {"item_ids": [str(item_id)], "memory_ids": [str(memory_id)]}
 
 
 def test_a_buffer_is_bounded_and_the_least_important_make_room(
@@ -171,16 +171,18 @@ def test_a_buffer_is_bounded_and_the_least_important_make_room(
     keep(mind, "Two.", importance=0.1)
     keep(mind, "Three.", importance=0.4)
     keep(mind, "Four.", importance=0.2)
-    assert [item.content for item in held(mind)] == ["One.", "Three.", "Four."]
-    assert len(held(other_mind)) == 1
+    assert [item.content for item in buffer_items(mind)] == ["One.", "Three.", "Four."]
+    assert len(buffer_items(other_mind)) == 1
     assert records(mind) == ["let go of 1 held thing to make room for others"]
     keep(mind, "One.", importance=0.5)
-    assert len(held(mind)) == 3
+    assert len(buffer_items(mind)) == 3
     with pytest.raises(LimitReached, match="at most 3 things, got 4"):
         keep(mind, "1", "2", "3", "4")
 
 
-def test_agents_do_not_find_what_others_hold(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+def test_buffer_items_of_other_agents_are_not_found(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
     keep(other_mind, "A parcel came.")
     keep(foreign_mind, "A parcel came.")
     assert find(mind, "parcel") == []
@@ -192,7 +194,7 @@ def test_a_search_that_cannot_be_answered_is_refused(text: str, limit: int, mind
         find(mind, text, limit=limit)
 
 
-def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
+def test_adding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
     statements.clear()
     keep(mind, *(f"Parcel {number}." for number in range(5)))
     find(mind, "parcel", counts=True)
@@ -201,29 +203,29 @@ def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: 
     assert len(statements) == 2
 
 
-def test_workers_that_tend_the_same_buffer_at_once_remember_once(mind: Agent) -> None:
+def test_concurrent_promotions_remember_each_item_once(mind: Agent) -> None:
     keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     at_once(lambda _: promote_buffers(), writers=4)
-    assert held(mind) == []
+    assert buffer_items(mind) == []
     with tenant_transaction(mind.tenant_id):
         assert Memory.objects.filter(agent_id=mind.id).count() == 20
 
 
-def test_what_everybody_holds_at_once_is_held_once(mind: Agent) -> None:
+def test_concurrent_writers_store_each_item_once(mind: Agent) -> None:
     texts = [f"Ticket {number}." for number in range(20)]
     at_once(lambda writer: keep(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
-    assert sorted(item.content for item in held(mind)) == sorted(texts)
+    assert sorted(item.content for item in buffer_items(mind)) == sorted(texts)
 
 
-def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
+def test_a_purged_memory_is_not_promoted_again(mind: Agent) -> None:
     keep(mind, "The vault opens at nine.", importance=0.9)
     promote_buffers()
     (remembered,) = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
         purge(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
-    assert held(mind) == []
+    assert buffer_items(mind) == []
     promote_buffers()
     assert memories_of(mind) == []
 
@@ -241,7 +243,7 @@ def test_several_agents_share_one_buffer_statement(
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
-        # And a record of what made room.
+        # And an audit record of the removed items.
         assert len(statements) == 2
         statements.clear()
         searches = [
@@ -250,21 +252,24 @@ def test_several_agents_share_one_buffer_statement(
             BufferSearch(agent_id=other_mind.id, text="knee"),
             BufferSearch(agent_id=mind.id, text="parcel or knee", counts=True),
         ]
-        found = search_buffers(searches)
+        results = search_buffers(searches)
         assert len(statements) == 1
         assert search_buffers([]) == []
     assert [len(some) for some in ids.values()] == [3, 1, 0]
     assert ids[mind.id][0] == ids[mind.id][2]
-    assert {item.id for item in held(mind)} == set(ids[mind.id])
-    assert [item.id for item in held(other_mind)] == ids[other_mind.id]
+    assert {item.id for item in buffer_items(mind)} == set(ids[mind.id])
+    assert [item.id for item in buffer_items(other_mind)] == ids[other_mind.id]
     assert (records(mind), records(other_mind)) == (
         ["let go of 1 held thing to make room for others"],
         [],
     )
-    assert [[item.id for item in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
-    assert {item.id for item in found[3]} == set(ids[mind.id])
-    assert {item.content: item.accesses for item in held(mind)} == {"A parcel came.": 2, "The knee hurts.": 1}
-    assert [item.accesses for item in held(other_mind)] == [1]
+    assert [[item.id for item in some] for some in results[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
+    assert {item.id for item in results[3]} == set(ids[mind.id])
+    assert {item.content: item.accesses for item in buffer_items(mind)} == {
+        "A parcel came.": 2,
+        "The knee hurts.": 1,
+    }
+    assert [item.accesses for item in buffer_items(other_mind)] == [1]
 
 
 def test_each_agents_search_is_compared_by_its_own_model(
@@ -285,4 +290,4 @@ def test_each_agents_search_is_compared_by_its_own_model(
             BufferSearch(agent_id=agent.id, text="doctor", vector=vector, model=installation_model())
             for agent in (mind, other_mind)
         ]
-        assert [len(found) for found in search_buffers(both)] == [1, 0]
+        assert [len(result) for result in search_buffers(both)] == [1, 0]

@@ -1,4 +1,4 @@
-"""Clusters as rows: formed, carried on, reclustered by the first worker, and left by archived memories."""
+"""Clusters as rows: formed, recomputed by the first worker, and without archived memories."""
 
 from __future__ import annotations
 
@@ -25,84 +25,84 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConfigurationInvalid, Invalid
 from tests.integration.memories.conftest import a_memory, at_once
 from tests.integration.memories.subjects import (
-    about,
-    members,
-    order,
-    pass_time,
-    stale,
-    tell,
-    tell_of_everything,
+    age_reclustering,
+    cluster_of,
+    count_stale_clusters,
+    members_of_clusters,
+    recluster,
+    store_all_subjects,
+    store_subject,
+    unclustered,
     vectors_about,
-    waiting,
 )
 
-# --- Putting in order --------------------------------------------------------------------------------
+# --- Reclustering ------------------------------------------------------------------------------------
 
 
-def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
-    jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
-    told = tell_of_everything(mind)
+def test_a_mind_forms_a_cluster_for_each_subject(mind: Agent) -> None:
+    jazz = store_subject(mind, "jazz", 6, seed=3, valence=-0.5)
+    stored = store_all_subjects(mind)
     assert maintain_clusters().failed == 0
-    assert sorted(map(len, members(mind).values())) == [6, 6, 12]
-    assert set(jazz) < members(mind)[about(mind, jazz).id]
-    cluster = about(mind, told["bread"])
-    assert members(mind)[cluster.id] == set(told["bread"])
+    assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6, 12]
+    assert set(jazz) < members_of_clusters(mind)[cluster_of(mind, jazz).id]
+    cluster = cluster_of(mind, stored["bread"])
+    assert members_of_clusters(mind)[cluster.id] == set(stored["bread"])
     assert set(cluster.keywords) >= {"sourdough", "oven", "crust"}
     assert cluster.name == ", ".join(cluster.keywords[:3])
     assert (cluster.size, cluster.stale) == (6, False)
     assert cluster.importance == pytest.approx(0.8)
-    signature = (about(mind, jazz).emotional_valence, about(mind, jazz).emotional_intensity)
+    signature = (cluster_of(mind, jazz).emotional_valence, cluster_of(mind, jazz).emotional_intensity)
     assert signature == pytest.approx((-0.25, 0.25))
     mean = vectors_about("bread", 6).mean(axis=0)
     assert np.asarray(cluster.centroid) == pytest.approx(mean / np.linalg.norm(mean), abs=1e-3)
-    assert waiting(mind) == set()
-    assert stale(mind) == 0
+    assert unclustered(mind) == set()
+    assert count_stale_clusters(mind) == 0
 
 
-def test_putting_in_order_twice_changes_nothing(mind: Agent) -> None:
-    tell_of_everything(mind)
-    assert order(mind) == 30
-    before = members(mind)
-    assert order(mind) == 30
-    assert members(mind) == before
+def test_a_second_reclustering_changes_no_cluster(mind: Agent) -> None:
+    store_all_subjects(mind)
+    assert recluster(mind) == 30
+    before = members_of_clusters(mind)
+    assert recluster(mind) == 30
+    assert members_of_clusters(mind) == before
     assert maintain_clusters().steps == 0
 
 
 def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
-        Memory.objects.filter(id=told["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
+        Memory.objects.filter(id=stored["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
     assert maintain_clusters().failed == 0
-    assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
+    assert members_of_clusters(mind)[cluster_of(mind, stored["jazz"][1:]).id] == set(stored["jazz"][1:])
 
 
 def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
-    tell(mind, "jazz", 2)
+    store_subject(mind, "jazz", 2)
     assert maintain_clusters().steps == 1
-    assert members(mind) == {}
-    assert order(other_mind) == 0
+    assert members_of_clusters(mind) == {}
+    assert recluster(other_mind) == 0
 
 
 def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Jazz {number}.") for number in range(5)], vectors=None)
     maintain_clusters()
-    assert members(mind) == {}
-    assert len(waiting(mind)) == 5
+    assert members_of_clusters(mind) == {}
+    assert len(unclustered(mind)) == 5
 
 
 def test_the_vectors_of_another_tenants_mind_take_no_part(mind: Agent, foreign_mind: Agent) -> None:
-    tell(mind, "jazz", 2)
-    tell(foreign_mind, "jazz", 2, seed=5)
+    store_subject(mind, "jazz", 2)
+    store_subject(foreign_mind, "jazz", 2, seed=5)
     assert maintain_clusters().steps == 2
-    assert members(mind) == members(foreign_mind) == {}
+    assert members_of_clusters(mind) == members_of_clusters(foreign_mind) == {}
 
 
 def test_one_agents_fault_does_not_stop_the_others(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell_of_everything(mind)
-    tell_of_everything(other_mind)
+    store_all_subjects(mind)
+    store_all_subjects(other_mind)
 
     def fail(mind_clusters: MindClusters, *, deviations: float) -> object:
         if mind_clusters.agent_id == mind.id:
@@ -110,100 +110,100 @@ def test_one_agents_fault_does_not_stop_the_others(
         return plan_clusters(mind_clusters, deviations=deviations)
 
     monkeypatch.setattr(clustering, "plan_clusters", fail)
-    found = maintain_clusters()
-    assert (found.failed, found.done) == (1, 30)
-    assert len(members(other_mind)) == 3
+    job_run = maintain_clusters()
+    assert (job_run.failed, job_run.done) == (1, 30)
+    assert len(members_of_clusters(other_mind)) == 3
 
 
 def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
-    told = tell_of_everything(mind)
-    order(mind)
-    jazz, bread = about(mind, told["jazz"]), about(mind, told["bread"])
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    jazz, bread = cluster_of(mind, stored["jazz"]), cluster_of(mind, stored["bread"])
     with tenant_transaction(mind.tenant_id):
         name_cluster(cluster_id=jazz.id, name=" Evenings at  the club ")
         Cluster.objects.filter(id=bread.id).update(name="old words", keywords=["old", "words"], stale=True)
         Cluster.objects.filter(id=bread.id).update(name="old, words")
-    order(mind)
-    assert about(mind, told["jazz"]).name == "Evenings at the club"
-    assert about(mind, told["bread"]).name == ", ".join(about(mind, told["bread"]).keywords[:3])
+    recluster(mind)
+    assert cluster_of(mind, stored["jazz"]).name == "Evenings at the club"
+    assert cluster_of(mind, stored["bread"]).name == ", ".join(cluster_of(mind, stored["bread"]).keywords[:3])
     for name in ("", "x" * 201, "a\0b"):
         with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
 
 
 def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
-    tell_of_everything(mind)
-    did = at_once(lambda _: order(mind), writers=3)
+    store_all_subjects(mind)
+    did = at_once(lambda _: recluster(mind), writers=3)
     assert sorted(did)[-1] == 30
-    assert sorted(map(len, members(mind).values())) == [6, 6, 6]
+    assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6, 6]
 
 
 def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
-    tell_of_everything(mind)
+    store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
         late = MindClusters.read(mind.id)
     assert late is not None
     plan = plan_clusters(late, deviations=3.5)
-    order(mind)
-    before = members(mind)
+    recluster(mind)
+    before = members_of_clusters(mind)
     with tenant_transaction(mind.tenant_id):
         plan.read_words()
     plan.describe()
     with tenant_transaction(mind.tenant_id):
         assert plan.write() is False
-    assert members(mind) == before
+    assert members_of_clusters(mind) == before
 
 
 def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
         read = MindClusters.read(mind.id)
     assert read is not None
     plan = plan_clusters(read, deviations=3.5)
-    gone = told["jazz"][0]
+    archived = stored["jazz"][0]
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=[gone], reason="a test", actor="system:test")
+        archive(memory_ids=[archived], reason="a test", actor="system:test")
         plan.read_words()
     plan.describe()
     with tenant_transaction(mind.tenant_id):
         assert plan.write()
-    cluster = about(mind, told["jazz"][1:])
-    assert members(mind)[cluster.id] == set(told["jazz"][1:])
+    cluster = cluster_of(mind, stored["jazz"][1:])
+    assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"][1:])
     assert (cluster.size, cluster.stale) == (5, True)
 
 
-def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
-    told = tell_of_everything(mind)
-    order(mind)
+def test_a_cluster_without_enough_members_dissolves(mind: Agent) -> None:
+    stored = store_all_subjects(mind)
+    recluster(mind)
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=told["jazz"][:4], reason="a test", actor="system:test")
-    assert stale(mind) == 1
+        archive(memory_ids=stored["jazz"][:4], reason="a test", actor="system:test")
+    assert count_stale_clusters(mind) == 1
     assert maintain_clusters().steps == 0, "not before its time"
-    pass_time(mind)
+    age_reclustering(mind)
     assert maintain_clusters().done > 0
-    assert sorted(map(len, members(mind).values())) == [6, 6]
+    assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6]
 
 
-def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
-    told = tell_of_everything(mind)
-    order(mind)
-    cluster = about(mind, told["jazz"])
+def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    cluster = cluster_of(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
-        # As taking over does: all vectors of another length, the mind told so.
+        # As a takeover does: all vectors have another length, and the mind names the new model.
         for memory in Memory.objects.filter(agent_id=mind.id):
             memory.embedding = memory.embedding[:128]
             memory.save(update_fields=["embedding"])
         Mind.objects.filter(agent_id=mind.id).update(embedding_dimension=128)
-        assert clustering.read_centres(mind.id, model_of(mind.id))[0] == []
+        assert clustering.read_centers(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
     assert maintain_clusters().done == 30, "at once, for a theme without a centre is none"
-    assert about(mind, told["jazz"]).id == cluster.id
-    assert len(about(mind, told["jazz"]).centroid) == 128
+    assert cluster_of(mind, stored["jazz"]).id == cluster.id
+    assert len(cluster_of(mind, stored["jazz"]).centroid) == 128
 
 
 @pytest.mark.parametrize("deviations", [0.0, 11.0, float("nan")])
-def test_a_setting_that_makes_no_sense_is_named(mind: Agent, settings: Any, deviations: float) -> None:
+def test_an_invalid_setting_is_named(mind: Agent, settings: Any, deviations: float) -> None:
     settings.ARBOR_CLUSTER_DEVIATIONS = deviations
-    tell(mind, "jazz", 4)
+    store_subject(mind, "jazz", 4)
     with pytest.raises(ConfigurationInvalid, match=r"0\.5 to 10"):
-        order(mind)
+        recluster(mind)

@@ -41,15 +41,15 @@ def link(agent: Agent, links: dict[UUID, list[tuple[str, float]]]) -> int:
         return link_memories(agent_id=agent.id, links=links)
 
 
-def put(agent: Agent, concept: str, parent: str | None) -> None:
+def move(agent: Agent, concept: str, parent: str | None) -> None:
     with tenant_transaction(agent.tenant_id):
         set_parent(agent_id=agent.id, concept=concept, parent=parent)
 
 
 def recalled(agent: Agent, name: str, *, narrower: bool = True) -> list[str]:
     with tenant_transaction(agent.tenant_id):
-        found = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
-        return [case.content for case in found]
+        memories = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
+        return [case.content for case in memories]
 
 
 def ancestries(agent: Agent) -> dict[str, list[str]]:
@@ -121,9 +121,9 @@ def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
 def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -> None:
     (memory_id,) = keep(mind, "Coltrane played until two.")
     link(mind, {memory_id: [(name, 1.0) for name in ("art", "music", "jazz", "bop", "craft")]})
-    put(mind, "bop", "jazz")
-    put(mind, "jazz", "music")
-    put(mind, "music", "art")
+    move(mind, "bop", "jazz")
+    move(mind, "jazz", "music")
+    move(mind, "music", "art")
     assert ancestries(mind) == {
         "art": [],
         "music": ["art"],
@@ -131,23 +131,25 @@ def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -
         "bop": ["art", "music", "jazz"],
         "craft": [],
     }
-    with pytest.raises(Invalid, match="'art' cannot be put below 'bop': a concept cannot stand above itself"):
-        put(mind, "art", "bop")
-    put(mind, "jazz", "craft")
+    with pytest.raises(
+        Invalid, match="'art' cannot be put below 'bop': a concept cannot be broader than itself"
+    ):
+        move(mind, "art", "bop")
+    move(mind, "jazz", "craft")
     assert ancestries(mind)["bop"] == ["craft", "jazz"]
-    put(mind, "jazz", None)
+    move(mind, "jazz", None)
     assert ancestries(mind)["bop"] == ["jazz"]
     with pytest.raises(NotFound, match="no concept 'blues'"):
-        put(mind, "jazz", "blues")
+        move(mind, "jazz", "blues")
 
 
-def test_two_moves_at_once_that_would_make_a_circle_make_none(mind: Agent) -> None:
+def test_concurrent_moves_make_no_cycle(mind: Agent) -> None:
     (memory_id,) = keep(mind, "Coltrane played until two.")
     link(mind, {memory_id: [("jazz", 1.0), ("blues", 1.0)]})
 
     def work(worker: int) -> bool:
         try:
-            put(mind, *(("jazz", "blues") if worker else ("blues", "jazz")))
+            move(mind, *(("jazz", "blues") if worker else ("blues", "jazz")))
         except Invalid:
             return False
         return True
@@ -160,7 +162,7 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
     first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
     link(mind, {first: [("jazz", 0.4), ("bop", 1.0)], second: [("jazz music", 0.9), ("night", 1.0)]})
     link(mind, {first: [("jazz music", 0.8)]})
-    put(mind, "bop", "jazz music")
+    move(mind, "bop", "jazz music")
     with tenant_transaction(mind.tenant_id):
         ids = {row.name: row.id for row in Concept.objects.all()}
         for source, target in [("jazz music", "night"), ("jazz", "night"), ("jazz music", "jazz")]:
@@ -186,8 +188,8 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
 def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
     first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
     link(mind, {first: [("jazz", 1.0), ("music", 1.0)], second: [("jazz", 1.0), ("Blues", 1.0)]})
-    put(mind, "jazz", "music")
-    put(mind, "Blues", "music")
+    move(mind, "jazz", "music")
+    move(mind, "Blues", "music")
 
     def shape(nodes: tuple[ConceptNode, ...]) -> list[object]:
         return [(node.name, node.memories, shape(node.narrower)) for node in nodes]
@@ -205,7 +207,7 @@ def test_recall_by_concept_includes_narrower_concepts(
     first, second, third, archived = keep(mind, "One.", "Two.", "Three.", "Out of mind.")
     link(mind, {first: [("music", 0.3)], second: [("jazz", 0.9), ("music", 0.1)], third: [("music", 0.8)]})
     link(mind, {archived: [("music", 1.0)]})
-    put(mind, "jazz", "music")
+    move(mind, "jazz", "music")
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=archived).update(status=MemoryStatus.ARCHIVED)
     assert recalled(mind, "Music") == ["Two.", "Three.", "One."]

@@ -48,7 +48,7 @@ def a_source(reference: str, trust: float = 0.5) -> Source:
 
 
 def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
-    made = create_episodic_memory(
+    created = create_episodic_memory(
         **of(mind),
         content="I asked for the tide and was laughed at.",
         action="asked",
@@ -61,7 +61,7 @@ def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
         source="operator",
     )
     (row,) = memories_of(mind)
-    assert (row.id, row.type, row.importance, row.emotional_valence) == (made, "episodic", 0.7, -0.4)
+    assert (row.id, row.type, row.importance, row.emotional_valence) == (created, "episodic", 0.7, -0.4)
     assert (row.occurred_at, row.source) == (NOON - timedelta(days=3), "operator")
     assert row.embedding is not None
     assert row.episode_id is not None
@@ -96,7 +96,7 @@ def test_a_contradiction_is_an_edge_too(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("text", ["river is salt", "The river is salt."])
-def test_what_a_fact_contradicts_it_is_not_however_near(mind: Agent, text: str) -> None:
+def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: str) -> None:
     old = create_semantic_memory(**of(mind), content="The river is salt.")
     new = create_semantic_memory(**of(mind), content=text, contradictions=[old])
     assert [row.id for row in memories_of(mind)] == [old, new]
@@ -105,7 +105,7 @@ def test_what_a_fact_contradicts_it_is_not_however_near(mind: Agent, text: str) 
     assert (edge.source_id, edge.target_id, edge.relation) == (new, old, "contradicts")
 
 
-def test_other_steps_are_what_became_of_the_first(mind: Agent) -> None:
+def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) -> None:
     def lock(*steps: str, needs: tuple[str, ...] = ()) -> Any:
         return create_procedural_memory(
             **of(mind), content="How to open the lock.", steps=steps, prerequisites=needs, source="operator"
@@ -125,7 +125,7 @@ def test_other_steps_are_what_became_of_the_first(mind: Agent) -> None:
     }
 
 
-def test_a_pattern_seen_again_gains_what_it_was_seen_in(mind: Agent) -> None:
+def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
     def storms(pattern: str, confidence: float, *evidence: str) -> Any:
         return create_strategic_memory(
             **of(mind),
@@ -161,7 +161,7 @@ def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
     assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
-def test_a_contradiction_of_what_is_not_there_stores_nothing(mind: Agent, other_mind: Agent) -> None:
+def test_a_contradiction_of_a_missing_memory_is_refused(mind: Agent, other_mind: Agent) -> None:
     foreign = create_semantic_memory(**of(other_mind), content="The river is salt.")
     for other in (uuid7(), foreign):
         with pytest.raises(NotFound):
@@ -197,7 +197,7 @@ def test_a_procedure_and_a_pattern_keep_their_parts(mind: Agent) -> None:
 
 
 def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
-    made = create_memories(
+    created = create_memories(
         **of(mind),
         creations=[
             Creation(content="The ferry sank.", detail=EpisodicDetail(), concepts={"ferry": 0.8}),
@@ -205,8 +205,8 @@ def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
             Creation(content="Ferries float.", detail=SemanticDetail(), concepts={"physics": 0.5}),
         ],
     )
-    assert made.stored == 2
-    assert made.reinforced == {made.ids[1]}
+    assert created.stored == 2
+    assert created.reinforced == {created.ids[1]}
     assert concepts_of(mind) == {
         ("The ferry sank.", "ferry", 0.8),
         ("Ferries float.", "ferry", 1.0),
@@ -232,7 +232,7 @@ def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
     assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
-def test_what_cannot_have_sources_is_refused(mind: Agent, other_mind: Agent) -> None:
+def test_only_a_known_fact_with_room_accepts_a_source(mind: Agent, other_mind: Agent) -> None:
     event = create_episodic_memory(**of(mind), content="It rained.")
     foreign = create_semantic_memory(**of(other_mind), content="Rain is wet.")
     full = create_semantic_memory(

@@ -11,18 +11,29 @@ from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Now
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.embedders import check_embedder, other_models
 from apps.memories.services.embedding.embedding import embed_texts, trim_embedding_cache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import change
+from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
-from tests.integration.memories.conftest import RemoteEmbedder, at_once, forget_vectors
+from tests.integration.memories.conftest import (
+    RemoteEmbedder,
+    at_once,
+    forget_vectors,
+)
+from tests.integration.memories.creation import give_mind
 
+WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
+SHORT = EmbeddingModel(name="wordllama", dimension=64)
+REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
 TEXTS = ["The harbour is full.", "The harbour is empty.", "The harbour is full."]
 
 
@@ -51,7 +62,7 @@ def test_an_empty_list_gives_no_vectors(tenant: Tenant, statements: list[str]) -
 
 
 def test_a_remote_embedder_is_refused_inside_a_transaction(tenant: Tenant, remote: RemoteEmbedder) -> None:
-    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before the transaction opens"):
+    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before a transaction opens"):
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
 
 
@@ -200,3 +211,43 @@ def test_a_failed_request_is_reported_and_caches_nothing(tenant: Tenant, remote:
     np.testing.assert_allclose(
         embed_texts(tenant_id=tenant.id, texts=TEXTS), HashEmbedder().embed(TEXTS), atol=1e-6
     )
+
+
+# --- Checks of embedders -----------------------------------------------------------------------------
+
+
+def test_a_working_embedder_passes_the_check() -> None:
+    check = check_embedder()
+    assert (check.model, check.made_by, check.error) == (WORDLLAMA, "wordllama/l2_supercat_256", "")
+    assert 0 < check.latency_s < 5
+    assert check_embedder(SHORT).made_by == "wordllama/l2_supercat_64"
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (EmbeddingModel(name="tei/nowhere", dimension=64), "needs its server's address"),
+        (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256"),
+    ],
+)
+def test_an_invalid_model_fails_the_check_with_the_reason(model: EmbeddingModel, message: str) -> None:
+    assert message in check_embedder(model).error
+
+
+def test_wrong_and_varying_vectors_fail_the_check(
+    remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "vectors of 256 numbers" in check_embedder(REMOTE).error
+    remote.away = True
+    assert check_embedder().error == "the embedding server does not answer"
+    remote.away = False
+    rows = iter(np.eye(2, 256, dtype=np.float32))
+    monkeypatch.setattr(remote, "embed", lambda _: next(rows)[None])
+    assert "two different vectors" in check_embedder().error
+
+
+def test_other_models_of_agents_are_counted(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+    for agent, model in ((mind, SHORT), (other_mind, WORDLLAMA), (foreign_mind, SHORT)):
+        give_mind(agent, model)
+    (other,) = other_models()
+    assert (other.model, other.agents) == (SHORT, 2)

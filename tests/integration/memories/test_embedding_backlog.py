@@ -13,12 +13,12 @@ import pytest
 from django.db.models import F
 
 from apps.agents.models import Agent
-from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Mind, Upkeep
+from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Upkeep
 from apps.memories.services.embedding import backlog as embedding_backlog
 from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
-from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
+from apps.memories.services.embedding.embedders import embedder_faults
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
@@ -40,7 +40,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.creation import open_mind
+from tests.integration.memories.creation import give_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -56,31 +56,23 @@ def unembedded(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
 
 
-def give_mind(agent: Agent, model: EmbeddingModel) -> None:
-    with tenant_transaction(agent.tenant_id):
-        open_mind(agent.id)
-        Mind.objects.filter(agent_id=agent.id).update(
-            embedding_model=model.name, embedding_dimension=model.dimension
-        )
-
-
 def lengths(agent: Agent) -> set[int]:
     return {len(memory.embedding) for memory in memories_of(agent) if memory.embedding}
 
 
 @pytest.fixture
 def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Put a remote embedder beside the one in this process, and return it."""
-    made = RemoteEmbedder(REMOTE.dimension)
+    """Register a remote embedder beside the one in this process, and return it."""
+    embedder = RemoteEmbedder(REMOTE.dimension)
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == REMOTE.name else connect(name, *parts, **named)
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
@@ -90,21 +82,21 @@ def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
         *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
     )
 
-    def found(text: str) -> list[tuple[str, float, float]]:
+    def search(text: str) -> list[tuple[str, float, float]]:
         memories = recall(
             tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text, limit=1)
         )
         return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
 
-    ((content, words, meaning),) = found("salty soup")
+    ((content, words, meaning),) = search("salty soup")
     assert content == "The soup was too salty."
     assert words > 0
     assert meaning == 0
-    # What fills the list up is the latest, not what was found: neither its words nor its meaning count.
-    assert [(words, meaning) for _, words, meaning in found("a doctor's visit")] == [(0, 0)]
-    assert found("a doctor's visit")[0][0] == "Trains run late on Sundays."
+    # The latest memories fill the limit: neither their words nor their meaning count.
+    assert [(words, meaning) for _, words, meaning in search("a doctor's visit")] == [(0, 0)]
+    assert search("a doctor's visit")[0][0] == "Trains run late on Sundays."
     assert embed_backlog() == 3
-    ((content, words, meaning),) = found("a doctor's visit")
+    ((content, words, meaning),) = search("a doctor's visit")
     assert content == "The physician examined my knee."
     assert words == 0
     assert meaning > 0
@@ -146,7 +138,7 @@ def test_one_agents_flood_does_not_delay_another_agent(
     assert unembedded(other_mind) == []
 
 
-def test_nothing_is_embedded_for_a_suspended_tenant(
+def test_a_suspended_tenants_memories_are_not_embedded(
     mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
 ) -> None:
     keep(mind, *turns("One.", "Two."))
@@ -157,19 +149,19 @@ def test_nothing_is_embedded_for_a_suspended_tenant(
 
 
 def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
-    said = [f"Turn {number}." for number in range(9)]
-    remote.refused = {said[0], said[6]}
-    keep(mind, *turns(*said))
+    texts = [f"Turn {number}." for number in range(9)]
+    remote.refused = {texts[0], texts[6]}
+    keep(mind, *turns(*texts))
     assert embed_backlog() == 7
-    assert unembedded(mind) == [said[0], said[6]]
+    assert unembedded(mind) == [texts[0], texts[6]]
     marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
     assert marks == {"refused: remote/fake"}
-    asked = len(remote.asked)
+    requests = len(remote.asked)
     assert embed_backlog() == 0
-    assert len(remote.asked) == asked
+    assert len(remote.asked) == requests
     assert (
         recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="turn 6"))[0].content
-        == said[6]
+        == texts[6]
     )
 
 
@@ -195,7 +187,7 @@ def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
     assert embed_backlog() == 0
 
 
-# --- Each agent by its own embedder ------------------------------------------------------------------
+# --- The model of each agent -------------------------------------------------------------------------
 
 
 def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_mind: Agent) -> None:
@@ -256,9 +248,9 @@ def test_a_summary_that_cannot_be_read_is_asked_about_once(mind: Agent, remote: 
             summarized_at=NOON,
         )
     assert embed_backlog() == 0
-    asked = len(remote.asked)
+    requests = len(remote.asked)
     assert embed_backlog() == 0
-    assert len(remote.asked) == asked
+    assert len(remote.asked) == requests
     assert count_backlog().refused == 1
 
 
@@ -277,8 +269,8 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     give_mind(mind, WORDLLAMA)
     keep(mind, a_memory("The tide turns."))
 
-    def moved_meanwhile(**asked: Any) -> Any:
-        vectors = embed_texts(**asked)
+    def moved_meanwhile(**arguments: Any) -> Any:
+        vectors = embed_texts(**arguments)
         monkeypatch.setattr(embedding_backlog, "embed_texts", embed_texts)
         give_mind(mind, SHORT)
         return vectors
@@ -290,7 +282,7 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     assert lengths(mind) == {64}
 
 
-# --- An embedder that fails --------------------------------------------------------------------------
+# --- A failing embedder ------------------------------------------------------------------------------
 
 
 def test_a_failing_embedder_rests_longer_and_delays_no_other(
@@ -305,9 +297,9 @@ def test_a_failing_embedder_rests_longer_and_delays_no_other(
     (fault,) = embedder_faults()
     assert (fault.embedding_model, fault.failures) == ("tei/remote 96", 1)
     assert fault.error == "EmbeddingFailed", "its kind alone: what a server says may name somebody's data"
-    asked = len(two_embedders.asked)
+    requests = len(two_embedders.asked)
     assert embed_backlog() == 0
-    assert len(two_embedders.asked) == asked, "it was asked before its rest was over"
+    assert len(two_embedders.asked) == requests, "it was asked before its rest was over"
     rests = []
     for _ in range(8):
         EmbedderFault.objects.update(retry_at=NOON)
@@ -336,7 +328,7 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
 
 
 class _Wrong(RemoteEmbedder):
-    """Answers with what is no answer."""
+    """An embedder that returns invalid vectors."""
 
     def __init__(self, rows: npt.NDArray[np.float32]) -> None:
         super().__init__(REMOTE.dimension)
@@ -348,7 +340,7 @@ class _Wrong(RemoteEmbedder):
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (np.ones((1, 256), np.float32), "vectors of 256 numbers"),
         (np.ones((5, 96), np.float32), "must give 2 vectors"),
@@ -362,9 +354,9 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     mind: Agent,
     monkeypatch: pytest.MonkeyPatch,
     rows: npt.NDArray[np.float32],
-    said: str,
+    message: str,
 ) -> None:
-    wrong = _Wrong(np.vstack([rows, rows]) if said.startswith("vectors of") else rows)
+    wrong = _Wrong(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: wrong)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
@@ -378,7 +370,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
         )
         (fault,) = embedder_faults()
         assert fault.error == "EmbeddingFailed"
-        with pytest.raises(EmbeddingFailed, match=re.escape(said)):
+        with pytest.raises(EmbeddingFailed, match=re.escape(message)):
             embed_texts(tenant_id=mind.tenant_id, texts=["One.", "Two."], model=REMOTE)
     finally:
         embedding.embedder_for.cache_clear()
@@ -387,7 +379,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
         assert not EmbeddingCacheEntry.objects.exists()
 
 
-# --- What an operator sees ---------------------------------------------------------------------------
+# --- Figures and checks ------------------------------------------------------------------------------
 
 
 def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind: Agent) -> None:
@@ -397,46 +389,9 @@ def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind:
     keep(foreign_mind, a_memory("Three."))
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=F("created_at") - timedelta(hours=2))
-    found = count_backlog()
-    assert found.waiting == 3
-    assert timedelta(hours=2) <= found.oldest < timedelta(hours=3)
+    backlog = count_backlog()
+    assert backlog.waiting == 3
+    assert timedelta(hours=2) <= backlog.oldest < timedelta(hours=3)
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=datetime.now(UTC) + timedelta(hours=1))
     assert count_backlog().oldest < timedelta(minutes=1), "a clock that jumps makes no negative age"
-
-
-def test_an_embedder_is_seen_to_work_by_a_known_text() -> None:
-    found = check_embedder()
-    assert (found.model, found.made_by, found.error) == (WORDLLAMA, "wordllama/l2_supercat_256", "")
-    assert 0 < found.latency_s < 5
-    assert check_embedder(SHORT).made_by == "wordllama/l2_supercat_64"
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (EmbeddingModel(name="tei/nowhere", dimension=64), "needs its server's address"),
-        (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256"),
-    ],
-)
-def test_an_embedder_that_does_not_work_says_why(model: EmbeddingModel, said: str) -> None:
-    assert said in check_embedder(model).error
-
-
-def test_an_embedder_of_another_length_or_of_moods_does_not_pass(
-    remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "vectors of 256 numbers" in check_embedder(REMOTE).error
-    remote.away = True
-    assert check_embedder().error == "the embedding server does not answer"
-    remote.away = False
-    rows = iter(np.eye(2, 256, dtype=np.float32))
-    monkeypatch.setattr(remote, "embed", lambda _: next(rows)[None])
-    assert "two different vectors" in check_embedder().error
-
-
-def test_other_models_of_agents_are_counted(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    for agent, model in ((mind, SHORT), (other_mind, WORDLLAMA), (foreign_mind, SHORT)):
-        give_mind(agent, model)
-    (found,) = other_models()
-    assert (found.model, found.agents) == (SHORT, 2)

@@ -34,7 +34,7 @@ from tests.integration.memories.conftest import a_memory, at_once, memories_of, 
 
 
 def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
-    """Store memories; `days` old, used `uses` times, the last time `idle` days ago."""
+    """Store memories that are `days` old, used `uses` times, `idle` days ago the last time."""
     values = [
         {
             name: value
@@ -129,13 +129,13 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     plan = plan_of(mind)
     reasons = Counter(memory.reason for memory in plan.memories)
     assert set(reasons) == set(Reason), "each rule finds something"
-    done = {
+    archived_by_job = {
         Reason.EXPIRED: expire_memories().done,
         Reason.FADED: fade_memories().done,
         Reason.TRIVIAL: clean_up_memories().done,
         Reason.CROWDED: keep_quotas().done,
     }
-    assert done == reasons
+    assert archived_by_job == reasons
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
@@ -175,7 +175,7 @@ def test_the_least_important_make_room_and_of_equals_the_oldest(mind: Agent, set
     assert archived(mind) == {ids[4], ids[1]}
 
 
-def test_boosted_memories_hide_nobody_behind_them(
+def test_boosted_memories_do_not_hide_forgettable_ones(
     mind: Agent, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forgetting, "STEP", 2)
@@ -227,7 +227,7 @@ def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: 
     assert (grown.done, keep_quotas().steps) == (11, 0)
 
 
-def test_few_new_memories_do_not_ask_for_a_look(mind: Agent, settings: Any) -> None:
+def test_few_new_memories_bring_no_check(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     keep(mind, {"importance": 0.5})
     keep_quotas()
@@ -235,7 +235,7 @@ def test_few_new_memories_do_not_ask_for_a_look(mind: Agent, settings: Any) -> N
     assert keep_quotas().steps == 0
 
 
-def test_a_look_from_the_future_is_a_clocks_that_jumped_back(mind: Agent) -> None:
+def test_a_check_dated_in_the_future_does_not_block_the_next(mind: Agent) -> None:
     keep(mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
         Mind.objects.update(cleaned_at=datetime.now(UTC) + timedelta(days=400))
@@ -248,13 +248,13 @@ def test_memories_from_the_future_harm_nothing(mind: Agent) -> None:
     assert fade_memories().done == 1
 
 
-def test_a_mind_that_somebody_changes_just_now_is_left_for_later(mind: Agent, other_mind: Agent) -> None:
+def test_a_locked_mind_is_left_for_later(mind: Agent, other_mind: Agent) -> None:
     keep(mind, {"importance": 0.0})
     keep(other_mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
         assert try_lock_mind(mind.id)
-        (done,) = at_once(lambda _: clean_up_memories().done, writers=1)
-    assert done == 1
+        (cleaned,) = at_once(lambda _: clean_up_memories().done, writers=1)
+    assert cleaned == 1
     assert len(archived(other_mind)) == 1
     assert clean_up_memories().done == 1
 

@@ -27,19 +27,21 @@ from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
-from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of
+from tests.integration.memories.chosen_vectors import neighbors_of, refresh_all, stale_of, store_with_vectors
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
-    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
+    return [
+        GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in store_with_vectors(agent, [None] * count)
+    ]
 
 
 def a_concept(agent: Agent, name: str = "Tides") -> GraphNode:
     with tenant_transaction(agent.tenant_id):
-        made = Concept.objects.create(
+        concept = Concept.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name=name, key=name.casefold()
         )
-        return GraphNode(GraphNodeKind.CONCEPT, made.id)
+        return GraphNode(GraphNodeKind.CONCEPT, concept.id)
 
 
 def a_goal(agent: Agent, **parts: Any) -> GraphNode:
@@ -52,10 +54,10 @@ def tie(
     agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
-        made = relate(
+        relation_made = relate(
             agent_id=agent.id, new=NewRelation(source=source, target=target, relation=relation, **parts)
         )
-        return made.weight
+        return relation_made.weight
 
 
 def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
@@ -116,20 +118,20 @@ def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, f
     assert edges_of(mind) == []
 
 
-def test_what_is_there_as_another_kind_is_not_found(mind: Agent) -> None:
+def test_an_id_of_another_kind_is_not_found(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     with pytest.raises(NotFound, match="there is no goal"):
         tie(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
 
 
 @pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
-def test_what_is_no_id_is_not_found(mind: Agent, nonsense: str) -> None:
+def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
     ebb, _ = memories_in(mind)
     with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
 
 
-def test_nobody_purges_an_end_between_the_look_and_the_edge(mind: Agent) -> None:
+def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     why: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
@@ -165,9 +167,7 @@ def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> Non
     assert edges_of(mind) == []
 
 
-def test_a_kind_that_this_installation_does_not_hold_is_named(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsupported_kind_is_named(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     (ebb,) = memories_in(mind, 1)
     monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
@@ -175,24 +175,29 @@ def test_a_kind_that_this_installation_does_not_hold_is_named(
 
 
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
-    (seen,) = memories_in(mind, 1)
+    (observation,) = memories_in(mind, 1)
     with tenant_transaction(mind.tenant_id):
         belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
         theirs = BeliefFactory.create(agent=other_mind)
         before = Belief.objects.values().get(id=belief.id)
-        held = GraphNode(GraphNodeKind.BELIEF, belief.id)
-        relate(agent_id=mind.id, new=NewRelation(source=seen, target=held, relation=Relation.SUPPORTS))
+        belief_node = GraphNode(GraphNodeKind.BELIEF, belief.id)
+        relate(
+            agent_id=mind.id,
+            new=NewRelation(source=observation, target=belief_node, relation=Relation.SUPPORTS),
+        )
         with pytest.raises(NotFound, match="there is no belief"):
             relate(
                 agent_id=mind.id,
                 new=NewRelation(
-                    source=seen, target=GraphNode(GraphNodeKind.BELIEF, theirs.id), relation=Relation.SUPPORTS
+                    source=observation,
+                    target=GraphNode(GraphNodeKind.BELIEF, theirs.id),
+                    relation=Relation.SUPPORTS,
                 ),
             )
-        (found,) = find_supporting_evidence(agent_id=mind.id, node=held).found
-        (path,) = find_connected(agent_id=mind.id, node=seen, hops=1).found
+        (supporting,) = find_supporting_evidence(agent_id=mind.id, node=belief_node).found
+        (path,) = find_connected(agent_id=mind.id, node=observation, hops=1).found
         assert Belief.objects.values().get(id=belief.id) == before
-    assert found.id == seen.id
+    assert supporting.id == observation.id
     assert (path.kind, path.label) == (GraphNodeKind.BELIEF, "Tides keep their hours.")
 
 

@@ -68,10 +68,12 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
         Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
     health = read_health()
     for metric, count in ((Metric.EXPIRED, 2), (Metric.BUFFER_EXPIRED, 1), (Metric.UNEMBEDDED, 3)):
-        found = figure(health, metric)
-        assert (found.count, round(found.judged / 3600), found.state) == (count, 7, HealthState.CRITICAL), (
-            metric
-        )
+        measured = figure(health, metric)
+        assert (measured.count, round(measured.judged / 3600), measured.state) == (
+            count,
+            7,
+            HealthState.CRITICAL,
+        ), metric
     untended = figure(health, Metric.UNTENDED)
     assert (untended.count, untended.state) == (1, HealthState.WARN)
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
@@ -102,13 +104,13 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
     assert figure(health, Metric.UNREADABLE).count == 1
 
 
-def test_operators_turn_the_limits(mind: Agent, settings: Any) -> None:
+def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
     keep(mind, 5)
     settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is HealthState.CRITICAL
 
 
-def test_counting_stops_somewhere(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_is_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "COUNTED", 4)
     keep(mind, 9)
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 4
@@ -127,7 +129,7 @@ def test_health_takes_four_queries(mind: Agent) -> None:
     assert len(sent) == 4
 
 
-def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
+def test_job_runs_are_recorded_and_a_stopped_job_is_reported(database: None) -> None:
     record_job_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
     (job,) = read_health().jobs
     assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
@@ -148,7 +150,7 @@ def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> Non
     assert read_health().state is HealthState.OK
 
 
-def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
+def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
     assert read_health().state is HealthState.OK
     JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))
@@ -171,18 +173,18 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     untended = figure(read_health(), Metric.UNTENDED)
     assert (untended.count, untended.state) == (1, HealthState.CRITICAL)
     with tenant_transaction(mind.tenant_id):
-        # It has just grown, so that it is to be counted at once.
+        # The mind has just grown, so it is due at once.
         Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
     assert figure(read_health(), Metric.UNTENDED).count == 0
 
 
 def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> None:
-    def told() -> list[tuple[str, str | None]]:
+    def recorded() -> list[tuple[str, str | None]]:
         events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("id")
         return [(event.detail["state"], event.detail["was"]) for event in events]
 
     watch_health()
-    assert told() == [("ok", None)]
+    assert recorded() == [("ok", None)]
     keep(mind, 5)
     for limit in (Limit(warn=2, critical=50), Limit(warn=2, critical=5)):
         settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: limit}
@@ -190,7 +192,7 @@ def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> 
         watch_health()
     settings.ARBOR_HEALTH_LIMITS = {}
     assert watch_health() is HealthState.OK
-    assert told() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
+    assert recorded() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
     worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
     assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"
     assert str(mind.id) not in str(worst.detail)

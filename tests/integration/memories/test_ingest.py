@@ -1,4 +1,4 @@
-"""Conversations become memories: streamed, once, whatever is wrong in the file."""
+"""Conversations become memories: streamed, once, with bad lines listed."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
     assert (first.source, first.session, first.position) == ("ingest:quince.txt", "quince/1", 0)
     assert first.occurred_at == datetime(2024, 5, 1, 9, tzinfo=UTC)
     assert (last.session, last.retention, last.expires_at) == ("quince/2", "lasting", None)
-    # "Done." says that something was.
+    # The word "Done." raises the importance.
     assert (first.importance, last.importance) == (0.5, 0.6)
     assert all(memory.embedding is not None for memory in memories_of(mind))
 
 
-def test_what_was_read_can_be_recalled(mind: Agent, talk: Path) -> None:
+def test_an_ingested_turn_can_be_recalled(mind: Agent, talk: Path) -> None:
     read(mind, talk)
-    found = recall(
+    recalled = recall(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="What came by post to Nora?")
     )
-    assert found[0].content == "Yes, it came by post in a boot."
+    assert recalled[0].content == "Yes, it came by post in a boot."
 
 
 def test_bad_lines_are_listed_by_number_and_stop_nothing(mind: Agent, talk: Path) -> None:
@@ -132,26 +132,26 @@ def test_an_ingest_that_was_broken_off_goes_on_where_it_stopped(
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_progress_is_told_batch_by_batch_and_ends_at_the_end(
+def test_progress_is_reported_for_each_batch_up_to_the_end(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingesting, "BATCH", 10)
-    seen: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     read(
         mind,
         long_talk(tmp_path / "rows.txt", 25),
-        progress=lambda line, total: seen.append((line, total)),
+        progress=lambda line, total: reported.append((line, total)),
     )
-    assert seen == [(10, 25), (20, 25), (25, 25)]
+    assert reported == [(10, 25), (20, 25), (25, 25)]
 
 
 def test_long_turns_make_small_batches(mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingesting, "_BATCH_CHARACTERS", 5_000)
     path = tmp_path / "long.txt"
     path.write_text("\n".join(f"Nora: {number} {'mulch ' * 400}" for number in range(6)), encoding="utf-8")
-    seen: list[int] = []
-    assert read(mind, path, progress=lambda line, _: seen.append(line)).stored == 6
-    assert seen == [3, 6]
+    sizes: list[int] = []
+    assert read(mind, path, progress=lambda line, _: sizes.append(line)).stored == 6
+    assert sizes == [3, 6]
 
 
 def test_two_that_read_the_same_file_at_once_store_it_once(mind: Agent, tmp_path: Path) -> None:
@@ -192,11 +192,11 @@ def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) ->
         for name in ("one", "two")
     ]
     path.write_text(json.dumps(dialogs), encoding="utf-8")
-    with pytest.raises(ConversationInvalid, match="holds 2 dialogs; name one"):
+    with pytest.raises(ConversationInvalid, match="contains 2 dialogs; name one"):
         read(mind, path)
     result = read(mind, path, sample="two")
     assert (result.stored, result.bad) == (1, 1)
-    assert result.bad_lines[0].reason.startswith("detail must not hold a NUL character")
+    assert result.bad_lines[0].reason.startswith("detail must not contain a NUL character")
     (memory,) = memories_of(mind)
     assert (memory.content, memory.detail) == ("This is two.", {"source_id": "D1:1"})
 
@@ -206,7 +206,7 @@ def test_a_form_that_is_named_is_not_guessed(mind: Agent, talk: Path) -> None:
     assert (result.stored, result.bad) == (0, 7)
 
 
-def test_of_many_bad_lines_the_first_are_told_and_all_are_counted(
+def test_the_first_bad_lines_are_listed_and_all_are_counted(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingesting, "BAD_LISTED", 3)

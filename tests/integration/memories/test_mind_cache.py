@@ -27,7 +27,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
-from tests.integration.memories.cache_and_scan import Asker, at_hand, recall_both_ways
+from tests.integration.memories.cache_and_scan import Checker, caching, recall_both_ways
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 from tests.integration.memories.moves import LONG, SHORT, move
 from tests.support.memories import TALK, keep
@@ -40,23 +40,23 @@ def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
 
 
 @pytest.fixture
-def there() -> MindsAtHand:
-    """Return the minds at hand of another process."""
+def other_cache() -> MindsAtHand:
+    """Return the mind cache of another process."""
     return MindsAtHand()
 
 
 @pytest.fixture
-def asker(mind: Agent, here: MindsAtHand, there: MindsAtHand) -> Asker:
-    """Return who asks an agent that remembers a talk, and has asked it before in either process."""
+def checker(mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand) -> Checker:
+    """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
     keep(mind, *turns(*TALK))
-    made = Asker(mind, here, there)
-    made.ask()
-    return made
+    new_checker = Checker(mind, cache, other_cache)
+    new_checker.recall()
+    return new_checker
 
 
 @contextmanager
 def rolled_back(block: AbstractContextManager[Any]) -> Iterator[None]:
-    """Do something within a transaction, or within a savepoint, that is rolled back."""
+    """Run a block in a transaction, or in a savepoint, that is rolled back."""
     with block:
         yield
         transaction.set_rollback(True, using=APP)
@@ -155,43 +155,43 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_what_has_changed_is_recalled_as_the_scan_recalls_it(
-    asker: Asker, mind: Agent, changes: Callable[[Agent], None]
+def test_each_change_is_recalled_as_by_scan(
+    checker: Checker, mind: Agent, changes: Callable[[Agent], None]
 ) -> None:
     changes(mind)
-    changed = asker.ask()
+    changed = checker.recall()
     keep(mind, a_memory("Afterwards the boat was launched."))
-    assert len(asker.ask()) == len(changed) + 1
+    assert len(checker.recall()) == len(changed) + 1
 
 
-def test_many_changes_in_any_order_leave_no_trace(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     chance = random.Random(4)
     some = [store_unembedded, archive_some, archive_and_restore, weigh_and_doubt, remember_again, edit_by_orm]
     for number in range(20):
         keep(mind, *turns(*(f"Boat {number} has {place} masts." for place in range(4)), session=f"{number}"))
         chance.choice(some)(mind)
-        asker.ask(here, limit=chance.choice([1, 5, 40]))
-    asker.ask(limit=100)
+        checker.recall(cache, limit=chance.choice([1, 5, 40]))
+    checker.recall(limit=100)
 
 
-def test_what_is_used_and_present_in_mind_counts_at_once(asker: Asker, mind: Agent) -> None:
+def test_use_and_activation_count_at_once(checker: Checker, mind: Agent) -> None:
     first, second, third, *_ = ids_of(mind)
     now = datetime.now(UTC)
-    before = {memory.id: memory.terms for memory in asker.ask(now=now)}
+    before = {memory.id: memory.terms for memory in checker.recall(now=now)}
     with tenant_transaction(mind.tenant_id):
         MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=first, count=40, last_at=now)
         Activation.objects.create(
             tenant_id=mind.tenant_id, agent_id=mind.id, memory_id=second, level=0.9, at=now
         )
         Upkeep.objects.filter(memory_id=third).update(neighbors={str(first): 1.8})
-    after = {memory.id: memory.terms for memory in asker.ask(now=now)}
+    after = {memory.id: memory.terms for memory in checker.recall(now=now)}
     assert after[first].importance > before[first].importance
     assert after[first].recency > before[first].recency
     assert after[second].activation > 0
     assert after[first].association > 0
 
 
-# --- Whoever writes ----------------------------------------------------------------------------------
+# --- Concurrent writers ------------------------------------------------------------------------------
 
 RAW = (
     "UPDATE memories_memory SET content = 'Whose boat?', trust = 0.3, revision = 0 WHERE id = %(first)s",
@@ -218,10 +218,10 @@ FROM memories_memory WHERE id = %(first)s
 
 
 @pytest.mark.parametrize("statement", [*RAW, _COPY])
-def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
-    asker: Asker, mind: Agent, other_mind: Agent, statement: str
+def test_a_writer_past_the_services_leaves_no_mind_stale(
+    checker: Checker, mind: Agent, other_mind: Agent, statement: str
 ) -> None:
-    Asker(other_mind, MindsAtHand(), MindsAtHand()).ask()
+    Checker(other_mind, MindsAtHand(), MindsAtHand()).recall()
     first = ids_of(mind)[0]
     values = {"first": first, "agent": mind.id, "other": other_mind.id}
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
@@ -229,58 +229,56 @@ def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
             cursor.execute(f"DELETE FROM {upkeep} WHERE memory_id = %s", [first])
         cursor.execute(statement, values)
         assert cursor.rowcount > 0
-    asker.ask(vector=None)
-    asker.ask(model=LONG)
+    checker.recall(vector=None)
+    checker.recall(model=LONG)
 
 
-def test_what_is_rolled_back_was_never_recalled_elsewhere(
-    asker: Asker, mind: Agent, here: MindsAtHand, there: MindsAtHand
+def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
+    checker: Checker, mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand
 ) -> None:
-    before = asker.ask()
+    before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
         store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
         Memory.objects.filter(id=before[0].id).update(status=MemoryStatus.ARCHIVED)
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
-        inside, _ = recall_both_ways(request, minds=here)
+        inside, _ = recall_both_ways(request, minds=cache)
         assert "The boat is a secret." in {memory.content for memory in inside}
         assert before[0].id not in {memory.id for memory in inside}
-    assert [memory.id for memory in asker.ask()] == [memory.id for memory in before]
+    assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_a_deletion_that_is_rolled_back_has_not_happened(
-    asker: Asker, mind: Agent, here: MindsAtHand
-) -> None:
-    before = asker.ask()
+def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+    before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(id=before[0].id).delete()
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
-        inside, _ = recall_both_ways(request, minds=here)
+        inside, _ = recall_both_ways(request, minds=cache)
         assert before[0].id not in {memory.id for memory in inside}
-    assert [memory.id for memory in asker.ask()] == [memory.id for memory in before]
+    assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_what_a_savepoint_took_back_is_not_recalled(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
         with rolled_back(transaction.atomic(using=APP)):
             store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
-            assert len(recall_both_ways(request, minds=here)[0]) == len(TALK) + 1
-        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK)
-    asker.ask()
+            assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK) + 1
+        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK)
+    checker.recall()
 
 
-def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, here: MindsAtHand) -> None:
+def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: MindsAtHand) -> None:
     keep(mind, *turns(*TALK))
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(agent_id=mind.id, position=0).update(status=MemoryStatus.ARCHIVED)
-        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK) - 1
+        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK) - 1
     with tenant_transaction(mind.tenant_id):
-        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK)
+        assert len(recall_both_ways(request, minds=cache)[0]) == len(TALK)
 
 
 @pytest.fixture
-def writer(asker: Asker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
+def writer(checker: Checker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
     """Return another session of the tenant, with a transaction that is open."""
     settings = connections[APP].settings_dict
     with psycopg.connect(
@@ -295,8 +293,8 @@ def writer(asker: Asker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
         yield session
 
 
-def test_what_is_committed_late_is_recalled_then(
-    asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
+def test_a_late_commit_is_recalled_once_committed(
+    checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early, late = ids_of(mind)[:2]
     archived = "UPDATE memories_memory SET status = 'archived' WHERE id = %s"
@@ -304,25 +302,25 @@ def test_what_is_committed_late_is_recalled_then(
     # Transactions that began later are committed earlier.
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=late).update(importance=0.9)
-    assert early in {memory.id for memory in asker.ask()}
+    assert early in {memory.id for memory in checker.recall()}
     keep(mind, a_memory("Meanwhile the boat dries."))
-    asker.ask()
+    checker.recall()
     writer.commit()
-    assert early not in {memory.id for memory in asker.ask()}
+    assert early not in {memory.id for memory in checker.recall()}
 
 
-def test_what_was_deleted_late_is_gone_then(
-    asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
+def test_a_late_deletion_is_recalled_until_committed(
+    checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early = ids_of(mind)[0]
     writer.execute("DELETE FROM memories_memory WHERE id = %s", [early])
     keep(mind, a_memory("Meanwhile the boat dries."))
-    assert early in {memory.id for memory in asker.ask()}
+    assert early in {memory.id for memory in checker.recall()}
     writer.commit()
-    assert early not in {memory.id for memory in asker.ask()}
+    assert early not in {memory.id for memory in checker.recall()}
 
 
-def test_writers_and_readers_at_once_agree_in_the_end(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     def work(worker: int) -> None:
         for number in range(8):
             if worker % 2:
@@ -333,64 +331,61 @@ def test_writers_and_readers_at_once_agree_in_the_end(asker: Asker, mind: Agent,
                 assert len(Recaller().recall([request])[0]) == 5
 
     # Once, not in each thread: it changes settings of the process.
-    with at_hand(here):
+    with caching(cache):
         at_once(work, writers=4)
-    asker.ask(limit=50)
+    checker.recall(limit=50)
 
 
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
-    asker: Asker, mind: Agent, cleaner: psycopg.Connection[Any], statements: list[str], here: MindsAtHand
+    checker: Checker, cleaner: psycopg.Connection[Any], cache: MindsAtHand
 ) -> None:
-    # Numbered by that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
+    # With ids of that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
     cleaner.execute("UPDATE memories_memory SET revision = 1e15")
     cleaner.execute("UPDATE memories_mind SET revision = 1e15")
-    asker.ask()
-    images = [entry.image for entry in here._entries.values()]
-    asker.ask()
-    assert [entry.image for entry in here._entries.values()] == images
+    checker.recall()
+    images = [entry.image for entry in cache._entries.values()]
+    checker.recall()
+    assert [entry.image for entry in cache._entries.values()] == images
 
 
-# --- Who may not ------------------------------------------------------------------------------------
-
-
-def test_a_suspended_tenants_mind_is_not_used_and_dropped(asker: Asker, here: MindsAtHand) -> None:
-    assert len(here) == 1
+def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindsAtHand) -> None:
+    assert len(cache) == 1
     suspend_tenant(slug="acme", actor=ACTOR)
-    asker.ask(here)
-    assert (len(here), here.nbytes) == (0, 0)
+    checker.recall(cache)
+    assert (len(cache), cache.nbytes) == (0, 0)
     resume_tenant(slug="acme", actor=ACTOR)
-    asker.ask(here)
-    assert len(here) == 1
+    checker.recall(cache)
+    assert len(cache) == 1
 
 
-def test_an_agent_that_is_gone_has_no_mind_at_hand(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
-    assert asker.ask(here) == []
-    assert len(here) == 0
+    assert checker.recall(cache) == []
+    assert len(cache) == 0
 
 
-def test_another_tenants_transaction_has_no_use_of_a_mind_at_hand(
-    asker: Asker, mind: Agent, foreign_mind: Agent, here: MindsAtHand
+def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
+    checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindsAtHand
 ) -> None:
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
-    with tenant_transaction(foreign_mind.tenant_id), at_hand(here):
+    with tenant_transaction(foreign_mind.tenant_id), caching(cache):
         assert Recaller().recall([request]) == [[]]
-    with tenant_transaction(mind.tenant_id), at_hand(here):
+    with tenant_transaction(mind.tenant_id), caching(cache):
         assert len(Recaller().recall([request])[0]) == len(TALK)
 
 
-def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
-    # The tenant is the right one by the first lock, and the second one is closed.
+def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+    # The scope names the right tenant, but row-level security hides its rows.
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
-    with tenant_transaction(mind.tenant_id), at_hand(here):
+    with tenant_transaction(mind.tenant_id), caching(cache):
         with connections[APP].cursor() as cursor:
             cursor.execute("SELECT set_config('arbor.tenant_id', %s, true)", [str(uuid4())])
         assert Recaller().recall([request]) == [[]]
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(
-    asker: Asker, mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> MindImage:
         raise ValueError("no image")
@@ -398,5 +393,5 @@ def test_a_mind_that_cannot_be_an_image_is_scanned(
     monkeypatch.setattr(MindImage, "changed", refuse)
     monkeypatch.setattr(MindImage, "of", refuse)
     store_more(mind)
-    asker.ask()
-    assert len(here) == 0
+    checker.recall()
+    assert len(cache) == 0

@@ -14,61 +14,61 @@ from apps.memories.services.recall.recaller import Recaller, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from tests.integration.memories.cache_and_scan import at_hand, scanning
+from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns
 from tests.integration.memories.moves import SHORT, move
 from tests.support.memories import TALK, keep
 
-# --- What is embedded before ------------------------------------------------------------------------
+# --- Queries are embedded once ----------------------------------------------------------------------
 
 
-def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
-    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand, statements: list[str]
+def test_a_query_is_embedded_once_with_a_cached_mind(
+    mind: Agent, remote: RemoteEmbedder, cache: MindsAtHand, statements: list[str]
 ) -> None:
     keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
+    with caching(cache):
+        recall_text(mind, "the paint")
         remote.asked.clear()
         statements.clear()
-        look(mind, "Ada's brushes")
+        recall_text(mind, "Ada's brushes")
     assert remote.asked == ["brushes"]
     assert len([statement for statement in statements if "embeddingcacheentry" not in statement]) == 2
 
 
 def test_a_query_with_a_changed_meaning_is_embedded_again(
-    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand
+    mind: Agent, remote: RemoteEmbedder, cache: MindsAtHand
 ) -> None:
     keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
+    with caching(cache):
+        recall_text(mind, "the paint")
         keep(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
         remote.asked.clear()
-        found = look(mind, "Grace's key")
+        recalled = recall_text(mind, "Grace's key")
     assert remote.asked == ["Grace's key", "key"]
     with scanning():
-        scanned = look(mind, "Grace's key")
-    assert [memory.id for memory in found] == [memory.id for memory in scanned]
-    assert found[0].terms.speaker > 0
+        scanned = recall_text(mind, "Grace's key")
+    assert [memory.id for memory in recalled] == [memory.id for memory in scanned]
+    assert recalled[0].terms.speaker > 0
 
 
-def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: MindsAtHand) -> None:
+def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: MindsAtHand) -> None:
     keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
+    with caching(cache):
+        recall_text(mind, "the paint")
         move(mind, SHORT)
-        found = look(mind, "the colour of the hull")
-    assert any(memory.terms.meaning for memory in found)
+        recalled = recall_text(mind, "the colour of the hull")
+    assert any(memory.terms.meaning for memory in recalled)
 
 
-def look(agent: Agent, text: str) -> list[Recalled]:
+def recall_text(agent: Agent, text: str) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
 
 
-# --- What is at hand, and when -----------------------------------------------------------------------
+# --- Cached minds -----------------------------------------------------------------------------------
 
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
-    """Recall so often, and return how many minds are at hand then."""
+    """Recall a number of times, and return how many minds are cached then."""
     monkeypatch.setattr(recaller, "MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):
@@ -77,49 +77,49 @@ def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.Monkey
 
 
 def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
     monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    assert recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2) == 0
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
+    assert recalls_at_hand(mind, cache, monkeypatch, len(TALK) // 2) == 0
+    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
 
 
 def test_recalls_long_ago_do_not_count(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
     monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2)
+    recalls_at_hand(mind, cache, monkeypatch, len(TALK) // 2)
     monkeypatch.setattr(minds_at_hand, "_WITHIN_S", 0.0)
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 0
+    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 0
 
 
 def test_a_small_mind_is_loaded_at_once(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
+    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
 
 
 def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
-    mind: Agent, other_mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, settings: Any
+    mind: Agent, other_mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     for agent in (mind, other_mind):
         keep(agent, *turns(*TALK))
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
-    size = here.nbytes
+    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
+    size = cache.nbytes
     settings.ARBOR_MIND_CACHE_MB = 1.5 * size / 2**20
-    assert recalls_at_hand(other_mind, here, monkeypatch, 1) == 1
-    assert here.nbytes <= 1.5 * size
-    assert [agent_id for _, agent_id in here._entries] == [other_mind.id]
+    assert recalls_at_hand(other_mind, cache, monkeypatch, 1) == 1
+    assert cache.nbytes <= 1.5 * size
+    assert [agent_id for _, agent_id in cache._entries] == [other_mind.id]
 
 
 def test_without_a_budget_every_recall_scans(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch, statements: list[str]
 ) -> None:
     keep(mind, *turns(*TALK))
     statements.clear()
     with scanning():
-        assert recalls_at_hand(mind, here, monkeypatch, 3) == 0
+        assert recalls_at_hand(mind, cache, monkeypatch, 3) == 0
     assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3

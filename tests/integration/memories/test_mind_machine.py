@@ -1,4 +1,4 @@
-"""Any order of acts on a mind leaves it sound, and what was purged is nowhere."""
+"""Any order of service calls leaves a mind consistent, without traces of purged memories."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_any_order_of_acts_leaves_a_mind_sound(database: None, cleaner: psycopg.
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            # Shrinking outlasts the test's time limit; the steps of a failure are few as they are.
+            # Shrinking takes longer than the time limit of the test; the steps of a failure are few anyway.
             phases=[Phase.generate],
             max_examples=12,
             stateful_step_count=12,

@@ -65,7 +65,7 @@ def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (
             EmbeddingModel(name="openai/gone", dimension=256),
@@ -80,10 +80,10 @@ def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
     ],
 )
 def test_an_unreachable_model_fails_like_an_embedder(
-    mind: Agent, model: EmbeddingModel, said: str, settings: Any
+    mind: Agent, model: EmbeddingModel, message: str, settings: Any
 ) -> None:
     settings.ARBOR_EMBEDDING_URL = "http://for.another.model.invalid"
-    with pytest.raises(EmbeddingFailed, match=said):
+    with pytest.raises(EmbeddingFailed, match=message):
         embed_texts(tenant_id=mind.tenant_id, texts=["Hello."], model=model)
     assert embed_for_storage(tenant_id=mind.tenant_id, texts=["Hello."], model=model) is None
 
@@ -108,23 +108,29 @@ def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: 
     assert urls == {"tei/new": "http://new.invalid", "tei/old": "http://old.invalid", "tei/other": ""}
 
 
-@pytest.mark.parametrize(("setting", "asked"), [("auto", []), ("always", ["The tide turns."]), ("never", [])])
+@pytest.mark.parametrize(
+    ("setting", "expected"), [("auto", []), ("always", ["The tide turns."]), ("never", [])]
+)
 def test_storing_waits_for_a_remote_embedder_only_on_request(
-    mind: Agent, remote: RemoteEmbedder, settings: Any, setting: str, asked: list[str]
+    mind: Agent, remote: RemoteEmbedder, settings: Any, setting: str, expected: list[str]
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = setting
-    made = embed_for_storage(tenant_id=mind.tenant_id, texts=["The tide turns."], model=WORDLLAMA)
-    assert (made is not None) is bool(asked)
-    assert remote.asked == asked
+    vectors = embed_for_storage(tenant_id=mind.tenant_id, texts=["The tide turns."], model=WORDLLAMA)
+    assert (vectors is not None) is bool(expected)
+    assert remote.asked == expected
 
 
 def test_storing_waits_for_an_in_process_embedder_by_default(mind: Agent, settings: Any) -> None:
-    asked: dict[str, Any] = {"tenant_id": mind.tenant_id, "texts": ["The tide turns."], "model": WORDLLAMA}
-    assert embed_for_storage(**asked) is not None
+    arguments: dict[str, Any] = {
+        "tenant_id": mind.tenant_id,
+        "texts": ["The tide turns."],
+        "model": WORDLLAMA,
+    }
+    assert embed_for_storage(**arguments) is not None
     settings.ARBOR_EMBED_AT_STORAGE = "never"
-    assert embed_for_storage(**asked) is None
+    assert embed_for_storage(**arguments) is None
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
-    assert embed_for_storage(**asked) is None
+    assert embed_for_storage(**arguments) is None
 
 
 def test_longer_vectors_than_the_index_holds_are_refused(settings: Any) -> None:
@@ -146,7 +152,7 @@ def test_longer_vectors_than_the_index_holds_are_refused(settings: Any) -> None:
 def test_a_querys_vector_counts_only_where_it_can_be_compared(
     mind: Agent, model: EmbeddingModel | None, length: int, compared: bool
 ) -> None:
-    asked = {"tenant": mind.tenant_id, "agent": mind.id, **query_vector([0.5] * length, model)}
+    parameters = {"tenant": mind.tenant_id, "agent": mind.id, **query_vector([0.5] * length, model)}
 
     def counts(values: dict[str, Any]) -> bool:
         with connection.cursor() as cursor:
@@ -154,10 +160,10 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
             return bool(cursor.fetchone()[0])
 
     with tenant_transaction(mind.tenant_id):
-        assert counts(asked)  # there is nothing yet that it could not be compared with
+        assert counts(parameters)  # no vector is stored yet, so any is comparable
         open_mind(mind.id)
-        assert counts(asked) is compared
-        assert not counts({**asked, **query_vector(None, model)})
+        assert counts(parameters) is compared
+        assert not counts({**parameters, **query_vector(None, model)})
 
 
 @pytest.mark.parametrize(
@@ -199,12 +205,12 @@ def test_a_slow_failing_embedder_delays_one_query_only(
     monkeypatch.setattr(remote, "embed", slow)
     with pytest.raises(EmbeddingFailed, match="does not answer"):
         ask("After half a minute.")
-    asked = len(remote.asked)
-    with pytest.raises(EmbeddingFailed, match="did not answer just now"):
+    requests = len(remote.asked)
+    with pytest.raises(EmbeddingFailed, match="did not answer, and is not called again"):
         ask("Not at all.")
-    assert len(remote.asked) == asked
+    assert len(remote.asked) == requests
     remote.away = False
     clock[0] += 11
     ask("Slow, but it answers.")
     ask("And again.")
-    assert len(remote.asked) == asked + 2
+    assert len(remote.asked) == requests + 2

@@ -1,4 +1,4 @@
-"""Neighborhoods: as the seed defines them, marked stale by changes, refreshed without blocking anybody."""
+"""Neighborhoods: equal to their definition, marked stale by changes, refreshed without blocking."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import GraphNodeKind
 from tests.integration.memories.chosen_vectors import (
     directions,
-    draw,
     neighbors_of,
-    plant,
     put_in_episode,
     refresh_all,
     stale_of,
+    store_edge,
+    store_with_vectors,
     true_neighborhoods,
     upkeep_of,
 )
@@ -38,15 +38,15 @@ def assert_true(agent: Agent) -> None:
     """Check every neighborhood against the plain computation."""
     expected = true_neighborhoods(agent)
     for memory_id, neighbors in expected.items():
-        found = neighbors_of(agent, memory_id)
-        assert found == pytest.approx(neighbors, abs=2e-4), memory_id
+        stored = neighbors_of(agent, memory_id)
+        assert stored == pytest.approx(neighbors, abs=2e-4), memory_id
 
 
-def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
-    ids = plant(mind, [*directions(40), None, None])
+def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent) -> None:
+    ids = store_with_vectors(mind, [*directions(40), None, None])
     put_in_episode(mind, ids[:12])
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
-        draw(mind, ids[source], ids[target])
+        store_edge(mind, ids[source], ids[target])
     assert refresh_all(mind) >= 42
     assert_true(mind)
     assert not stale_of(mind)
@@ -54,20 +54,20 @@ def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
 
 
 def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
-    one, two, three = plant(mind, [None] * 3)
+    one, two, three = store_with_vectors(mind, [None] * 3)
     concept = uuid4()
     kinds = (GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT)
-    draw(mind, one, concept, kinds=kinds)
-    draw(mind, two, concept, kinds=kinds)
-    draw(mind, two, three)
+    store_edge(mind, one, concept, kinds=kinds)
+    store_edge(mind, two, concept, kinds=kinds)
+    store_edge(mind, two, three)
     refresh_all(mind)
     assert neighbors_of(mind, one) == {two: 0.5}
     assert neighbors_of(mind, two) == {three: 1.0, one: 0.5}
 
 
 def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
-    ids = plant(mind, directions(12, spread=0.05))
-    plant(other_mind, directions(12, spread=0.05))
+    ids = store_with_vectors(mind, directions(12, spread=0.05))
+    store_with_vectors(other_mind, directions(12, spread=0.05))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
@@ -81,7 +81,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
 ) -> None:
     monkeypatch.setattr(neighborhoods, "BLOCK", 7)
     monkeypatch.setattr(neighborhoods, "BATCH", 9)
-    plant(mind, directions(40))
+    store_with_vectors(mind, directions(40))
     refresh_all(mind)
     with tenant_transaction(mind.tenant_id):
         mark_stale(list(upkeep_of(mind)))
@@ -89,22 +89,22 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
     assert_true(mind)
 
 
-def test_a_round_comes_to_rest_and_finds_nothing_to_do_again(mind: Agent) -> None:
-    first = plant(mind, directions(60, seed=3))
+def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
+    first = store_with_vectors(mind, directions(60, seed=3))
     put_in_episode(mind, first[:20])
     assert refresh_neighborhoods().done >= 60
-    plant(mind, directions(30, seed=4), first=60)
+    store_with_vectors(mind, directions(30, seed=4), first=60)
     again = refresh_neighborhoods()
-    # The new ones, and at most those of the old that one of them is new to; each of these once.
+    # The new memories, and at most their old neighbors; each of them once.
     assert 30 <= again.done <= 30 + 60
     assert not stale_of(mind)
     assert refresh_neighborhoods().done == 0
 
 
 def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
-    old = plant(mind, directions(12, spread=0.1))
+    old = store_with_vectors(mind, directions(12, spread=0.1))
     refresh_all(mind)
-    (new,) = plant(mind, directions(1, spread=0.1), first=12)
+    (new,) = store_with_vectors(mind, directions(1, spread=0.1), first=12)
     refresh_all(mind)
     near = neighbors_of(mind, new)
     assert near
@@ -114,7 +114,7 @@ def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
 
 
 def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list[str]) -> None:
-    ids = plant(mind, directions(12, spread=0.1))
+    ids = store_with_vectors(mind, directions(12, spread=0.1))
     refresh_all(mind)
     near = set(neighbors_of(mind, ids[0]))
     statements.clear()
@@ -130,10 +130,10 @@ def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list
 
 
 @pytest.mark.parametrize("door", ["restored", "remembered again"])
-def test_what_comes_back_is_among_the_neighbors_again(mind: Agent, door: str) -> None:
+def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
     tide, moon = a_memory("The tide turns at noon."), a_memory("The moon was full.")
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide, moon])
-    draw(mind, *stored.ids)
+    store_edge(mind, *stored.ids)
     refresh_all(mind)
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
@@ -150,7 +150,7 @@ def test_what_comes_back_is_among_the_neighbors_again(mind: Agent, door: str) ->
 
 
 def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None:
-    (only,) = plant(mind, [None])
+    (only,) = store_with_vectors(mind, [None])
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.all().delete()
         mark_stale([only])
@@ -158,7 +158,7 @@ def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None
 
 
 def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
-    (foreign,) = plant(foreign_mind, [None])
+    (foreign,) = store_with_vectors(foreign_mind, [None])
     refresh_all(foreign_mind)
     with tenant_transaction(mind.tenant_id):
         assert mark_stale([foreign]) == 0
@@ -166,8 +166,10 @@ def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
     assert not stale_of(foreign_mind)
 
 
-def test_what_changes_while_it_is_computed_stays_stale(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
+def test_a_neighborhood_changed_during_its_refresh_stays_stale(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
     write = neighborhoods._write
 
     def change_meanwhile(*parts: object) -> int:
@@ -187,22 +189,22 @@ def test_what_changes_while_it_is_computed_stays_stale(mind: Agent, monkeypatch:
     assert_true(mind)
 
 
-def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
-    held, done = Barrier(2, timeout=20), Barrier(2, timeout=20)
+def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
+    locked, checked = Barrier(2, timeout=20), Barrier(2, timeout=20)
 
     def work(writer: int) -> int:
         with tenant_transaction(mind.tenant_id):
             if writer == 0:
                 list(Upkeep.objects.select_for_update().filter(memory_id=ids[0]))
-                held.wait()
-                done.wait()
+                locked.wait()
+                checked.wait()
                 return 0
-        held.wait()
+        locked.wait()
         try:
             return refresh_batch(mind.tenant_id, mind.id)
         finally:
-            done.wait()
+            checked.wait()
 
     assert at_once(work, writers=2) == [0, 5]
     assert stale_of(mind) == {ids[0]}
@@ -210,18 +212,18 @@ def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
 
 def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    plant(mind, directions(60))
+    store_with_vectors(mind, directions(60))
 
     def work(_: int) -> int:
-        done = 0
+        refreshed = 0
         for _ in range(30):
-            done += refresh_batch(mind.tenant_id, mind.id)
-        return done
+            refreshed += refresh_batch(mind.tenant_id, mind.id)
+        return refreshed
 
-    done = sum(at_once(work, writers=4))
-    # Whoever finds the agent taken goes away empty-handed, so the four may well leave something to a fifth.
-    done += refresh_all(mind)
-    assert 60 <= done <= 120
+    refreshed = sum(at_once(work, writers=4))
+    # A worker that finds the agent locked does nothing, so four may leave some work.
+    refreshed += refresh_all(mind)
+    assert 60 <= refreshed <= 120
     assert_true_sizes(mind)
 
 
@@ -231,11 +233,9 @@ def assert_true_sizes(agent: Agent) -> None:
     assert all(row.neighbors is not None and not row.stale for row in rows)
 
 
-def test_a_round_that_was_killed_is_taken_up_where_it_ended(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_round_is_completed_by_the_next(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    plant(mind, directions(25))
+    store_with_vectors(mind, directions(25))
     refresh_batch(mind.tenant_id, mind.id)
 
     def die(*_: object) -> int:
@@ -254,7 +254,7 @@ def test_one_agents_fault_does_not_stop_the_others(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        plant(agent, directions(5))
+        store_with_vectors(agent, directions(5))
 
     class Faulty(neighborhoods.AgentVectors):
         def __init__(self, agent_id: UUID) -> None:
@@ -263,13 +263,13 @@ def test_one_agents_fault_does_not_stop_the_others(
             super().__init__(agent_id)
 
     monkeypatch.setattr(neighborhoods, "AgentVectors", Faulty)
-    made = refresh_neighborhoods()
-    assert (made.done, made.failed) == (10, 1)
+    job_run = refresh_neighborhoods()
+    assert (job_run.done, job_run.failed) == (10, 1)
     assert len(stale_of(other_mind)) == 5
 
 
 def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
         cursor.execute(
             "UPDATE memories_memory SET embedding = '[1,0,0]' WHERE tenant_id = %s AND id = %s",
@@ -281,9 +281,9 @@ def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
 
 
 def test_a_step_takes_ten_statements_at_most(mind: Agent, statements: list[str]) -> None:
-    plant(mind, directions(40))
+    store_with_vectors(mind, directions(40))
     refresh_batch(mind.tenant_id, mind.id)
-    plant(mind, directions(40, seed=2), first=40)
+    store_with_vectors(mind, directions(40, seed=2), first=40)
     statements.clear()
     refresh_batch(mind.tenant_id, mind.id)
     assert len(statements) <= 10, statements

@@ -30,7 +30,7 @@ def stale(agent: Agent) -> set[UUID]:
         return set(Upkeep.objects.filter(agent_id=agent.id, stale=True).values_list("memory_id", flat=True))
 
 
-def drawn(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
+def edges_of(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
     with tenant_transaction(agent.tenant_id):
         rows = Edge.objects.filter(agent_id=agent.id, source_kind="memory", target_kind="memory")
         return set(rows.values_list("source_id", "target_id", "relation", "origin"))
@@ -52,15 +52,17 @@ def draw(agent: Agent, *ties: ProvenanceTie) -> None:
 def test_ties_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    note, beat = stored(mind, "A note.", "A beat.")
+    note, heartbeat = stored(mind, "A note.", "A beat.")
     poem, bell = stored(other_mind, "A poem.", "The bell.")
     statements.clear()
     draw(mind)
     assert statements == []
-    draw(mind, tie(mind, note, beat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300))
+    draw(
+        mind, tie(mind, note, heartbeat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300)
+    )
     assert len(statements) == 1
-    assert drawn(mind) == {(note, beat, "learned_from", "test")}
-    assert drawn(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
+    assert edges_of(mind) == {(note, heartbeat, "learned_from", "test")}
+    assert edges_of(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_new_relation_marks_the_changed_neighborhoods(
     refreshed(mind)
     draw(mind, tie(mind, ids[0], ids[1], relation), tie(mind, ids[2], ids[2], relation))
     assert stale(mind) == set()
-    assert len(drawn(mind)) == 1
+    assert len(edges_of(mind)) == 1
 
 
 def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:

@@ -1,4 +1,4 @@
-"""Different operations on one mind at the same moment: whichever is first, the mind is sound afterwards."""
+"""Concurrent operations on one mind, in either order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.races import race, refused_or
 
 ADA = "user:ada"
 TEXTS = ["The anchor of the ship is rusty.", "The cook of the ship is asleep.", "The harbour fee is unpaid."]
-#: Races of each pair, for each order of starting: one alone is mostly won by the same.
+#: Races of each pair, for each order of starting: the same side wins most of them.
 ROUNDS = 3
 
 type Operation = Callable[[], Any]
@@ -57,15 +57,15 @@ class Racers:
         return self._act(purge)
 
     def recall(self) -> int:
-        found = recall(
+        recalled = recall(
             tenant_id=self.agent.tenant_id,
             request=RecallRequest(agent_id=self.agent.id, text=TEXTS[0]),
             counts=True,
         )
-        return len(found)
+        return len(recalled)
 
     def remember_again(self) -> tuple[UUID, ...]:
-        """Store the same text once more: it is merged with the memory, which comes back if it was archived."""
+        """Store the same text once more: it is merged with the memory, which is restored if it was archived."""
         return self.store(TEXTS[0])
 
     def remember_more(self) -> tuple[UUID, ...]:
@@ -83,7 +83,7 @@ class Racers:
             )
 
     def consolidate(self) -> None:
-        """Do what maintenance does for a mind."""
+        """Run maintenance on a mind."""
         extract_by_rule(self.agent.tenant_id, self.agent.id)
         refresh_batch(self.agent.tenant_id, self.agent.id)
         recluster_mind(self.agent.tenant_id, self.agent.id)
@@ -97,7 +97,7 @@ class Racers:
 
 
 def status_of(agent: Agent, memory_id: UUID) -> str | None:
-    """Return the status of a memory, or none when it is gone."""
+    """Return the status of a memory, or none after its purge."""
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.filter(id=memory_id).values_list("status", flat=True).first()
 
@@ -105,7 +105,7 @@ def status_of(agent: Agent, memory_id: UUID) -> str | None:
 def run_both_orders(
     agent: Agent, prepare: Callable[[Racers], Any], first: str, second: str, *refusals: type[Exception]
 ) -> list[tuple[Racers, Any, Any]]:
-    """Race two operations, started in either order; return each time what they came to."""
+    """Race two operations, started in either order; return their results."""
     outcomes = []
     for start in range(2 * ROUNDS):
         racers = Racers(agent)
@@ -114,7 +114,7 @@ def run_both_orders(
             refused_or(getattr(racers, name), *refusals) for name in (first, second)
         ]
         results = race(*operations) if start % 2 else race(*reversed(operations))[::-1]
-        # A neighborhood that was computed meanwhile lists what was archived until it is computed again; recall ignores it.
+        # A neighborhood computed meanwhile lists archived memories until its next refresh; recall ignores them.
         assert_mind_is_consistent(agent, neighbors_are_active="consolidate" not in (first, second))
         outcomes.append((racers, *results))
         _forget(racers)
@@ -122,7 +122,7 @@ def run_both_orders(
 
 
 def _forget(racers: Racers) -> None:
-    """Purge what the race left of the memory."""
+    """Purge the rest of the memory."""
     if status_of(racers.agent, racers.memory_id) == MemoryStatus.ACTIVE:
         racers.archive()
     if status_of(racers.agent, racers.memory_id) is not None:
@@ -130,15 +130,15 @@ def _forget(racers: Racers) -> None:
 
 
 def test_a_memory_is_archived_while_it_is_recalled(mind: Agent) -> None:
-    for racers, archived, found in run_both_orders(mind, lambda _: None, "archive", "recall"):
+    for racers, archived, recalled in run_both_orders(mind, lambda _: None, "archive", "recall"):
         assert archived == 1
-        assert found in (2, 3)
+        assert recalled in (2, 3)
         assert set(access_counts(mind)) >= {racers.other_id}
 
 
 def test_a_memory_is_restored_while_it_is_purged(mind: Agent) -> None:
     outcomes = run_both_orders(mind, Racers.archive, "restore", "purge", Invalid, NotFound)
-    # One of them comes too late: what is active is not purged, and what is gone is not restored.
+    # One operation comes too late: an active memory is not purged, and a purged one is not restored.
     assert {(restored, purged) for _, restored, purged in outcomes} <= {(1, None), (None, 1)}
 
 
@@ -161,7 +161,7 @@ def test_memories_are_stored_while_the_mind_is_maintained(mind: Agent, work: str
         assert_mind_is_consistent(mind)
     with tenant_transaction(mind.tenant_id):
         assert Memory.objects.filter(agent_id=mind.id, content__startswith="Buoy").count() == 5
-    # Moved there and back.
+    # Moved to another model and back.
     assert mind_of(mind) == LONG
 
 

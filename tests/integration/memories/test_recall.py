@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
-from tests.integration.memories.cache_and_scan import at_hand, scanning
+from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -37,23 +37,25 @@ def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> li
     return recall(tenant_id=agent.tenant_id, request=request, counts=counts)
 
 
-# --- What is found -----------------------------------------------------------------------------------
+# --- Results -----------------------------------------------------------------------------------------
 
 
-def test_what_fits_best_comes_first_with_the_terms_of_its_score(mind: Agent) -> None:
+def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> None:
     keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
-    found = find(mind, "What colour is Ada's boat?")
-    assert found[0].content == "What colour?"
-    answer = next(memory.terms for memory in found if memory.content == TALK[3])
+    recalled = find(mind, "What colour is Ada's boat?")
+    assert recalled[0].content == "What colour?"
+    answer = next(memory.terms for memory in recalled if memory.content == TALK[3])
     assert answer.neighbours > answer.words
     assert answer.speaker > 0
-    assert found[-1].content == "The library closes early today."
-    for memory in found:
+    assert recalled[-1].content == "The library closes early today."
+    for memory in recalled:
         assert memory.score == pytest.approx(sum(memory.terms.as_dict().values()))
-    assert [memory.score for memory in found] == sorted((memory.score for memory in found), reverse=True)
+    assert [memory.score for memory in recalled] == sorted(
+        (memory.score for memory in recalled), reverse=True
+    )
 
 
-def test_what_is_recalled_is_told_whole(mind: Agent) -> None:
+def test_a_recalled_memory_has_all_its_fields(mind: Agent) -> None:
     keep(mind, *turns(*TALK))
     best = find(mind, "coats of paint for the hull", limit=1)[0]
     stored = next(memory for memory in memories_of(mind) if "coats" in memory.content)
@@ -76,8 +78,8 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
 def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
-    found = find(mind, "the ferry", limit=5)
-    assert [memory.content for memory in found] == [f"Stone {n}." for n in range(5)]
+    recalled = find(mind, "the ferry", limit=5)
+    assert [memory.content for memory in recalled] == [f"Stone {n}." for n in range(5)]
 
 
 def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
@@ -96,17 +98,17 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
         for concept, memory in ((tree, oak), (plant, tulip)):
             MemoryConcept.objects.create(tenant_id=mind.tenant_id, concept_id=concept.id, memory_id=memory.id)
 
-    def told(concept: Any) -> set[str]:
+    def contents_of(concept: Any) -> set[str]:
         return {memory.content for memory in find(mind, "the boat", only=RecallFilter(concept=concept))}
 
-    assert told("Plant") == told(plant.id) == {"The oak is old.", "The tulip is red."}
-    assert told("tree") == told(tree.id) == {"The oak is old."}
-    assert told("river") == set()
+    assert contents_of("Plant") == contents_of(plant.id) == {"The oak is old.", "The tulip is red."}
+    assert contents_of("tree") == contents_of(tree.id) == {"The oak is old."}
+    assert contents_of("river") == set()
 
 
 @pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901
 @pytest.mark.parametrize("text", ["the boat last week", "the boat 99 years ago"])
-def test_a_clock_that_is_far_out_finds_the_same(mind: Agent, now: datetime, text: str) -> None:
+def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, text: str) -> None:
     keep(mind, *turns("The boat is green.", "The oak is old."))
     assert {memory.content for memory in find(mind, text, now=now.replace(tzinfo=UTC))} == {
         "The boat is green.",
@@ -128,8 +130,8 @@ def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
     keep(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
     oak, _ = memories_of(mind)
     assert oak.episode_id is not None
-    found = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
-    assert [memory.content for memory in found] == ["The oak is old."]
+    recalled = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
+    assert [memory.content for memory in recalled] == ["The oak is old."]
 
 
 def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
@@ -138,12 +140,12 @@ def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
 
 def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
     keep(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
-    found = find(mind, "What did Will do?")
-    assert found[0].role == "Will"
-    assert found[0].terms.speaker > 0
+    recalled = find(mind, "What did Will do?")
+    assert recalled[0].role == "Will"
+    assert recalled[0].terms.speaker > 0
 
 
-def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> None:
+def test_a_time_in_the_query_prefers_memories_of_that_time(mind: Agent) -> None:
     keep(
         mind,
         a_memory("We walked along the dike.", occurred_at=datetime(2023, 6, 3, tzinfo=UTC)),
@@ -156,12 +158,12 @@ def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> N
 def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *turns(*TALK))
-    found = find(mind, "paint brushes")
-    assert {found[0].content, found[1].content} == {TALK[1], TALK[4]}
-    assert all(memory.terms.meaning == 0 for memory in found)
+    recalled = find(mind, "paint brushes")
+    assert {recalled[0].content, recalled[1].content} == {TALK[1], TALK[4]}
+    assert all(memory.terms.meaning == 0 for memory in recalled)
 
 
-# --- What is not -------------------------------------------------------------------------------------
+# --- Exclusions --------------------------------------------------------------------------------------
 
 
 def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
@@ -172,9 +174,9 @@ def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
     )
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(position=0).update(status=MemoryStatus.ARCHIVED)
-    found = find(mind, "How does the safe open?")
-    assert [memory.content for memory in found] == ["Nobody else knows it."]
-    assert found[0].terms.neighbours == 0
+    recalled = find(mind, "How does the safe open?")
+    assert [memory.content for memory in recalled] == ["Nobody else knows it."]
+    assert recalled[0].terms.neighbours == 0
 
 
 def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
@@ -183,7 +185,7 @@ def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
     assert find(mind, "ferry", now=NOON + timedelta(minutes=61)) == []
 
 
-def test_another_agents_and_another_tenants_memories_are_never_recalled(
+def test_only_the_agents_own_memories_are_recalled(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
@@ -237,10 +239,10 @@ def test_any_text_is_a_query(mind: Agent, text: str) -> None:
     assert len(find(mind, text)) == len(TALK)
 
 
-# --- What recalling leaves behind --------------------------------------------------------------------
+# --- Writes of a recall ------------------------------------------------------------------------------
 
 
-def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> None:
+def test_a_recall_by_a_person_writes_no_row(mind: Agent, statements: list[str]) -> None:
     keep(mind, *turns(*TALK))
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
@@ -254,7 +256,7 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
 
 
-def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
+def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
     keep(mind, *turns(*TALK))
     first = find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=2, counts=True)
@@ -265,7 +267,7 @@ def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
         assert all(moment and datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
 
 
-def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
+def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
@@ -289,29 +291,29 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
     assert access_counts(mind) == dict.fromkeys(ids, 60)
 
 
-# --- What it costs -----------------------------------------------------------------------------------
+# --- Costs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("way", "taken"), [(scanning, 3), (at_hand, 4)])
+@pytest.mark.parametrize(("way", "count"), [(scanning, 3), (caching, 4)])
 def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
-    mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], taken: int
+    mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], count: int
 ) -> None:
     keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
     with way():
         find(mind, "Which waves break?")
         statements.clear()
         find(mind, "What did Ada say about wave 17 in March 2024?", limit=20)
-        assert len(statements) == taken
+        assert len(statements) == count
         statements.clear()
         find(mind, "What did Ada say about wave 17 in March 2024?", limit=20, counts=True)
-        assert len(statements) == taken + 1
+        assert len(statements) == count + 1
 
 
-def test_long_texts_are_told_whole_too(mind: Agent) -> None:
+def test_long_texts_are_recalled_whole(mind: Agent) -> None:
     long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
     keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
-    found = {memory.content for memory in find(mind, "the lighthouse log")}
-    assert found == {"Where is the lighthouse log?", long, "Thank you."}
+    contents = {memory.content for memory in find(mind, "the lighthouse log")}
+    assert contents == {"Where is the lighthouse log?", long, "Thank you."}
 
 
 def test_no_transaction_is_open_while_the_query_is_embedded(
@@ -324,9 +326,7 @@ def test_no_transaction_is_open_while_the_query_is_embedded(
         embed_texts(tenant_id=mind.tenant_id, texts=["inside"])
 
 
-def test_a_query_is_embedded_without_the_names_of_those_who_speak(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_a_query_is_embedded_without_the_names_of_speakers(mind: Agent, remote: RemoteEmbedder) -> None:
     keep(mind, *turns(*TALK))
     find(mind, "What colour is Ada's boat?")
     assert remote.asked[-1] == "What colour is boat?"

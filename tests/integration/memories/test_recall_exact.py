@@ -80,7 +80,7 @@ type Vectors = npt.NDArray[np.float32]
 
 
 def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
-    """Return memories with everything that recall looks at, and with gaps, ties and blanks in it."""
+    """Return memories with all fields that recall reads, and with gaps, ties and blanks in them."""
     memories = []
     for place in range(count):
         text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
@@ -99,7 +99,7 @@ def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
                 expires_at=chance.choice([None, None, None, NOW - timedelta(1), NOW + timedelta(days=9000)]),
             )
         )
-    # The same words stay apart by their place; two turns in one place of a session are none that recall can order.
+    # Equal words differ by their place; recall cannot order two turns at one place of a session.
     return list({(memory.session, memory.position): memory for memory in memories}.values())
 
 
@@ -127,13 +127,13 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
             )
             for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
         )
-        # What came twice has been reinforced, and has its row.
+        # Repeated memories have been reinforced, and have their row.
         MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
         give_company(agent, chance, sorted(set(ids)))
 
 
 def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
-    """Give half of them neighborhoods, with a stranger in each, and let a few be present in mind."""
+    """Give half of them neighborhoods, with a foreign memory in each, and activate a few."""
     upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
     for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
@@ -156,15 +156,15 @@ def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> No
     )
 
 
-def assert_same(found: Sequence[Recalled], slowly: Sequence[Any]) -> None:
-    """Compare what was recalled with what should be; scores that are equal but for rounding may change places."""
-    assert len(found) == len(slowly)
+def assert_same(recalled: Sequence[Recalled], slowly: Sequence[Any]) -> None:
+    """Compare a recall with the expected one; scores that are equal but for rounding may change places."""
+    assert len(recalled) == len(slowly)
     np.testing.assert_allclose(
-        [memory.score for memory in found], [memory.score for memory in slowly], atol=2e-4
+        [memory.score for memory in recalled], [memory.score for memory in slowly], atol=2e-4
     )
     expected = {memory.id: memory for memory in slowly}
     edge = slowly[-1].score if slowly else 0.0
-    for memory in found:
+    for memory in recalled:
         twin = expected.get(memory.id)
         if twin is None:
             assert memory.score == pytest.approx(edge, abs=2e-4)
@@ -183,13 +183,13 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
     for text in QUERIES:
         vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.8 else None
         for limit in (1, 10, 100):
-            asked: dict[str, Any] = {"limit": limit, "now": NOW, "mood": chance.choice([None, -1.0, 0.4])}
+            options: dict[str, Any] = {"limit": limit, "now": NOW, "mood": chance.choice([None, -1.0, 0.4])}
             with tenant_transaction(mind.tenant_id):
-                request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **asked)
+                request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
                 answers = recall_both_ways(request)
-            slowly = recall_slowly(stored, text, vector, **asked)
-            for found in answers:
-                assert_same(found, slowly)
+            slowly = recall_slowly(stored, text, vector, **options)
+            for recalled in answers:
+                assert_same(recalled, slowly)
 
 
 def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
@@ -203,10 +203,10 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
     }
     with tenant_transaction(mind.tenant_id):
         request = RecallRequest(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
-        found, _ = recall_both_ways(request)
-    assert found
-    assert "session 3" not in {memory.session for memory in found}
-    assert_same(found, recall_slowly(read_mind(mind), QUERIES[1], vector, **without))
+        recalled, _ = recall_both_ways(request)
+    assert recalled
+    assert "session 3" not in {memory.session for memory in recalled}
+    assert_same(recalled, recall_slowly(read_mind(mind), QUERIES[1], vector, **without))
 
 
 @pytest.mark.parametrize(
@@ -226,24 +226,24 @@ def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, 
     stored = read_mind(mind)
     for vector in (random_vectors(chance, 1)[0].tolist(), None):
         for limit in (5, 60):
-            asked: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
+            options: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
             with tenant_transaction(mind.tenant_id):
-                answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **asked))
+                answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **options))
             slowly = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
-            for found in answers:
-                assert_same(found, slowly)
+            for recalled in answers:
+                assert_same(recalled, slowly)
 
 
 def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
-    told = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
+    memories = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
     own = turns(
         *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
         session="heartbeats",
     )
     chance = random.Random(3)
     with tenant_transaction(mind.tenant_id):
-        store(agent_id=mind.id, memories=[*own, *told], vectors=random_vectors(chance, 206))
-        found, _ = recall_both_ways(
+        store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(chance, 206))
+        recalled, _ = recall_both_ways(
             RecallRequest(
                 agent_id=mind.id,
                 text="I thought of the lighthouse",
@@ -252,11 +252,11 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
                 only=RecallFilter(without_session="heartbeats"),
             )
         )
-    assert sorted(memory.content for memory in found) == sorted(memory.content for memory in told)
+    assert sorted(memory.content for memory in recalled) == sorted(memory.content for memory in memories)
 
 
-def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, statements: list[str]) -> None:
-    # The first memories, which the sample consists of, fit far better than all the others.
+def test_an_unrepresentative_sample_loses_no_memory(mind: Agent, statements: list[str]) -> None:
+    # The first memories, which make the sample, match far better than all others.
     chance = random.Random(5)
     vector = random_vectors(chance, 1)
     near = vector + 0.2 * random_vectors(chance, 150)
@@ -273,10 +273,12 @@ def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, sta
         stored = read_mind(mind)
         for limit in (10, 100):
             statements.clear()
-            asked: dict[str, Any] = {"limit": limit, "now": NOW}
+            options: dict[str, Any] = {"limit": limit, "now": NOW}
             with scanning():
-                found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
-            assert_same(found, recall_slowly(stored, "bridge", vector[0].tolist(), **asked))
+                recalled = recall_in_scope(
+                    agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **options
+                )
+            assert_same(recalled, recall_slowly(stored, "bridge", vector[0].tolist(), **options))
             scans = [statement for statement in statements if statement.lstrip().startswith("WITH asked AS")]
             assert len(scans) == 2
 

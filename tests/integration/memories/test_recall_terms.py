@@ -23,17 +23,17 @@ from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.memories import keep
 
 
-def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+def recall_text(agent: Agent, text: str, **options: Any) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
 
 
 def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
-    """Recall without a vector: what has the same words fits equally."""
+    """Recall without a vector: memories with the same words match equally."""
     with tenant_transaction(agent.tenant_id):
         return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
 
 
-def lend(
+def set_neighbors(
     agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
 ) -> None:
     neighbors = (
@@ -43,7 +43,7 @@ def lend(
         Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
 
 
-def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
+def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
@@ -56,13 +56,13 @@ def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
             level=0.8,
             at=now - timedelta(hours=1),
         )
-    found = by_words(mind, "lamp", now=now)
-    assert found[0].id == other.id
-    assert found[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
+    recalled = by_words(mind, "lamp", now=now)
+    assert recalled[0].id == other.id
+    assert recalled[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
     assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
 
 
-def test_what_felt_as_the_agent_feels_comes_first(mind: Agent) -> None:
+def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
     keep(
         mind,
         *(
@@ -78,10 +78,10 @@ def test_what_felt_as_the_agent_feels_comes_first(mind: Agent) -> None:
 @pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
 def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
     with pytest.raises(Invalid, match="a mood is a number from -1 to 1"):
-        look(mind, "lamp", mood=mood)
+        recall_text(mind, "lamp", mood=mood)
 
 
-def test_what_was_remembered_again_and_again_comes_first(mind: Agent) -> None:
+def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
@@ -89,13 +89,13 @@ def test_what_was_remembered_again_and_again_comes_first(mind: Agent) -> None:
     first, second = by_words(mind, "lamp")
     assert first.id == other.id
     assert first.terms.importance > second.terms.importance
-    # As it was stored; what use added is in the score.
+    # The stored importance; the score includes the effect of use.
     assert first.importance == second.importance
 
 
 def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
-    said = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
-    for text, position, minutes in said:
+    utterances = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
+    for text, position, minutes in utterances:
         keep(
             mind,
             a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
@@ -113,14 +113,16 @@ def test_a_neighborhood_brings_what_neither_words_nor_meaning_find(mind: Agent, 
     *_, keeper, bread = memories_of(mind)
     old = memories_of(mind)[0]
     for stale in (False, True):
-        lend(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
-        found = by_words(mind, "lighthouse keeper", limit=3)
-        assert [memory.id for memory in found] == [keeper.id, bread.id, old.id]
-        assert found[1].terms.association == pytest.approx(found[0].terms.words * DEFAULT_WEIGHTS.association)
-        assert found[2].terms.association == pytest.approx(found[1].terms.association / 3)
+        set_neighbors(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
+        recalled = by_words(mind, "lighthouse keeper", limit=3)
+        assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
+        assert recalled[1].terms.association == pytest.approx(
+            recalled[0].terms.words * DEFAULT_WEIGHTS.association
+        )
+        assert recalled[2].terms.association == pytest.approx(recalled[1].terms.association / 3)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
     assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
-    lend(mind, keeper, None)
+    set_neighbors(mind, keeper, None)
     settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
     assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
 
@@ -136,18 +138,18 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
         a_memory("Bread of the heartbeats.", session="heartbeats"),
         a_memory("Fresh bread.", session="d"),
     )
-    *_, keeper, stale, forgotten, beat, fresh = memories_of(mind)
+    *_, keeper, stale, forgotten, heartbeat, fresh = memories_of(mind)
     (foreign,) = memories_of(other_mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
-    named = [foreign, stale, forgotten, beat, fresh]
-    lend(
+    named = [foreign, stale, forgotten, heartbeat, fresh]
+    set_neighbors(
         mind,
         keeper,
         {memory.id: HIGHEST - place / 10 for place, memory in enumerate(named)} | {uuid4(): HIGHEST},
     )
-    found = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
-    assert {memory.content for memory in found if "bread" in memory.content.lower()} == {"Fresh bread."}
+    recalled = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
+    assert {memory.content for memory in recalled if "bread" in memory.content.lower()} == {"Fresh bread."}
 
 
 def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:
@@ -157,6 +159,6 @@ def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, s
         a_memory("The lamp is lit once more by the keeper.", session="b", importance=1.0),
     )
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=0,recency=0")
-    assert look(mind, "the lamp")[0].content == "The lamp."
+    assert recall_text(mind, "the lamp")[0].content == "The lamp."
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=5")
-    assert look(mind, "the lamp")[0].terms.importance == pytest.approx(5)
+    assert recall_text(mind, "the lamp")[0].terms.importance == pytest.approx(5)

@@ -11,7 +11,7 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
-from tests.integration.memories.cache_and_scan import at_hand, scanning
+from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope
 
@@ -31,17 +31,17 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
     keep(mind, *TALK)
     keep(other_mind, *OTHER, role="Grace")
     (vector,) = embed_texts(tenant_id=mind.tenant_id, texts=["the paint of the boat"])
-    asked: list[dict[str, Any]] = [
+    queries: list[dict[str, Any]] = [
         {"agent_id": mind.id, "text": "Ada's boat", "vector": vector.tolist(), "limit": 2, "now": NOON},
         {"agent_id": other_mind.id, "text": "Ada's boat", "vector": None, "limit": 5, "now": NOON},
         {"agent_id": mind.id, "text": "the shed", "vector": vector.tolist(), "limit": 1, "now": NOON},
     ]
     with tenant_transaction(mind.tenant_id):
-        found = Recaller().recall([RecallRequest(**fields) for fields in asked])
-        assert found == [recall_in_scope(**fields) for fields in asked]
-    assert [len(memories) for memories in found] == [2, 3, 1]
-    assert all(memory.terms.speaker for memory in found[0])
-    assert not any(memory.terms.speaker for memory in found[1])
+        results = Recaller().recall([RecallRequest(**fields) for fields in queries])
+        assert results == [recall_in_scope(**fields) for fields in queries]
+    assert [len(memories) for memories in results] == [2, 3, 1]
+    assert all(memory.terms.speaker for memory in results[0])
+    assert not any(memory.terms.speaker for memory in results[1])
 
 
 def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
@@ -70,8 +70,8 @@ def test_meaning_texts_of_several_agents_take_one_statement(
     keep(other_mind, *OTHER, role="Grace")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        asked = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
-        assert Recaller().meaning_texts(asked) == ["boat", "Ada's boat", "boat"]
+        queries = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
+        assert Recaller().meaning_texts(queries) == ["boat", "Ada's boat", "boat"]
     assert len(statements) == 1
 
 
@@ -92,7 +92,7 @@ def test_recalling_does_not_read_known_words_again(
         assert statistics_read(statements) == 1
 
 
-def test_several_agents_at_hand_take_as_many_statements_as_one(
+def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     keep(mind, *TALK)
@@ -102,24 +102,24 @@ def test_several_agents_at_hand_take_as_many_statements_as_one(
         for agent in (mind, other_mind)
         for text in ("Ada's boat", "the shed")
     ]
-    with at_hand(MindsAtHand()):
-        taken = []
-        for asked in (requests, requests, requests[:1]):
+    with caching(MindsAtHand()):
+        counts = []
+        for batch in (requests, requests, requests[:1]):
             statements.clear()
             with tenant_transaction(mind.tenant_id):
-                found = Recaller().recall(asked)
-            taken.append(len(statements))
-            assert all(found)
-    # Loaded first: statistics, minds, state. Then what has changed with the statistics, and state.
-    assert taken == [3, 2, 2]
+                results = Recaller().recall(batch)
+            counts.append(len(statements))
+            assert all(results)
+    # The first recall loads statistics, minds and state; the later ones load changes with the statistics, and state.
+    assert counts == [3, 2, 2]
 
 
 def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
     keep(mind, *TALK)
     request = RecallRequest(agent_id=mind.id, text="the harbour", limit=9, now=NOON)
     recaller = Recaller()
-    with tenant_transaction(mind.tenant_id), at_hand(MindsAtHand()):
+    with tenant_transaction(mind.tenant_id), caching(MindsAtHand()):
         assert len(recaller.recall([request])[0]) == len(TALK)
         store(agent_id=mind.id, memories=[a_memory("The harbour is empty.")], vectors=None)
-        found = recaller.recall([request])[0]
-    assert "The harbour is empty." in {memory.content for memory in found}
+        recalled = recaller.recall([request])[0]
+    assert "The harbour is empty." in {memory.content for memory in recalled}

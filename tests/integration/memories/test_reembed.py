@@ -52,18 +52,20 @@ from tests.support.memories import keep
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
-    """Say whether the similarities of what is recalled are those of the model's own vectors."""
-    found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5))
-    made = embedder_for(model)
-    asked = made.embed([query])[0]
+    """Return whether the similarities of a recall are those of the model's own vectors."""
+    recalled = recall(
+        tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5)
+    )
+    embedder = embedder_for(model)
+    vector = embedder.embed([query])[0]
     with tenant_transaction(agent.tenant_id):
-        got = recall_in_scope(agent_id=agent.id, text=query, vector=asked.tolist(), model=model, limit=5)
+        got = recall_in_scope(agent_id=agent.id, text=query, vector=vector.tolist(), model=model, limit=5)
     stored = vectors_of(agent)
-    own = made.embed(list(stored))
+    own = embedder.embed(list(stored))
     np.testing.assert_allclose(np.array(list(stored.values())), own, atol=1e-3)
-    best = max(zip(own @ asked, stored, strict=True))[1]
-    return [memory.id for memory in found] == [memory.id for memory in got] and best in {
-        memory.content for memory in found
+    best = max(zip(own @ vector, stored, strict=True))[1]
+    return [memory.id for memory in recalled] == [memory.id for memory in got] and best in {
+        memory.content for memory in recalled
     }
 
 
@@ -77,8 +79,8 @@ def test_all_memories_get_the_vectors_of_the_new_model(
     keep(mind, *turns(*SAID))
     keep(other_mind, a_memory("The tide turns."))
     assert recalled_as_by_brute_force(mind, LONG, "who is sleeping?")
-    taken = move(mind, model, batch=10)
-    assert (taken.memories, taken.refused, taken.left) == (len(SAID), 0, 0)
+    takeover = move(mind, model, batch=10)
+    assert (takeover.memories, takeover.refused, takeover.left) == (len(SAID), 0, 0)
     assert mind_of(mind) == model
     assert {len(vector) for vector in vectors_of(mind).values()} == {model.dimension}
     assert {memory.embedding_model for memory in memories_of(mind)} == {embedder_for(model).model}
@@ -127,7 +129,7 @@ def test_an_agent_that_remembers_nothing_yet_is_moved_at_once(mind: Agent) -> No
     assert mind_of(mind) == SHORT
 
 
-def test_what_was_computed_from_the_old_vectors_is_computed_again(mind: Agent) -> None:
+def test_derived_values_of_the_old_vectors_are_recomputed(mind: Agent) -> None:
     keep(mind, *turns(*SAID[:3]))
     with tenant_transaction(mind.tenant_id):
         common: dict[str, Any] = {"tenant_id": mind.tenant_id, "agent": mind}
@@ -168,18 +170,18 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     wide = EmbeddingModel(name="tei/wide", dimension=1024)
-    made = RemoteEmbedder(1024)
+    embedder = RemoteEmbedder(1024)
     connect = connect_embedder
     monkeypatch.setattr(
         embedding,
         "connect_embedder",
-        lambda name, *parts, **named: made if name == wide.name else connect(name, *parts, **named),
+        lambda name, *parts, **named: embedder if name == wide.name else connect(name, *parts, **named),
     )
     text = " ".join(f"word{number}" for number in range(300))
     keep(mind, a_memory(text), a_memory("The tide turns."), a_memory("word1 word2 are archived."))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(content__startswith="word1 word2 are").update(status=MemoryStatus.ARCHIVED)
-        # Word statistics leave archived memories out, as archiving does.
+        # Word statistics exclude archived memories.
         count_terms(mind.id, [terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
     models = [wide] if way == "longer" else [wide, LONG]
     for model in models:
@@ -192,7 +194,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     embedding.embedder_for.cache_clear()
 
 
-# --- Recall meanwhile --------------------------------------------------------------------------------
+# --- Recall during the move --------------------------------------------------------------------------
 
 
 def test_recall_answers_all_the_while(mind: Agent) -> None:
@@ -203,12 +205,12 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
         answers = []
         try:
             while not stop.is_set():
-                # None of its words occurs: only its meaning finds anything.
-                found = recall(
+                # None of its words occurs: only its meaning matches.
+                recalled = recall(
                     tenant_id=mind.tenant_id,
                     request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?"),
                 )
-                answers.append(len(found))
+                answers.append(len(recalled))
         finally:
             connections.close_all()
         return answers
@@ -230,17 +232,17 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
 ) -> None:
     keep(mind, *turns(*SAID))
 
-    def moved_meanwhile(**asked: Any) -> Any:
-        vectors = embed_texts(**asked)
+    def moved_meanwhile(**arguments: Any) -> Any:
+        vectors = embed_texts(**arguments)
         monkeypatch.setattr(recaller, "embed_query", embed_texts)
         move(mind, SHORT)
         return vectors
 
     monkeypatch.setattr(recaller, "embed_query", moved_meanwhile)
-    found = recall(
+    recalled = recall(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?")
     )
-    assert "asleep" in found[0].content
+    assert "asleep" in recalled[0].content
     assert mind_of(mind) == SHORT
 
 
@@ -250,8 +252,10 @@ def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None
     move(mind, SHORT)
     for model in (LONG, None):
         with tenant_transaction(mind.tenant_id):
-            found = recall_in_scope(agent_id=mind.id, text="rusty anchor", vector=old, model=model, limit=3)
-        assert [memory.terms.meaning for memory in found] == [0, 0, 0]
+            recalled = recall_in_scope(
+                agent_id=mind.id, text="rusty anchor", vector=old, model=model, limit=3
+            )
+        assert [memory.terms.meaning for memory in recalled] == [0, 0, 0]
 
 
 def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> None:
@@ -265,22 +269,22 @@ def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> 
     assert len(vectors_of(mind)["During."]) == 64
 
 
-# --- Who is moved ------------------------------------------------------------------------------------
+# --- Selected agents ---------------------------------------------------------------------------------
 
 
 def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
     for agent in (mind, other_mind, foreign_mind):
         keep(agent, *turns("One.", "Two."))
 
-    def found(**where: Any) -> set[Any]:
+    def agents_found(**where: Any) -> set[Any]:
         return {move.agent_id for move in find_moves(model=SHORT, actor="cli:test", **where)}
 
-    assert found() == {mind.id, other_mind.id, foreign_mind.id}
-    assert found(tenant_id=mind.tenant_id) == {mind.id, other_mind.id}
-    assert found(tenant_id=mind.tenant_id, agent_id=mind.id) == {mind.id}
-    assert found(tenant_id=mind.tenant_id, agent_id=foreign_mind.id) == set()
+    assert agents_found() == {mind.id, other_mind.id, foreign_mind.id}
+    assert agents_found(tenant_id=mind.tenant_id) == {mind.id, other_mind.id}
+    assert agents_found(tenant_id=mind.tenant_id, agent_id=mind.id) == {mind.id}
+    assert agents_found(tenant_id=mind.tenant_id, agent_id=foreign_mind.id) == set()
     move(mind, SHORT)
-    assert found() == {other_mind.id, foreign_mind.id}
+    assert agents_found() == {other_mind.id, foreign_mind.id}
     (one,) = find_moves(model=LONG, actor="cli:test")
     assert (one.name, one.model, one.memories, one.made) == ("Vega", SHORT, 2, 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -36,14 +36,14 @@ from tests.integration.memories.conftest import (
 from tests.support.memories import keep
 
 
-def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
-    """Store memories with vectors of the test's choice."""
+def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
+    """Store memories with the vectors given."""
     with tenant_transaction(agent.tenant_id):
         return store(agent_id=agent.id, memories=memories, vectors=vectors)
 
 
-def towards(*cosines: float) -> Any:
-    """Return unit vectors with these cosines to the first axis, each leaning to an axis of its own."""
+def unit_vectors(*cosines: float) -> Any:
+    """Return unit vectors with these cosines to the first axis, each with an axis of its own."""
     rows = np.zeros((len(cosines), 256), dtype=np.float32)
     for number, cosine in enumerate(cosines):
         rows[number, 0] = cosine
@@ -70,9 +70,9 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
     assert memories_of(mind)[0].detail == {}
 
 
-def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None:
-    first = put(mind, towards(1.0), a_memory("The river froze in January."))
-    again = put(mind, towards(0.97), a_memory("the river froze, in January"))
+def test_a_near_duplicate_is_reinforced_and_its_wording_stored(mind: Agent) -> None:
+    first = store_with(mind, unit_vectors(1.0), a_memory("The river froze in January."))
+    again = store_with(mind, unit_vectors(0.97), a_memory("the river froze, in January"))
     assert again.ids == first.ids
     assert again.reinforced == set(first.ids)
     (row,) = memories_of(mind)
@@ -92,27 +92,27 @@ def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None
         (0.99, "the river froze, in January", {"session": "talk"}),
     ],
 )
-def test_what_is_less_near_or_says_something_else_is_another_memory(
+def test_a_distant_or_different_text_is_another_memory(
     mind: Agent, cosine: float, text: str, parts: dict[str, Any]
 ) -> None:
-    put(mind, towards(1.0), a_memory("The river froze in January."))
-    assert put(mind, towards(cosine), a_memory(text, **parts)).stored == 1
+    store_with(mind, unit_vectors(1.0), a_memory("The river froze in January."))
+    assert store_with(mind, unit_vectors(cosine), a_memory(text, **parts)).stored == 1
     assert len(memories_of(mind)) == 2
     assert reinforced(mind) == {}
 
 
 def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
-    put(mind, towards(0.999), a_memory("The code is 4711."))
-    put(mind, towards(0.96), a_memory("Code is, um, 4712"))
-    again = put(mind, towards(1.0), a_memory("The code is 4712."))
+    store_with(mind, unit_vectors(0.999), a_memory("The code is 4711."))
+    store_with(mind, unit_vectors(0.96), a_memory("Code is, um, 4712"))
+    again = store_with(mind, unit_vectors(1.0), a_memory("The code is 4712."))
     assert again.stored == 0
     assert reinforced(mind) == {"Code is, um, 4712": 1}
 
 
-def test_within_one_batch_too(mind: Agent) -> None:
-    stored = put(
+def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
+    stored = store_with(
         mind,
-        towards(1.0, 0.98, 0.98, 0.5),
+        unit_vectors(1.0, 0.98, 0.98, 0.5),
         a_memory("The ferry leaves at dawn."),
         a_memory("ferry leaves, at dawn"),
         a_memory("The ferry leaves at dawn."),
@@ -126,20 +126,20 @@ def test_within_one_batch_too(mind: Agent) -> None:
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
-    said = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
-    assert put(mind, towards(1.0, 0.99), *said).stored == 2
-    # Read once more they are the same turns: nothing was said again.
-    assert keep(mind, *said).reinforced == frozenset()
+def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> None:
+    memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
+    assert store_with(mind, unit_vectors(1.0, 0.99), *memories).stored == 2
+    # Read once more they are the same turns: no turn is new.
+    assert keep(mind, *memories).reinforced == frozenset()
     assert reinforced(mind) == {}
 
 
-def test_what_was_archived_or_is_over_is_no_near_duplicate(mind: Agent) -> None:
-    old = put(mind, towards(1.0), a_memory("The ferry leaves at dawn.")).ids
-    put(mind, towards(0.9), a_memory("The bell rings.", expires_at=NOON))
+def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> None:
+    old = store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn.")).ids
+    store_with(mind, unit_vectors(0.9), a_memory("The bell rings.", expires_at=NOON))
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old, reason="a test", actor="system:tests")
-    assert put(mind, towards(0.99), a_memory("ferry leaves, at dawn")).stored == 1
+    assert store_with(mind, unit_vectors(0.99), a_memory("ferry leaves, at dawn")).stored == 1
 
 
 def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
@@ -172,10 +172,10 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
         source = {"kind": "url", "reference": reference, "trust": 0.5}
         return a_memory(text, type=MemoryType.SEMANTIC, detail={"sources": [source], "category": "ice"})
 
-    put(mind, towards(1.0), fact("The river froze.", "a"))
+    store_with(mind, unit_vectors(1.0), fact("The river froze.", "a"))
     assert memories_of(mind)[0].trust == pytest.approx(0.575)
-    put(mind, towards(0.98), fact("river froze", "b"))
-    put(mind, towards(0.98), fact("river froze", " B "))
+    store_with(mind, unit_vectors(0.98), fact("river froze", "b"))
+    store_with(mind, unit_vectors(0.98), fact("river froze", " B "))
     (row,) = memories_of(mind)
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
@@ -185,20 +185,23 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     assert row.detail["category"] == "ice"
 
 
-def test_above_1_only_the_same_text_is_the_same(mind: Agent, settings: Any) -> None:
+def test_a_limit_above_one_merges_equal_texts_only(mind: Agent, settings: Any) -> None:
     settings.ARBOR_DUPLICATE_SIMILARITY = 1.5
-    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
-    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 1
-    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 0
+    store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn."))
+    assert store_with(mind, unit_vectors(1.0), a_memory("ferry leaves, at dawn")).stored == 1
+    assert store_with(mind, unit_vectors(1.0), a_memory("ferry leaves, at dawn")).stored == 0
 
 
 def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
-    said = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
-    told = at_once(
-        lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
+    texts = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
+    results = at_once(
+        lambda writer: store_with(
+            mind, unit_vectors(1.0, 0.98)[writer % 2 :][:1], a_memory(texts[writer % 2])
+        ),
+        writers=8,
     )
     (row,) = memories_of(mind)
-    assert {result.ids for result in told} == {(row.id,)}
+    assert {result.ids for result in results} == {(row.id,)}
     assert sum(reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
 
@@ -206,14 +209,14 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
 @pytest.mark.parametrize(
     ("vectors", "complaint"),
     [
-        (towards(1.0, 0.5), "one row for each of 1 memories, got the shape"),
+        (unit_vectors(1.0, 0.5), "one row for each of 1 memories, got the shape"),
         (np.zeros(256), "got the shape"),
         (np.full((1, 256), np.nan), "finite"),
     ],
 )
 def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint):
-        put(mind, vectors, a_memory("The ferry leaves at dawn."))
+        store_with(mind, vectors, a_memory("The ferry leaves at dawn."))
     assert memories_of(mind) == []
 
 
@@ -228,8 +231,8 @@ def test_vectors_of_another_length_than_their_model_makes_are_refused(
     assert term_counts(mind) == {}
 
 
-def test_vectors_of_another_model_than_the_agents_are_not_kept(mind: Agent) -> None:
-    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
+def test_vectors_of_another_model_are_not_stored(mind: Agent) -> None:
+    store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn."))
     other = EmbeddingModel(name="openai/small", dimension=64)
     with tenant_transaction(mind.tenant_id):
         rows = np.ones((1, 64), dtype=np.float32)
@@ -243,7 +246,7 @@ def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_min
             remember(tenant_id=mind.tenant_id, agent_id=nobody, memories=[a_memory("The bell rings.")])
 
 
-# --- What is not the same ----------------------------------------------------------------------------
+# --- Different memories ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,7 @@ def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_min
     ],
 )
 @pytest.mark.parametrize("beside", [0, 20])
-def test_different_facts_of_the_same_words_are_kept_apart(
+def test_different_facts_with_similar_words_are_not_merged(
     mind: Agent, one: str, other: str, beside: int
 ) -> None:
     rest = [a_memory(f"Buoy {number} is red.", type=MemoryType.SEMANTIC) for number in range(beside)]
@@ -274,8 +277,8 @@ def test_an_event_and_a_fact_of_the_same_words_are_two_memories(mind: Agent) -> 
     assert {row.type: row.detail for row in memories_of(mind)} == {"episodic": {}, "semantic": {"page": 7}}
     assert keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC)).ids == fact.ids
     turn = a_memory("The lock opens to the left.", session="talk")
-    told = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
-    assert told.stored == 2
+    stored = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
+    assert stored.stored == 2
 
 
 def test_the_same_words_at_another_time_are_another_event(mind: Agent) -> None:
@@ -304,7 +307,7 @@ def test_events_whose_details_disagree_are_two(mind: Agent, parts: dict[str, Any
     assert keep(mind, a_memory("I went to the harbour.", **parts)).stored == 1
 
 
-def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
+def test_a_duplicate_fills_missing_details(mind: Agent) -> None:
     keep(mind, a_memory("I went to the harbour.", detail={"action": "asked"}))
     again = keep(
         mind, a_memory("I went to the harbour.", detail={"result": "laughter"}, emotional_valence=-0.4)
@@ -316,9 +319,9 @@ def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
 
 
 def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
-    put(mind, towards(1.0), a_memory("The ice holds"))
+    store_with(mind, unit_vectors(1.0), a_memory("The ice holds"))
     dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
-    put(mind, towards(*[1.0] * len(dots)), *dots)
+    store_with(mind, unit_vectors(*[1.0] * len(dots)), *dots)
     (row,) = memories_of(mind)
     assert len(row.detail["wordings"]) == WORDINGS_KEPT
     assert row.detail["wordings_more"] == 2
@@ -335,70 +338,3 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
     again = keep(mind, *(replace(memory, content=memory.content[4:-1] + "!") for memory in known))
     assert (again.stored, len(again.reinforced)) == (0, 50)
     assert len(statements) <= 12, "\n".join(statements)
-
-
-# --- What is written with a memory -------------------------------------------------------------------
-
-
-def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
-    keep(mind, a_memory("The ferry leaves at dawn."))
-    keep(mind, a_memory("The bell rings at noon."))
-    with tenant_transaction(mind.tenant_id):
-        flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
-        mind.refresh_from_db()
-        assert mind.mind.embedding_dimension == 256
-    assert flags == [(True, True, True, False)] * 2
-
-
-def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:
-    settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
-    settings.ARBOR_WEIGH_MEMORIES = True
-    keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
-    with tenant_transaction(mind.tenant_id):
-        waiting = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
-        assert list(waiting) == ["The ferry leaves at dawn."]
-
-
-@pytest.mark.parametrize(
-    ("text", "parts", "importance", "retention", "days"),
-    [
-        ("Ok, thanks!", {}, 0.15, Retention.ROUTINE, 7),
-        ("We decided on the red one.", {}, 0.7, Retention.DECISION, 90),
-        ("The request failed.", {"role": "assistant"}, 0.6, Retention.ERROR, 14),
-        ("I submitted the form.", {"role": "assistant"}, 0.6, Retention.TASK, 30),
-        ("Remember this: pier 3.", {}, 1.0, Retention.PERMANENT, None),
-        ("The river froze.", {}, 0.5, Retention.LASTING, None),
-        ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
-        ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
-        # It happened long ago; it is kept from now on.
-        ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
-    ],
-)
-def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
-    mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
-) -> None:
-    keep(mind, a_memory(text, **parts))
-    (row,) = memories_of(mind)
-    assert row.importance == pytest.approx(importance)
-    assert row.retention == retention
-    if days is None:
-        assert row.expires_at is None
-    else:
-        assert row.expires_at is not None
-        assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
-
-
-def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
-    until = NOON + timedelta(days=9000)
-    keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
-    (row,) = memories_of(mind)
-    assert (row.expires_at, row.retention) == (until, Retention.LASTING)
-
-
-def test_an_operator_turns_the_times(mind: Agent, settings: Any) -> None:
-    settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
-    keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
-    small_talk, decision = memories_of(mind)
-    assert small_talk.expires_at is None
-    assert decision.expires_at is not None
-    assert decision.expires_at < datetime.now(UTC) + timedelta(days=3)

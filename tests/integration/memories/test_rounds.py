@@ -51,13 +51,13 @@ class RecordedJob:
         return int(self.tended.count(agent_id) <= self._steps)
 
 
-def test_every_agent_is_tended_until_nothing_is_left_to_do(
+def test_each_agent_gets_steps_until_no_work_is_left(
     tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
     job = RecordedJob(steps=4)
-    made = make_round("test", waiting=EVERYBODY, step=job.tend)
-    assert (made.steps, made.done, made.failed) == (25, 20, 0)
+    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    assert (job_run.steps, job_run.done, job_run.failed) == (25, 20, 0)
     assert {job.tended.count(agent.id) for agent in agents} == {5}
 
 
@@ -68,8 +68,8 @@ def test_a_failing_agent_delays_no_other_and_is_retried(
     agents = make_agents(tenant, 8)
     job = RecordedJob()
     job.broken = {agent.id for agent in agents[:5]}
-    made = make_round("test", waiting=EVERYBODY, step=job.tend)
-    assert (made.done, made.failed) == (3, 5)
+    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    assert (job_run.done, job_run.failed) == (3, 5)
     assert set(job.tended) == {agent.id for agent in agents}
     job.broken.clear()
     job.tended.clear()
@@ -137,7 +137,7 @@ def test_a_round_ends_in_time_and_the_next_goes_on(
     waiting = f"{EVERYBODY} AND id <> ALL(%(passed)s::uuid[])"
     started = time.monotonic()
     make_round("test", waiting=waiting, step=tend, lasts=timedelta(seconds=0.3))
-    # The rest that a long step calls for does not outlast the round.
+    # The rest after a long step does not outlast the round.
     assert time.monotonic() - started < 1.5
     assert 1 <= len(tended) < len(agents)
 
@@ -155,10 +155,10 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
-    # A second of work, as this clock has it, is followed by three of rest.
+    # A second of work by this clock is followed by three of rest.
     assert rests == [3.0, 3.0]
 
 
-def test_no_agent_waits_no_round(tenant: Tenant) -> None:
-    made = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
-    assert made == rounds.Round()
+def test_a_round_without_waiting_agents_runs_no_step(tenant: Tenant) -> None:
+    job_run = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
+    assert job_run == rounds.Round()

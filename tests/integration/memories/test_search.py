@@ -33,12 +33,12 @@ def test_the_nearest_in_meaning_come_first(mind: Agent) -> None:
     keep(mind, *(a_memory(text, importance=n / 10) for n, text in enumerate(TEXTS)))
     vectors = embed_texts(tenant_id=mind.tenant_id, texts=["an old ship", *TEXTS])
     cosines = dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-    found = find(mind, "an old ship")
-    assert [memory.content for memory in found] == sorted(TEXTS, key=lambda text: -cosines[text])
+    similar = find(mind, "an old ship")
+    assert [memory.content for memory in similar] == sorted(TEXTS, key=lambda text: -cosines[text])
     np.testing.assert_allclose(
-        [memory.similarity for memory in found], sorted(cosines.values(), reverse=True), atol=2e-3
+        [memory.similarity for memory in similar], sorted(cosines.values(), reverse=True), atol=2e-3
     )
-    assert find(mind, "an old ship", limit=2) == found[:2]
+    assert find(mind, "an old ship", limit=2) == similar[:2]
     with tenant_transaction(mind.tenant_id):
         assert not MemoryAccess.objects.exists()
 
@@ -74,7 +74,7 @@ def test_a_mind_that_is_empty_has_nothing_similar(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         ("", {}, "a query is 1 to"),
         ("a\0b", {}, "without NUL"),
@@ -83,12 +83,12 @@ def test_a_mind_that_is_empty_has_nothing_similar(mind: Agent) -> None:
         ("a boat", {"types": ["dream"]}, "types must be of episodic"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(mind: Agent, text: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_an_invalid_search_is_refused(mind: Agent, text: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         find(mind, text, **options)
 
 
-def test_an_embedder_that_fails_is_told(mind: Agent, remote: RemoteEmbedder) -> None:
+def test_a_failing_embedder_raises_an_error(mind: Agent, remote: RemoteEmbedder) -> None:
     keep(mind, a_memory(TEXTS[0]))
     remote.away = True
     with pytest.raises(EmbeddingFailed):
@@ -99,11 +99,11 @@ def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytes
     keep(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
     answer = search.embed_asked
-    asked: list[int] = []
+    calls: list[int] = []
 
     def moved_once(**asking: Any) -> Any:
-        asked.append(1)
-        return ([1.0, 0.0, 0.0], wrong) if len(asked) == 1 else answer(**asking)
+        calls.append(1)
+        return ([1.0, 0.0, 0.0], wrong) if len(calls) == 1 else answer(**asking)
 
     monkeypatch.setattr(search, "embed_asked", moved_once)
     assert len(find(mind, "a boat")) == 4
@@ -112,7 +112,7 @@ def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytes
         find(mind, "a boat")
 
 
-def test_it_reads_the_index_of_the_mind_alone_in_one_statement(
+def test_a_search_is_one_index_only_scan_of_the_mind(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
+from apps.memories.models import CodeSnippet, Upkeep
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
+from apps.memories.services.store.snippets import SaidTexts, store_code
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
 from arbor.memory.content import MAX_CONTENT_BYTES
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -29,7 +31,7 @@ from tests.integration.memories.conftest import (
 from tests.support.memories import keep
 
 
-def test_a_memory_is_stored_with_everything_that_was_said_of_it(mind: Agent) -> None:
+def test_a_memory_is_stored_with_all_its_fields(mind: Agent) -> None:
     stored = keep(
         mind,
         a_memory(
@@ -85,7 +87,7 @@ def test_the_same_words_elsewhere_are_another_memory(mind: Agent) -> None:
     assert stored.stored == 3
 
 
-def test_a_batch_that_holds_a_memory_twice_stores_it_once(mind: Agent) -> None:
+def test_a_memory_twice_in_a_batch_is_stored_once(mind: Agent) -> None:
     stored = keep(mind, a_memory("Once."), a_memory("Once."))
     assert stored.stored == 1
     assert stored.ids[0] == stored.ids[1]
@@ -98,7 +100,7 @@ def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreig
         assert len(memories_of(agent)) == 1
 
 
-def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> None:
+def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) -> None:
     assert keep(mind).ids == ()
     assert statements == []
 
@@ -146,42 +148,42 @@ def test_a_rollback_removes_stored_memories(mind: Agent) -> None:
 def test_ten_writers_neither_deadlock_nor_double(
     mind: Agent,
 ) -> None:
-    said = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
+    memories = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
 
     def write(writer: int) -> int:
-        mine = said if writer % 2 else said[::-1]
+        mine = memories if writer % 2 else memories[::-1]
         stored = 0
         for half in (mine[: len(mine) // 2], mine[len(mine) // 2 :]):
             stored += keep(mind, *half).stored
         return stored
 
-    assert sum(at_once(write, writers=10)) == len(said)
-    assert len(memories_of(mind)) == len(said)
+    assert sum(at_once(write, writers=10)) == len(memories)
+    assert len(memories_of(mind)) == len(memories)
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_repeated_writes_in_one_transaction_do_not_deadlock(mind: Agent) -> None:
-    said = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
+    memories = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
 
     def write(writer: int) -> None:
-        mine = said if writer % 2 else said[::-1]
+        mine = memories if writer % 2 else memories[::-1]
         with tenant_transaction(mind.tenant_id):
             for memory in mine:
                 store(agent_id=mind.id, memories=[memory], vectors=None)
 
     at_once(write, writers=6)
-    assert len(memories_of(mind)) == len(said)
+    assert len(memories_of(mind)) == len(memories)
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
-    told = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
+    results = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
     (row,) = memories_of(mind)
-    assert {result.ids for result in told} == {(row.id,)}
-    assert sum(result.stored for result in told) == 1
+    assert {result.ids for result in results} == {(row.id,)}
+    assert sum(result.stored for result in results) == 1
 
 
-# --- Remembered again --------------------------------------------------------------------------------
+# --- Repeated memories -------------------------------------------------------------------------------
 
 
 def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
@@ -227,11 +229,11 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
 @pytest.mark.parametrize(
     ("parts", "most"),
     [
-        # The mind's model, the lock, what is known, what is written.
+        # The mind's model, the lock, the known memories, the inserts.
         ({"type": MemoryType.SEMANTIC, "session": "notes"}, 4),
         # And episodes.
         ({"session": "talk"}, 5),
-        # And what is nearly the same.
+        # And the near duplicates.
         ({"type": MemoryType.SEMANTIC}, 5),
         ({}, 6),
     ],
@@ -244,3 +246,93 @@ def test_storing_takes_few_statements_for_any_number(
     statements.clear()
     keep(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
     assert len(statements) == most
+
+
+ADD = "```python\ndef add(a, b):\n    return a + b\n```"
+LIST = "```sh\nls -la | sort | head\n```"
+
+
+def test_code_of_several_agents_takes_one_statement(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    texts = [
+        SaidTexts(agent_id=mind.id, texts=[f"Try\n{ADD}\nor\n{LIST}", ADD], source="heartbeat:1"),
+        SaidTexts(agent_id=other_mind.id, texts=["Nothing here.", ADD], source="heartbeat:2" * 40),
+    ]
+    with tenant_transaction(mind.tenant_id):
+        assert store_code([SaidTexts(agent_id=mind.id, texts=["Nothing here."], source="test")]) == 0
+        assert statements == []
+        assert store_code(texts) == 4
+        assert len(statements) == 1
+        assert store_code(texts) == 4
+        rows = CodeSnippet.objects.order_by("agent_id", "language")
+        stored = {(row.agent_id, row.language, len(row.source)) for row in rows}
+    assert stored == {(mind.id, "python", 11), (mind.id, "sh", 11), (other_mind.id, "python", 200)}
+    assert len(rows) == 3
+
+
+# --- Flags, importance and expiry --------------------------------------------------------------------
+
+
+def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
+    keep(mind, a_memory("The ferry leaves at dawn."))
+    keep(mind, a_memory("The bell rings at noon."))
+    with tenant_transaction(mind.tenant_id):
+        flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
+        mind.refresh_from_db()
+        assert mind.mind.embedding_dimension == 256
+    assert flags == [(True, True, True, False)] * 2
+
+
+def test_only_memories_without_importance_wait_for_a_model(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
+    settings.ARBOR_WEIGH_MEMORIES = True
+    keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
+    with tenant_transaction(mind.tenant_id):
+        unweighed = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
+        assert list(unweighed) == ["The ferry leaves at dawn."]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "importance", "retention", "days"),
+    [
+        ("Ok, thanks!", {}, 0.15, Retention.ROUTINE, 7),
+        ("We decided on the red one.", {}, 0.7, Retention.DECISION, 90),
+        ("The request failed.", {"role": "assistant"}, 0.6, Retention.ERROR, 14),
+        ("I submitted the form.", {"role": "assistant"}, 0.6, Retention.TASK, 30),
+        ("Remember this: pier 3.", {}, 1.0, Retention.PERMANENT, None),
+        ("The river froze.", {}, 0.5, Retention.LASTING, None),
+        ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
+        ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
+        # The event is old; its retention begins now.
+        ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
+    ],
+)
+def test_a_memory_without_importance_is_appraised_when_stored(
+    mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
+) -> None:
+    keep(mind, a_memory(text, **parts))
+    (row,) = memories_of(mind)
+    assert row.importance == pytest.approx(importance)
+    assert row.retention == retention
+    if days is None:
+        assert row.expires_at is None
+    else:
+        assert row.expires_at is not None
+        assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
+
+
+def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
+    until = NOON + timedelta(days=9000)
+    keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
+    (row,) = memories_of(mind)
+    assert (row.expires_at, row.retention) == (until, Retention.LASTING)
+
+
+def test_retention_times_are_settings(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
+    keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
+    small_talk, decision = memories_of(mind)
+    assert small_talk.expires_at is None
+    assert decision.expires_at is not None
+    assert decision.expires_at < datetime.now(UTC) + timedelta(days=3)

@@ -32,12 +32,12 @@ from tests.integration.memories.conftest import (
     term_counts,
     true_counts,
 )
-from tests.integration.memories.twins import all_of, draw_memories, fill, told, vectors_of
+from tests.integration.memories.twins import all_of, draw_memories, populate, vectors_of, without_ids
 
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 
-def axis(*cosines: float, dimension: int = 256) -> Any:
+def unit_vectors(*cosines: float, dimension: int = 256) -> Any:
     """Return unit vectors with these cosines to the first axis, in one plane."""
     rows = np.zeros((len(cosines), dimension), dtype=np.float32)
     rows[:, 0] = cosines
@@ -61,13 +61,12 @@ def fact(content: str, **parts: Any) -> NewMemory:
     return a_memory(content, type=MemoryType.SEMANTIC, **parts)
 
 
-def test_what_one_agent_remembers_is_no_duplicate_of_anothers(
-    tenant: Tenant, mind: Agent, other_mind: Agent
-) -> None:
+def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
-    write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+    write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
     ((own, other),) = write(
-        tenant, [of(mind, nearly, vectors=axis(0.98)), of(other_mind, nearly, vectors=axis(0.98))]
+        tenant,
+        [of(mind, nearly, vectors=unit_vectors(0.98)), of(other_mind, nearly, vectors=unit_vectors(0.98))],
     )
     assert (own.stored, other.stored) == (0, 1)
     ((own, other),) = write(tenant, [of(mind, nearly), of(other_mind, ferry)])
@@ -78,7 +77,7 @@ def test_what_one_agent_remembers_is_no_duplicate_of_anothers(
         assert term_counts(agent) == true_counts(agent)
 
 
-def test_a_step_sees_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Agent) -> None:
+def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Agent) -> None:
     first, same, nearly, other = (
         fact("The ferry leaves at dawn."),
         fact("The  ferry leaves at dawn."),
@@ -87,9 +86,9 @@ def test_a_step_sees_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Age
     )
     (one,), (two,), (three,) = write(
         tenant,
-        [of(mind, first, vectors=axis(1.0))],
-        [of(mind, same, other, vectors=axis(1.0, 0.0))],
-        [of(mind, nearly, vectors=axis(0.97))],
+        [of(mind, first, vectors=unit_vectors(1.0))],
+        [of(mind, same, other, vectors=unit_vectors(1.0, 0.0))],
+        [of(mind, nearly, vectors=unit_vectors(0.97))],
     )
     assert one.stored == 1
     assert two.ids[0] == three.ids[0] == one.ids[0]
@@ -111,14 +110,15 @@ def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_m
     assert nothing == Remembered(ids=(), duplicates=frozenset())
 
 
-def test_what_an_earlier_step_brought_back_is_met_by_its_meaning(tenant: Tenant, mind: Agent) -> None:
+def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
     (((old,),),) = [
-        [result.ids for result in step] for step in write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+        [result.ids for result in step]
+        for step in write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
     ]
     with tenant_transaction(tenant.id):
         archive(memory_ids=[old], reason="a test", actor="system:tests")
-    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=axis(0.98))])
+    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=unit_vectors(0.98))])
     assert (back.stored, near.stored) == (1, 0)
     assert near.ids == (old,)
     (row,) = memories_of(mind)
@@ -138,13 +138,13 @@ def test_agents_of_different_models_are_written_together(
             embedding_dimension=REMOTE.dimension,
         )
     bell, gull = fact("The bell rings."), fact("A gull cries.")
-    wanted = [
-        replace(of(mind, bell, gull, vectors=axis(1.0, 0.5)), model=installation_model()),
-        replace(of(other_mind, bell, vectors=axis(1.0, dimension=512)), model=REMOTE),
-        # Made by another model than the agent's: stored without.
-        replace(of(other_mind, gull, vectors=axis(1.0)), model=installation_model()),
+    requests = [
+        replace(of(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
+        replace(of(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
+        # Vectors of another model than the agent's: stored without them.
+        replace(of(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
     ]
-    write(tenant, wanted)
+    write(tenant, requests)
     assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
     assert [row.embedding[0] for row in memories_of(mind)] == [1.0, 0.5]
     one, other = memories_of(other_mind)
@@ -152,7 +152,7 @@ def test_agents_of_different_models_are_written_together(
     assert (other.embedding, other.embedding_model) == (None, "")
 
 
-def test_nothing_is_written_early_or_twice(tenant: Tenant, mind: Agent) -> None:
+def test_a_writer_writes_each_memory_once_and_on_request(tenant: Tenant, mind: Agent) -> None:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         writer.place([of(mind, fact("The bell rings."))])
@@ -171,13 +171,13 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
 ) -> None:
     bell = fact("The bell rings.")
     for nobody in (uuid7(), foreign_mind.id):
-        wanted = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
+        requests = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
-            write(tenant, wanted)
+            write(tenant, requests)
     with pytest.raises(Invalid, match="numbers each, got 64"):
-        write(tenant, [of(mind, bell, vectors=axis(1.0, dimension=64))])
+        write(tenant, [of(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
     with pytest.raises(Invalid, match="one row for each of 1 memories"):
-        of(mind, bell, vectors=axis(1.0, 0.5))
+        of(mind, bell, vectors=unit_vectors(1.0, 0.5))
     assert memories_of(mind) == []
 
 
@@ -190,17 +190,19 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
             statements.clear()
             writer = MemoryWriter()
             for step, cosine in enumerate((1.0, 0.0)):
-                said = fact(f"Buoy {number} {step} is red.")
-                beat = a_memory(f"Beat {number} {step}.", session="beats")
-                writer.place([of(agent, said, beat, vectors=axis(cosine, 0.5)) for agent in several])
+                memory = fact(f"Buoy {number} {step} is red.")
+                heartbeat = a_memory(f"Beat {number} {step}.", session="beats")
+                writer.place(
+                    [of(agent, memory, heartbeat, vectors=unit_vectors(cosine, 0.5)) for agent in several]
+                )
             writer.write()
             counts.append(len(statements))
-    # The locks; twice what is known and what is nearly the same; episodes, and what is written.
+    # The locks; twice the known memories and the near duplicates; episodes, and the inserts.
     assert counts == [7, 7]
 
 
 def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
-    said = [fact(f"Buoy {number} is red.") for number in range(6)]
+    memories = [fact(f"Buoy {number} is red.") for number in range(6)]
 
     def run(number: int) -> int:
         agents = [mind, other_mind] if number % 2 else [other_mind, mind]
@@ -208,13 +210,13 @@ def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent,
             writer = MemoryWriter()
             writer.lock([agent.id for agent in agents])
             stored = 0
-            for memory in said if number % 2 else said[::-1]:
+            for memory in memories if number % 2 else memories[::-1]:
                 for agent in agents:
                     stored += writer.place([of(agent, memory)])[0].stored
             writer.write()
             return stored
 
-    assert sum(at_once(run, writers=6)) == 2 * len(said)
+    assert sum(at_once(run, writers=6)) == 2 * len(memories)
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
 
@@ -231,7 +233,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
     for number, model in enumerate(models):
         for agent in (singly[number], together[number]):
             if filled or model == REMOTE:
-                fill(agent, model, seed=seed + number)
+                populate(agent, model, seed=seed + number)
     chance = random.Random(seed)
     steps = [
         [
@@ -241,7 +243,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
         for _ in range(3)
     ]
 
-    def wanted(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
+    def request_of(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
         model = models[number]
         vectors = vectors_of(memories, model.dimension) if compared else None
         return ToRemember(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
@@ -250,19 +252,21 @@ def test_placing_in_steps_equals_storing_one_by_one(
     with tenant_transaction(tenant.id):
         for step in steps:
             for number, memories, compared in step:
-                each = wanted(singly, number, memories, compared)
+                batch = request_of(singly, number, memories, compared)
                 stored[number].append(
-                    store(agent_id=each.agent_id, memories=memories, vectors=each.vectors, model=each.model)
+                    store(
+                        agent_id=batch.agent_id, memories=memories, vectors=batch.vectors, model=batch.model
+                    )
                 )
     placed: list[list[Remembered]] = [[], [], []]
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         for step in steps:
-            results = writer.place([wanted(together, *parts) for parts in step])
+            results = writer.place([request_of(together, *parts) for parts in step])
             for (number, _, _), result in zip(step, results, strict=True):
                 placed[number].append(result)
         writer.write()
     for number in range(3):
-        assert told(together[number], placed[number]) == told(singly[number], stored[number])
+        assert without_ids(together[number], placed[number]) == without_ids(singly[number], stored[number])
         assert all_of(together[number]) == all_of(singly[number])
         assert term_counts(together[number]) == true_counts(together[number])

@@ -23,7 +23,7 @@ from arbor.memory.clusters import Vectors
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import NOON, a_memory, term_counts
 
-#: Wordings of the same; the second differs in what does not count.
+#: Wordings of the same memory; the second differs only in ignored characters.
 _SAID = [
     ("The ferry leaves at dawn.", "the ferry leaves, at dawn"),
     ("The gate code is 4711.", "gate code is 4711"),
@@ -42,7 +42,7 @@ _DETAILS: dict[MemoryType, list[dict[str, Any]]] = {
 
 
 def draw_memories(chance: random.Random, count: int) -> list[NewMemory]:
-    """Return memories of few words, so that many meet each other."""
+    """Return memories of few words, so that many repeat."""
     return [_draw_memory(chance) for _ in range(count)]
 
 
@@ -66,10 +66,12 @@ def _draw_memory(chance: random.Random) -> NewMemory:
 
 
 def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
-    """Return vectors that are near to each other for wordings of the same, and far for others."""
+    """Return vectors that are near to each other for wordings of one memory, and far for others."""
     rows = np.zeros((len(memories), dimension), dtype=np.float32)
     places = {
-        text: (number, wording) for number, said in enumerate(_SAID) for wording, text in enumerate(said)
+        text: (number, wording)
+        for number, wordings in enumerate(_SAID)
+        for wording, text in enumerate(wordings)
     }
     for row, memory in zip(rows, memories, strict=True):
         number, wording = places[memory.content]
@@ -78,8 +80,8 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
     return rows
 
 
-def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
-    """Give an agent a past: memories, some of them archived, whose upkeep is done."""
+def populate(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
+    """Give an agent earlier memories, some of them archived, with their maintenance done."""
     chance = random.Random(seed)
     with tenant_transaction(agent.tenant_id):
         Mind.objects.create(
@@ -91,13 +93,13 @@ def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
         memories = draw_memories(chance, 12)
         vectors = vectors_of(memories, model.dimension)
         ids = store(agent_id=agent.id, memories=memories, vectors=vectors, model=model).ids
-        gone = [memory_id for memory_id in dict.fromkeys(ids) if chance.random() < 0.3]
-        archive(memory_ids=gone, reason="a test", actor="system:tests")
+        archived = [memory_id for memory_id in dict.fromkeys(ids) if chance.random() < 0.3]
+        archive(memory_ids=archived, reason="a test", actor="system:tests")
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False, unclustered=False)
 
 
-def told(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
-    """Return what became of memories, without ids."""
+def without_ids(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
+    """Return the results of storing memories, without ids."""
     names = _names(agent)
     return [
         (
@@ -111,7 +113,7 @@ def told(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
 
 
 def all_of(agent: Agent) -> dict[str, Any]:
-    """Return everything that remembering writes, every column but ids and the times of writing."""
+    """Return all rows that storing writes: every column except ids and the times of writing."""
     names = _names(agent)
     with tenant_transaction(agent.tenant_id):
         episodes = {
@@ -162,17 +164,17 @@ def _names(agent: Agent) -> dict[UUID, Any]:
 
 
 def _memory(row: Memory, episodes: dict[UUID, Any]) -> dict[str, Any]:
-    found = _columns(row, "id", "archived_at", "episode_id", "embedding", "lexical")
-    found["archived"] = row.archived_at is not None
-    found["episode"] = None if row.episode_id is None else episodes.get(row.episode_id)
-    found["embedding"] = row.embedding
-    found["lexical"] = (row.lexical.indices(), row.lexical.values())
-    return found
+    columns = _columns(row, "id", "archived_at", "episode_id", "embedding", "lexical")
+    columns["archived"] = row.archived_at is not None
+    columns["episode"] = None if row.episode_id is None else episodes.get(row.episode_id)
+    columns["embedding"] = row.embedding
+    columns["lexical"] = (row.lexical.indices(), row.lexical.values())
+    return columns
 
 
 def _columns(row: Any, *left_out: str) -> dict[str, Any]:
     names = [field.attname for field in row._meta.concrete_fields]
-    # A revision is the number of the transaction that wrote.
+    # A revision is the number of the transaction that wrote it.
     of_writing = {"tenant_id", "agent_id", "created_at", "revision", *left_out}
     values = {name: getattr(row, name) for name in names if name not in of_writing}
     return {name: bytes(value) if isinstance(value, memoryview) else value for name, value in values.items()}

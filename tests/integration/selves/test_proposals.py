@@ -1,4 +1,4 @@
-"""The queue of proposals: what fits in, what is decided, within which limits, and what a person may do."""
+"""The queue of proposals: its limits, its order, and decisions by agents and persons."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BEAT = "heartbeat:1"
 
 @pytest.fixture
 def agent(in_tenant: UUID) -> Agent:
-    made: Agent = AgentFactory()
-    return made
+    created: Agent = AgentFactory()
+    return created
 
 
-def new(content: str = "I am patient.", **given: Any) -> NewProposal:
+def new_proposal(content: str = "I am patient.", **fields: Any) -> NewProposal:
     return NewProposal(
         **{
             "kind": ProposalKind.IDENTITY,
@@ -37,22 +37,22 @@ def new(content: str = "I am patient.", **given: Any) -> NewProposal:
             "confidence": 0.6,
             "source": BEAT,
             "change": {"aspect": "self_concept"},
-            **given,
+            **fields,
         }
     )
 
 
-def one(agent: Agent, content: str = "I am patient.", **given: Any) -> Proposal:
-    return propose(agent_id=agent.id, proposals=[new(content, **given)]).made[0]
+def store_proposal(agent: Agent, content: str = "I am patient.", **fields: Any) -> Proposal:
+    return propose(agent_id=agent.id, proposals=[new_proposal(content, **fields)]).made[0]
 
 
 def words(number: int) -> str:
-    """Return a text that is unlike those of other numbers."""
+    """Return a text that differs from those of other numbers."""
     return " ".join(chr(97 + (number * 7 + place * place) % 26) * (3 + place % 4) for place in range(9))
 
 
-def test_accepted_twice_it_changes_the_self_once(agent: Agent) -> None:
-    proposal = one(agent)
+def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
+    proposal = store_proposal(agent)
     first = accept(proposal_id=proposal.id, decided_by=BEAT)
     again = accept(proposal_id=proposal.id, decided_by="cli:ann")
     assert (first.status, again.decided_by) == (ProposalStatus.ACCEPTED, BEAT)
@@ -62,22 +62,22 @@ def test_accepted_twice_it_changes_the_self_once(agent: Agent) -> None:
 
 @pytest.mark.parametrize("first", [accept, reject])
 @pytest.mark.parametrize("then", [reject, defer])
-def test_what_is_decided_is_neither_rejected_nor_put_off(agent: Agent, first: Any, then: Any) -> None:
-    proposal = one(agent)
+def test_a_decided_proposal_is_neither_rejected_nor_deferred(agent: Agent, first: Any, then: Any) -> None:
+    proposal = store_proposal(agent)
     first(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
         then(proposal_id=proposal.id, decided_by=BEAT)
 
 
-def test_what_was_rejected_is_not_accepted(agent: Agent) -> None:
-    proposal = one(agent)
+def test_a_rejected_proposal_is_not_accepted(agent: Agent) -> None:
+    proposal = store_proposal(agent)
     reject(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
         accept(proposal_id=proposal.id, decided_by=BEAT)
 
 
-def test_put_off_five_times_it_expires(agent: Agent) -> None:
-    proposal = one(agent)
+def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
+    proposal = store_proposal(agent)
     for count in range(1, MAX_DEFERRALS):
         assert defer(proposal_id=proposal.id, decided_by=BEAT).deferrals == count
     last = defer(proposal_id=proposal.id, decided_by=BEAT, reason="not now")
@@ -85,31 +85,33 @@ def test_put_off_five_times_it_expires(agent: Agent) -> None:
     assert "put off 5 times" in last.reason
 
 
-def test_what_says_the_same_is_proposed_once(agent: Agent) -> None:
-    proposal = one(agent)
-    again = propose(agent_id=agent.id, proposals=[new("I am patient!"), new("Storms please me.")])
+def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
+    proposal = store_proposal(agent)
+    again = propose(
+        agent_id=agent.id, proposals=[new_proposal("I am patient!"), new_proposal("Storms please me.")]
+    )
     assert again.known == (proposal,)
     assert [proposal.content for proposal in again.made] == ["Storms please me."]
 
 
-def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
-    weak = one(agent, words(0), confidence=0.1)
-    propose(agent_id=agent.id, proposals=[new(words(number)) for number in range(1, MAX_PENDING)])
+def test_a_full_queue_removes_and_lists_its_weakest_proposal(agent: Agent) -> None:
+    weak = store_proposal(agent, words(0), confidence=0.1)
+    propose(agent_id=agent.id, proposals=[new_proposal(words(number)) for number in range(1, MAX_PENDING)])
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
-    found = propose(agent_id=agent.id, proposals=[new(words(99))])
-    assert found.expired == (weak,)
+    result = propose(agent_id=agent.id, proposals=[new_proposal(words(99))])
+    assert result.expired == (weak,)
     weak.refresh_from_db()
     assert (weak.status, weak.reason) == ("expired", "the queue was full")
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
 
 
-def test_an_agent_changes_itself_three_times_a_day_and_a_person_whenever(agent: Agent) -> None:
+def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
     now = datetime.now(UTC)
-    # The changes are made now, so the decision is made later: their times are the database's.
+    # The database sets the times of the changes, so the decisions are dated later.
     for hours in range(3):
-        accepted = one(agent, words(hours))
+        accepted = store_proposal(agent, words(hours))
         accept(proposal_id=accepted.id, decided_by=BEAT, now=now + timedelta(hours=5))
-    fourth = one(agent, "Storms please me.")
+    fourth = store_proposal(agent, "Storms please me.")
     with pytest.raises(LimitReached, match="at most 3 times"):
         accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=10))
     with pytest.raises(LimitReached, match="possible from"):
@@ -120,7 +122,7 @@ def test_an_agent_changes_itself_three_times_a_day_and_a_person_whenever(agent: 
 
 
 def test_another_agents_proposal_is_not_found(agent: Agent) -> None:
-    foreign = one(AgentFactory())
+    foreign = store_proposal(AgentFactory())
     for decide in (accept, reject, defer):
         with pytest.raises(NotFound):
             decide(proposal_id=foreign.id, agent_id=agent.id, decided_by=BEAT)
@@ -130,11 +132,11 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
     with pytest.raises(NotFound):
         accept(proposal_id=uuid4(), decided_by=BEAT)
     with pytest.raises(NotFound):
-        propose(agent_id=uuid4(), proposals=[new()])
+        propose(agent_id=uuid4(), proposals=[new_proposal()])
 
 
 @pytest.mark.parametrize(
-    ("given", "confidence", "status"),
+    ("changes", "confidence", "status"),
     [
         ({"confidence": 0.5}, 0.5, "held"),
         ({"confidence": 0.45}, 0.45, "held"),
@@ -142,21 +144,21 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
     ],
 )
 def test_a_heartbeat_revises_a_belief_by_a_step(
-    agent: Agent, given: dict[str, Any], confidence: float, status: str
+    agent: Agent, changes: dict[str, Any], confidence: float, status: str
 ) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     revised = revise_belief(
         agent_id=agent.id,
         belief_id=belief.id,
         decided_by=BEAT,
-        revision=BeliefRevision(reason="seen", **given),
+        revision=BeliefRevision(reason="seen", **changes),
     )
     assert (revised.confidence, revised.status) == (confidence, status)
     assert revised.tested_at is not None
     assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
 
 
-def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: Agent) -> None:
+def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     now = datetime.now(UTC)
 
@@ -184,51 +186,53 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
     )
 
 
-@pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
-def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
+def test_a_revision_without_a_change_is_accepted_at_any_pace(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
     )
     revised = revise_belief(
-        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
     )
     assert (revised.confidence, revised.status) == (0.4, "held")
     assert SelfChange.objects.filter(target_id=belief.id).count() == 1
 
 
-def test_what_the_agent_is_already_is_accepted_whatever_its_pace(agent: Agent) -> None:
-    def wanted(number: int) -> list[Proposal]:
-        belief = one(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
-        return [one(agent, words(number)), belief]
+def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None:
+    def two_proposals(number: int) -> list[Proposal]:
+        belief = store_proposal(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
+        return [store_proposal(agent, words(number)), belief]
 
-    known = wanted(1)
-    for each in known:
-        accept(proposal_id=each.id, decided_by="cli:ann")
+    known = two_proposals(1)
+    for proposal in known:
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
     for number in range(2, 5):
         later = datetime.now(UTC) + timedelta(hours=5)
-        accept(proposal_id=wanted(number)[0].id, decided_by=BEAT, now=later)
+        accept(proposal_id=two_proposals(number)[0].id, decided_by=BEAT, now=later)
     with pytest.raises(LimitReached):
-        accept(proposal_id=wanted(5)[1].id, decided_by=BEAT)
-    for again in wanted(1):
+        accept(proposal_id=two_proposals(5)[1].id, decided_by=BEAT)
+    for again in two_proposals(1):
         assert accept(proposal_id=again.id, decided_by=BEAT).reason == "that was so already"
 
 
-def test_a_proposal_that_leaves_a_belief_as_it_is_is_not_held_to_the_pace(agent: Agent) -> None:
+def test_a_proposal_without_a_change_is_accepted_at_any_pace(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
     )
     same = {"belief": str(belief.id), "confidence": 0.4}
-    proposal = one(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
+    proposal = store_proposal(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
     assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
 
 
-def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent: Agent) -> None:
+def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> None:
     for proposal in (
-        one(agent),
-        one(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),
-        one(agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}),
+        store_proposal(agent),
+        store_proposal(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),
+        store_proposal(
+            agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}
+        ),
     ):
         accept(proposal_id=proposal.id, decided_by=BEAT)
     belief: Belief = BeliefFactory(agent=agent, confidence=0.5)
@@ -236,20 +240,22 @@ def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent
         revise_belief(
             agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.6)
         )
-    later = one(agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"})
+    later = store_proposal(
+        agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"}
+    )
     with pytest.raises(LimitReached, match="at most 3 times"):
         accept(proposal_id=later.id, decided_by=BEAT)
     assert accept(proposal_id=later.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
+    "changes", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
 )
-def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, Any]) -> None:
+def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     with pytest.raises(Invalid):
         revise_belief(
-            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
         )
     with pytest.raises(NotFound):
         revise_belief(
@@ -257,8 +263,8 @@ def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, 
         )
 
 
-def test_a_proposal_of_another_tenant_cannot_be_seen(tenant: Tenant, other_tenant: Tenant) -> None:
+def test_a_proposal_of_another_tenant_cannot_be_accepted(tenant: Tenant, other_tenant: Tenant) -> None:
     with tenant_transaction(other_tenant.id):
-        foreign = one(AgentFactory())
+        foreign = store_proposal(AgentFactory())
     with tenant_transaction(tenant.id), pytest.raises(NotFound):
         accept(proposal_id=foreign.id, decided_by=BEAT)

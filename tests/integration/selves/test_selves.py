@@ -1,4 +1,4 @@
-"""The self: from birth or by a person's hand, on record, and read by what colours memories."""
+"""Beliefs and aspects by creation or by a person, audited, and their effect on memories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services import aspects, beliefs
-from apps.selves.services.alignment import alignments, update_trust_of_ends
+from apps.selves.services.alignment import alignments, resonance_of, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
@@ -39,8 +39,8 @@ MAPS = NewAspect(content="I draw maps.", kind=AspectKind.AGENCY)
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory()
-        return made
+        created: Agent = AgentFactory()
+        return created
 
 
 def acts(agent: Agent) -> list[str]:
@@ -48,7 +48,7 @@ def acts(agent: Agent) -> list[str]:
         return list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
 
 
-def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: Agent) -> None:
+def test_every_change_of_a_belief_is_audited(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         revise_belief(
@@ -75,7 +75,7 @@ def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: A
     assert dropped.detail["reason"] == "it broke"
 
 
-def test_an_aspect_likewise(agent: Agent) -> None:
+def test_every_change_of_an_aspect_is_audited(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
         revise_aspect(aspect_id=aspect.id, actor=ACTOR, stability=0.9)
@@ -86,7 +86,7 @@ def test_an_aspect_likewise(agent: Agent) -> None:
     assert len(acts(agent)) == 4
 
 
-def test_what_is_believed_already_is_not_believed_twice(agent: Agent) -> None:
+def test_an_equal_belief_is_refused(agent: Agent) -> None:
     same = NewBelief(statement=" Ice  holds after a week. ", category=BeliefCategory.TIME)
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
@@ -142,7 +142,7 @@ def test_another_tenants_self_is_out_of_reach(agent: Agent, other_tenant: Tenant
                 act()
 
 
-def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
+def test_held_beliefs_determine_the_alignment_of_memories(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         firm, doubted = (
             BeliefFactory(agent=agent, confidence=0.8),
@@ -165,8 +165,10 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
         relate(firm, clashes, "contradicts", ("belief", "memory"))
         relate(clashes, doubted, "supports", ("memory", "belief"))
         relate(beside, firm, "associated", ("memory", "belief"))
-        found = alignments(agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()])
-        assert found == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
+        alignments_by_memory = alignments(
+            agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()]
+        )
+        assert alignments_by_memory == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
         assert alignments(agent_id=agent.id, memory_ids=[]) == {}
         assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
 
@@ -216,7 +218,7 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
         assert Memory.objects.get(id=fact.id).trust == 0.9
 
 
-def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent: Agent) -> None:
+def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
     first, second = (Source(kind="document", reference=reference, trust=0.5) for reference in ("log", "map"))
@@ -253,3 +255,27 @@ def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent:
     assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
     assert row.detail["alignment"] == pytest.approx(-0.5)
     assert row.trust == pytest.approx(0.5 * cap([first, second]))
+
+
+def test_a_memory_resonates_with_held_aspects(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        kind, steady, dropped = (
+            IdentityAspectFactory(agent=agent, content=content, stability=stability)
+            for content, stability in (("I am kind.", 0.8), ("I am steady.", 0.5), ("I am late.", 1.0))
+        )
+        memory = MemoryFactory(agent=agent)
+        of = GraphNode(GraphNodeKind.MEMORY, memory.id)
+        ends = [GraphNode(GraphNodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
+        relate(
+            agent_id=agent.id,
+            new=NewRelation(source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5),
+        )
+        relate(agent_id=agent.id, new=NewRelation(source=ends[1], target=of, relation=Relation.CONTRADICTS))
+        relate(agent_id=agent.id, new=NewRelation(source=of, target=ends[2], relation=Relation.SUPPORTS))
+        drop_aspect(aspect_id=dropped.id, actor=ACTOR)
+        rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
+        other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)
+    assert rings.score == pytest.approx(0.8 * 0.5 - 0.5)
+    assert [aspect.content for aspect in rings.aspects] == ["I am steady.", "I am kind."]
+    assert [aspect.share for aspect in rings.aspects] == pytest.approx([-0.5, 0.4])
+    assert (other.score, other.aspects) == (0.0, ())

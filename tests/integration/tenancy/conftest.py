@@ -1,4 +1,4 @@
-"""Two tenants with one agent, memory and goal each: what the attacks are after."""
+"""Two tenants with one agent, memory and goal each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.factories.memories import MemoryFactory
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """A tenant, and what lives in it."""
+    """A tenant with its agent, memory and goal."""
 
     id: UUID
     slug: str

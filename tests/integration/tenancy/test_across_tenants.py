@@ -1,4 +1,4 @@
-"""Views of all tenants: a role of their own that reads but hardly writes, and a record of every one of them."""
+"""Views of all tenants: a role that hardly writes, and an audit record of each view."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_acts_through_the_orm_are_not_changed_either(ours: Home) -> None:
             attempt()
 
 
-def test_what_was_paid_is_never_changed(ours: Home) -> None:
+def test_a_ledger_entry_is_never_changed(ours: Home) -> None:
     with tenant_transaction(ours.id):
         LedgerEntryFactory(call__heartbeat__agent=ours.agent)
     with pytest.raises(ProgrammingError, match="permission denied"), tenant_transaction(ours.id):

@@ -20,7 +20,7 @@ ITEMS: list[list[bytes | None]] = [[b"one", b"\x00'\"\\,{}\xff", b""], [None, b"
 
 @pytest.mark.parametrize("items", [*ITEMS, []])
 @pytest.mark.django_db
-def test_bytes_arrive_as_they_were(items: list[bytes | None]) -> None:
+def test_bytes_arrive_unchanged(items: list[bytes | None]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_SENT, {"items": Blobs(items)})  # type: ignore[dict-item]  # the backend registers its dumper
         assert [item for _, item in cursor.fetchall()] == items
@@ -54,11 +54,11 @@ def sent(rows: Any) -> dict[str, Any]:
     "rows", [ROWS, ROWS[:1], np.empty((0, 5), np.float32), np.array([1e-30, 3e38, -0.0], np.float32)]
 )
 @pytest.mark.django_db
-def test_numbers_arrive_as_they_were(rows: np.ndarray) -> None:
+def test_numbers_arrive_unchanged(rows: np.ndarray) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %(rows)s::real[]", sent(rows))
-        ((found,),) = cursor.fetchall()
-    assert np.array_equal(np.array(found, np.float32), rows.ravel())
+        ((received,),) = cursor.fetchall()
+    assert np.array_equal(np.array(received, np.float32), rows.ravel())
 
 
 @pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_numbers_within_the_text_of_a_statement_arrive_as_well() -> None:
 
 
 @pytest.mark.django_db
-def test_a_part_of_them_is_the_vector_that_its_text_would_be() -> None:
+def test_a_slice_of_numbers_equals_the_vector_of_its_text() -> None:
     with connection.cursor() as cursor:
         cursor.execute(_SENT_REALS, sent(ROWS))
         ((_, vector),) = cursor.fetchall()

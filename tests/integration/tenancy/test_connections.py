@@ -1,4 +1,4 @@
-"""Connections are reused, tenants are not: whatever a transaction was for, the next one starts with nothing."""
+"""Connections are reused; the tenant of a transaction ends with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.tenancy.conftest import Home
 
 
 def visible() -> set[str]:
-    """Return what raw SQL sees on this thread's connection."""
+    """Return the rows that raw SQL reads on this thread's connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT content FROM memories_memory")
         return {content for (content,) in cursor.fetchall()}
@@ -110,7 +110,7 @@ def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: Home) -
         assert visible() == set()
 
 
-def test_a_user_opened_inside_a_tenant_sees_only_their_own_until_it_ends(ours: Home) -> None:
+def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: Home) -> None:
     with tenant_transaction(ours.id):
         with user_transaction(7):
             assert settings() == ("", "7")
@@ -120,14 +120,14 @@ def test_a_user_opened_inside_a_tenant_sees_only_their_own_until_it_ends(ours: H
 
 
 def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
-    found: list[object] = []
+    tenants: list[object] = []
 
     def look() -> None:
         try:
-            found.append(visible())
+            tenants.append(visible())
             Memory.objects.count()
         except TenantRequired as refusal:
-            found.append(type(refusal))
+            tenants.append(type(refusal))
         finally:
             connection.close()
 
@@ -135,12 +135,12 @@ def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
         thread = threading.Thread(target=look)
         thread.start()
         thread.join()
-    assert found == [set(), TenantRequired]
+    assert tenants == [set(), TenantRequired]
 
 
 @pytest.fixture
 def pooled(database: None) -> Iterator[None]:
-    """Serve through a psycopg pool of two connections, as the model workers do."""
+    """Serve through a psycopg pool of two connections, as workers of the queue llm do."""
     settings = connections.settings[APP]
     before = {key: settings[key] for key in ("OPTIONS", "CONN_MAX_AGE", "CONN_HEALTH_CHECKS")}
     connections[APP].close()
@@ -181,5 +181,5 @@ def test_a_pool_of_two_serves_many_threads_of_two_tenants(pooled: None, ours: Ho
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(80)))
-    # The connections really were shared: eighty transactions, two of them.
+    # The connections were shared: eighty transactions, two connections.
     assert 1 <= len(backends) <= 2

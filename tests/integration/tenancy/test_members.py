@@ -1,4 +1,4 @@
-"""Who belongs to which tenant: each sees their own memberships, a tenant sees its members, and nobody else's."""
+"""Memberships: each user reads their own, a tenant reads its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixed statements run past the driver's cursors, and behave as by them."""
+"""Prepared statements return the rows, counts and errors that the driver's cursors return."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 
 def _connected(alias: str) -> psycopg.Connection[Any]:
     params: dict[str, Any] = connections[alias].get_connection_params()
-    wanted = {name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params}
-    return psycopg.connect(**wanted, autocommit=True, prepare_threshold=None)
+    options = {
+        name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params
+    }
+    return psycopg.connect(**options, autocommit=True, prepare_threshold=None)
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def test_values_come_back_as_by_a_cursor(connection: psycopg.Connection[Any], va
     raw = psycopg.RawCursor(connection)
     raw.execute(sql, [value])
     expected = raw.fetchall()
-    for _ in range(3):  # sent whole, then prepared, then by its name
+    for _ in range(3):  # sent as text, then prepared, then by its name
         run.execute(sql, [value])
         assert run.fetchall() == expected
         assert run.fetchone() == expected[0]
@@ -68,7 +70,7 @@ def test_values_come_back_as_by_a_cursor(connection: psycopg.Connection[Any], va
     assert run.fetchall() == raw.fetchall()
 
 
-def test_it_tells_columns_and_counts(connection: psycopg.Connection[Any]) -> None:
+def test_a_statement_reports_columns_and_row_counts(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     run.execute("SELECT 1 AS one, g AS two FROM generate_series(1, 3) g WHERE g <> $1", [2])
     assert [column.name for column in run.description] == ["one", "two"]
@@ -87,7 +89,7 @@ def test_no_more_stay_prepared_than_wanted(connection: psycopg.Connection[Any]) 
     assert connection.execute(_PREPARED).fetchone() == (2,)
 
 
-def test_what_is_prepared_outlives_a_rollback(connection: psycopg.Connection[Any]) -> None:
+def test_a_prepared_statement_survives_a_rollback(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     for _ in range(2):
         run.execute("SELECT $1 + 1", [1])
@@ -113,7 +115,7 @@ def test_faults_are_the_drivers(connection: psycopg.Connection[Any]) -> None:
 
 @pytest.fixture
 def owner(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
-    """Return a connection of the owner's, who has a table that the application may read, with one row: 7."""
+    """Return a connection of the owner, with a table that the application may read, and one row: 7."""
     with _connected("owner") as opened:
         opened.execute("CREATE TABLE tried_out (number integer)")
         opened.execute("INSERT INTO tried_out VALUES (7)")
@@ -123,7 +125,7 @@ def owner(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[An
         opened.execute("DROP TABLE tried_out")
 
 
-def test_a_statement_whose_table_was_altered_fails_once_and_is_prepared_anew(
+def test_a_statement_on_an_altered_table_fails_once(
     connection: psycopg.Connection[Any], owner: psycopg.Connection[Any]
 ) -> None:
     run = statements(connection)
@@ -139,13 +141,13 @@ def test_a_statement_whose_table_was_altered_fails_once_and_is_prepared_anew(
         assert run.fetchall() == [("7",)]
 
 
-def test_what_failed_leaves_nothing_prepared_behind(connection: psycopg.Connection[Any]) -> None:
+def test_failed_statements_leave_nothing_prepared(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     sql = "SELECT 1 / $1"
     for _ in range(3):
         run.execute(sql, [1])
     for _ in range(3):
-        # Those of a transaction that is broken already, too.
+        # Statements in a failed transaction, too.
         connection.execute("BEGIN")
         for fault in (psycopg.errors.DivisionByZero, psycopg.errors.InFailedSqlTransaction):
             with pytest.raises(fault):

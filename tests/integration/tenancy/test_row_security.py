@@ -1,4 +1,4 @@
-"""The second lock: what PostgreSQL gives to the application's role, whatever SQL it sends."""
+"""Row-level security limits the application's role, whatever SQL it sends."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home)
         type(ours.goal).objects.update(parent_id=theirs.goal.id)
 
 
-def test_an_id_that_another_tenant_uses_tells_nothing(ours: Home, theirs: Home) -> None:
-    # A key or a unique constraint that left the tenant out would answer "taken".
+def test_an_id_of_another_tenant_reveals_no_existence(ours: Home, theirs: Home) -> None:
+    # A key or a unique constraint without the tenant would report a duplicate.
     with tenant_transaction(ours.id):
         twin = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)
         assert Agent.objects.get(id=theirs.agent.id) == twin
@@ -181,9 +181,9 @@ def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
 
 
 def test_no_statement_names_a_roles_password(database: None) -> None:
-    with CaptureQueriesContext(connections[OWNER]) as asked:
+    with CaptureQueriesContext(connections[OWNER]) as queries:
         protect()
-    statements = [query["sql"] for query in asked.captured_queries]
+    statements = [query["sql"] for query in queries.captured_queries]
     assert [statement for statement in statements if "PASSWORD 'SCRAM-SHA-256$" in statement]
     for alias in (APP, OPS):
         assert not [

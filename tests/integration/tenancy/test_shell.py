@@ -33,19 +33,19 @@ def test_a_shell_without_a_tenant_sees_nothing(ours: Home) -> None:
         shell(COUNT)
 
 
-def test_what_a_shell_did_is_kept_when_it_ends_well(ours: Home) -> None:
+def test_a_shell_that_succeeds_commits(ours: Home) -> None:
     shell(CHANGE, tenant="acme")
     with tenant_transaction(ours.id):
         assert Memory.objects.get().content == "changed"
 
 
-def test_what_a_shell_did_is_undone_when_it_fails(ours: Home) -> None:
+def test_a_shell_that_fails_rolls_back(ours: Home) -> None:
     with pytest.raises(ZeroDivisionError):
         shell(f"{CHANGE}; 1 / 0", tenant="acme")
     with tenant_transaction(ours.id):
         assert Memory.objects.get().content == "the secret of acme"
 
 
-def test_a_shell_for_an_unknown_tenant_names_those_there_are(ours: Home, theirs: Home) -> None:
+def test_a_shell_for_an_unknown_tenant_lists_the_tenants(ours: Home, theirs: Home) -> None:
     with pytest.raises(NotFound, match="acme, globex"):
         shell(COUNT, tenant="initech")

@@ -1,4 +1,4 @@
-"""A database of before the migrations were squashed comes up; one that had only a part of them is refused."""
+"""A database with all replaced migrations needs none; one with a part of them is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ type Node = tuple[str, str]
 
 @pytest.fixture
 def replaced(database: None) -> Iterator[list[Node]]:
-    """Record what the squashed migrations replace instead of themselves, until the test ends."""
+    """Record the replaced migrations instead of the squashed ones, until the test ends."""
     connection = connections[OWNER]
     squashed = {
         node: migration.replaces
@@ -42,8 +42,8 @@ def test_a_database_with_all_replaced_migrations_needs_none(replaced: list[Node]
     assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []
 
 
-def test_a_database_with_a_part_of_them_is_refused(replaced: list[Node]) -> None:
+def test_a_database_with_a_part_of_the_migrations_is_refused(replaced: list[Node]) -> None:
     MigrationRecorder(connections[OWNER]).record_unapplied("heartbeats", "0013_labels")
 
-    with pytest.raises(CommandError, match="a version of Arbor that has them one by one"):
+    with pytest.raises(CommandError, match="a version of Arbor that still contains them"):
         call_command("migrate", verbosity=0)

@@ -30,7 +30,7 @@ def valkey() -> Iterator[EmbeddedValkey]:
 
 
 def _forget_connections() -> None:
-    """Celery keeps its connections by address, and its producers for ever: also of tests that had no broker."""
+    """Drop Celery's connections and producers, which it keeps by address, also of tests without a broker."""
     pools.reset()
     app.amqp._producer_pool = None  # type: ignore[attr-defined]  # private to Celery
     app._pool = None  # type: ignore[attr-defined]  # private to Celery
@@ -38,7 +38,7 @@ def _forget_connections() -> None:
 
 @pytest.fixture
 def broker(valkey: EmbeddedValkey) -> Iterator[redis.Redis]:
-    """Return the broker, empty."""
+    """Return the empty broker."""
     with redis.Redis.from_url(valkey.url) as client:
         client.flushall()
         yield client

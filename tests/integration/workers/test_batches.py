@@ -29,7 +29,7 @@ from apps.queues import (
     publish_batched,
 )
 from apps.tenants.models import Tenant
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from workers import tasks
 
@@ -41,55 +41,55 @@ def _hint(tenant_id: UUID, number: int) -> TaskMessage:
     return TaskMessage(task=Task.ADVANCE, tenant_id=tenant_id, arguments=arguments, shown=f"agent={number}")
 
 
-def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
-    """Return the messages in the order in which they are taken: whose they are, and the epochs they carry."""
-    found = []
+def _queued_messages(broker: redis.Redis) -> list[tuple[str, list[int]]]:
+    """Return the messages in the order of delivery: their tenants and epochs."""
+    messages = []
     for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):
         message: dict[str, Any] = json.loads(raw)
         _args, kwargs, _embed = json.loads(base64.b64decode(message["body"]))
         epochs = [kwargs["epoch"], *(arguments["epoch"] for arguments in kwargs.get(ALSO, ()))]
-        found.append((message["headers"][TENANT_HEADER], epochs))
-    return found
+        messages.append((message["headers"][TENANT_HEADER], epochs))
+    return messages
 
 
-def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
+def test_agents_of_one_tenant_share_a_message_and_tenants_alternate(
     database: None, celery: Celery, broker: redis.Redis
 ) -> None:
     celery.set_current()
     many = MAX_BATCH_SIZE + 2
     with transaction.atomic():
         enqueue(*(_hint(HERE, number) for number in range(many)), _hint(THERE, 99))
-        assert _waiting(broker) == []
-    assert _waiting(broker) == [
+        assert _queued_messages(broker) == []
+    assert _queued_messages(broker) == [
         (str(HERE), list(range(MAX_BATCH_SIZE))),
         (str(THERE), [99]),
         (str(HERE), list(range(MAX_BATCH_SIZE, many))),
     ]
 
 
-def test_what_was_lost_goes_alone(celery: Celery, broker: redis.Redis) -> None:
+def test_a_lost_agent_gets_a_message_of_its_own(celery: Celery, broker: redis.Redis) -> None:
     celery.set_current()
     publish_batched([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
-    assert sorted(_waiting(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
+    assert sorted(_queued_messages(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
 
 
-def test_each_agent_of_a_message_walks_its_own_heartbeat(
+def test_each_agent_of_a_message_has_its_own_heartbeat(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
 ) -> None:
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    told = fleet.take()
+    message = fleet.take()
     stranger = {"agent_id": str(uuid4()), "epoch": 1}
     celery.tasks[Task.ADVANCE.value].apply(
-        kwargs={**stranger, ALSO: [told.arguments]},
+        kwargs={**stranger, ALSO: [message.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,
     )
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.WAITING]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.WAITING]
 
 
-def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
+def test_calls_of_a_message_run_at_once_with_threads(
     fleet: Fleet,
     tenant: Tenant,
     new_agent: Callable[..., Agent],
@@ -119,21 +119,23 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
             throw=True,
         )
     fleet.run()
-    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * 3
+    assert [heartbeat.status for agent in agents for heartbeat in heartbeats_of(agent)] == [
+        HeartbeatStatus.DONE
+    ] * 3
 
 
-def test_the_calls_of_a_message_are_asked_in_turn_where_there_are_no_threads(
+def test_calls_of_a_message_run_in_turn_without_threads(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
 ) -> None:
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
     fleet.step()
-    asked = fleet.take()
+    message = fleet.take()
     celery.tasks[Task.EXECUTE_CALL.value].apply(
-        kwargs={"call_id": str(uuid4()), ALSO: [asked.arguments]},
+        kwargs={"call_id": str(uuid4()), ALSO: [message.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,
     )
     fleet.run()
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]

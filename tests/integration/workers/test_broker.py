@@ -28,21 +28,21 @@ class Hub:
 
 @pytest.mark.usefixtures("broker")
 def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[redis.Redis] = []
+    clients: list[redis.Redis] = []
     really_init = redis.Redis.__init__
 
     def init(self: redis.Redis, *args: Any, **kwargs: Any) -> None:
-        made.append(self)
+        clients.append(self)
         really_init(self, *args, **kwargs)
 
     message = TaskMessage(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
     assert publish(message)
     monkeypatch.setattr(redis.Redis, "__init__", init)
     assert all(publish(message) for _ in range(10))
-    assert made == []
+    assert clients == []
 
 
-def test_every_thread_tells_our_broker(broker: redis.Redis) -> None:
+def test_each_thread_publishes_to_the_configured_broker(broker: redis.Redis) -> None:
     message = TaskMessage(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(publish, message).result()

@@ -1,4 +1,4 @@
-"""Database connections: one that lasts in a child process, few for many waiting threads, none held by a model call."""
+"""Database connections: persistent in a child process, few for many waiting threads, none during a model call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.models.ports import ModelRequest, ScriptedModel
 from config.servers.postgres import EmbeddedPostgres
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from workers.app import app
 
 # The signals' receivers come with the application's modules.
 app.loader.import_default_modules()
 
-#: Calls that wait for a model at once, and the connections they share.
+#: Calls that wait for a model at once, and the connections that they share.
 CALLS, POOL = 20, 2
 
 
@@ -47,26 +47,26 @@ def test_no_transaction_is_open_while_a_model_is_asked(
     fleet.dispatch()
     fleet.run()
     assert open_ones == [False, False]
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]
 
 
 @pytest.fixture
 def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the threads of this process share few connections, as those of the model workers do."""
+    """Let the threads of this process share few connections, as workers of the queue llm do."""
     connections[APP].close()
-    found = connections.settings[APP]
-    before = dict(found), dict(found["OPTIONS"])
-    found["CONN_MAX_AGE"] = 0
-    found["CONN_HEALTH_CHECKS"] = False
-    found["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
+    database = connections.settings[APP]
+    before = dict(database), dict(database["OPTIONS"])
+    database["CONN_MAX_AGE"] = 0
+    database["CONN_HEALTH_CHECKS"] = False
+    database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
     settings.ARBOR_DB_POOL_SIZE = POOL  # type: ignore[attr-defined]
     yield
     connection = connections[APP]
     assert isinstance(connection, DatabaseWrapper)
     connection.close()
     connection.close_pool()
-    found.update(before[0])
-    found["OPTIONS"] = before[1]
+    database.update(before[0])
+    database["OPTIONS"] = before[1]
     del connections[APP]
 
 
@@ -77,7 +77,7 @@ def test_many_calls_wait_at_once_on_few_connections(
     together = threading.Barrier(CALLS, timeout=30)
 
     def wait_for_all(_: ModelRequest) -> str:
-        # Passes only when all calls have got here: none may hold what another needs to get here.
+        # Passes only when all calls are here: none may occupy a connection that another call needs.
         together.wait()
         return REST
 
@@ -87,19 +87,19 @@ def test_many_calls_wait_at_once_on_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    waiting = [fleet.take() for _ in range(CALLS)]
-    assert {message.task for message in waiting} == {Task.EXECUTE_CALL}
+    messages = [fleet.take() for _ in range(CALLS)]
+    assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     connections[APP].close()
 
     def fulfil(call_id: str) -> bool:
         with captured():
-            done = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
+            results = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
         connections[APP].close()
-        return done
+        return results
 
     with ThreadPoolExecutor(CALLS) as threads:
-        done = list(threads.map(fulfil, [message.arguments["call_id"] for message in waiting]))
-    assert done == [True] * CALLS
+        results = list(threads.map(fulfil, [message.arguments["call_id"] for message in messages]))
+    assert results == [True] * CALLS
 
 
 @pytest.mark.usefixtures("pooled")
@@ -121,20 +121,20 @@ def test_messages_of_several_calls_share_a_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    asked = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
+    call_ids = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
     connections[APP].close()
 
     with ThreadPoolExecutor(CALLS) as threads, ThreadPoolExecutor(CALLS) as messages:
 
         def fulfil(calls: Sequence[UUID]) -> int:
             with captured():
-                done = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+                results = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
-            return done
+            return results
 
-        # Each message waits for its calls, and holds no connection meanwhile.
-        done = list(messages.map(fulfil, batched(asked, 4, strict=True)))
-    assert done == [4] * (CALLS // 4)
+        # Each message waits for its calls, without a connection meanwhile.
+        results = list(messages.map(fulfil, batched(call_ids, 4, strict=True)))
+    assert results == [4] * (CALLS // 4)
 
 
 def _backend(tenant: Tenant) -> int:
@@ -154,7 +154,7 @@ def _end_backend(postgres: EmbeddedPostgres, pid: int) -> None:
         assert database.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
 
 
-def test_a_connection_that_the_database_ended_is_replaced_before_the_next_task(
+def test_a_closed_connection_is_replaced_before_the_next_task(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
     first = _backend(tenant)
@@ -163,7 +163,7 @@ def test_a_connection_that_the_database_ended_is_replaced_before_the_next_task(
     assert _backend(tenant) != first
 
 
-def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
+def test_a_connection_closed_during_a_task_fails_that_task_only(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
     first = _backend(tenant)
@@ -174,7 +174,7 @@ def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
     assert _backend(tenant) != first
 
 
-def test_a_new_child_forgets_its_parents_connections_without_closing_them(tenant: Tenant) -> None:
+def test_a_new_child_forgets_inherited_connections_without_closing(tenant: Tenant) -> None:
     first = _backend(tenant)
     parents = {
         connection.alias: connection.connection for connection in connections.all(initialized_only=True)

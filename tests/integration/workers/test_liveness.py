@@ -8,33 +8,35 @@ import psycopg
 import pytest
 from django.db import connections
 
-from apps.heartbeats.services.processes import living_processes, write_liveness
+from apps.heartbeats.services.processes import LivenessReport, living_processes, write_liveness
 from apps.tenants.scope import APP
 
 
-def _say() -> None:
+def _write_liveness() -> None:
     write_liveness(
-        name="host:1",
-        kind="worker",
-        queues="llm",
-        pool="threads",
-        concurrency=2,
-        started_at=datetime.now(UTC),
+        LivenessReport(
+            name="host:1",
+            kind="worker",
+            queues="llm",
+            pool="threads",
+            concurrency=2,
+            started_at=datetime.now(UTC),
+        )
     )
 
 
-def test_a_process_that_said_so_lives(database: None) -> None:
-    _say()
-    _say()
+def test_a_process_with_a_liveness_row_is_alive(database: None) -> None:
+    _write_liveness()
+    _write_liveness()
     assert [process.name for process in living_processes()] == ["host:1"]
 
 
-def test_its_connection_has_every_option_of_the_settings(
+def test_the_liveness_connection_has_all_options_of_the_settings(
     database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As good as `sslmode`, which a server without TLS could not show.
+    # A substitute for `sslmode`, which a server without TLS cannot show.
     monkeypatch.setitem(
         connections[APP].settings_dict["OPTIONS"], "options", "-c default_transaction_read_only=on"
     )
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        _say()
+        _write_liveness()

@@ -21,7 +21,7 @@ from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
 from arbor.models.ports import ScriptedModel
 from config.pools import POOLS
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from workers.schedule import entries
 
@@ -37,7 +37,7 @@ def test_every_task_has_a_queue_and_every_queue_a_pool() -> None:
     assert sorted(served) == sorted(queue.value for queue in Queue)
 
 
-def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None:
+def test_the_scheduler_sends_few_static_hints_that_expire(celery: Celery) -> None:
     sent = entries()
     assert celery.conf.beat_schedule == sent
     assert Task.DISPATCH in sent
@@ -53,11 +53,11 @@ def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None
 @pytest.mark.parametrize("task", list(Task))
 def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redis) -> None:
     assert publish(TaskMessage(task=task, tenant_id=uuid4(), arguments={}, shown=""))
-    waiting = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
-    assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
+    lengths = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
+    assert lengths == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
 
 
-def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
+def test_an_unsent_message_does_not_block_the_next_one(
     database: None, celery: Celery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent: list[str] = []
@@ -78,8 +78,8 @@ def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
 
 def _in_broker(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
     (raw,) = broker.lrange(f"arbor:{queue}", 0, -1)
-    found: dict[str, Any] = json.loads(raw)
-    return found
+    message: dict[str, Any] = json.loads(raw)
+    return message
 
 
 def test_a_message_names_its_agent_for_people_and_carries_ids_only(
@@ -88,16 +88,16 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    told = [fleet.take()]
-    fleet.deliver(told[0])
-    told.append(fleet.take())
-    for message in told:
+    messages = [fleet.take()]
+    fleet.deliver(messages[0])
+    messages.append(fleet.take())
+    for message in messages:
         publish(message)
-        found = _in_broker(broker, QUEUE_OF[message.task])
-        assert found["headers"]["argsrepr"].startswith(f"agent={agent.name} ")
-        assert found["headers"]["kwargsrepr"] == found["headers"]["argsrepr"]
-        assert found["headers"][TENANT_HEADER] == str(agent.tenant_id)
-        _args, kwargs, _embed = json.loads(base64.b64decode(found["body"]))
+        envelope = _in_broker(broker, QUEUE_OF[message.task])
+        assert envelope["headers"]["argsrepr"].startswith(f"agent={agent.name} ")
+        assert envelope["headers"]["kwargsrepr"] == envelope["headers"]["argsrepr"]
+        assert envelope["headers"][TENANT_HEADER] == str(agent.tenant_id)
+        _args, kwargs, _embed = json.loads(base64.b64decode(envelope["body"]))
         for name, value in kwargs.items():
             assert name in {"agent_id", "call_id", "epoch"}
             assert isinstance(value, int) or UUID(value)
@@ -132,7 +132,7 @@ def test_a_forged_tenant_finds_nothing_to_do(
     fleet.dispatch()
     advance = fleet.take()
     _deliver(celery, advance, tenant_id=other_tenant.id)
-    assert beats_of(agent) == []
+    assert heartbeats_of(agent) == []
     assert schedule_of(agent).state == ScheduleState.QUEUED
     _deliver(celery, advance, tenant_id=agent.tenant_id)
     fulfil = fleet.take()
@@ -140,5 +140,5 @@ def test_a_forged_tenant_finds_nothing_to_do(
     assert model.requests == []
     _deliver(celery, fulfil, tenant_id=agent.tenant_id)
     _deliver(celery, fleet.take(), tenant_id=agent.tenant_id)
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE

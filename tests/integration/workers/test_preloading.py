@@ -1,4 +1,4 @@
-"""Preloading: the data that a worker loads before its pool forks."""
+"""Data that a worker loads before its pool forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of jobs are recorded."""
+"""Records of job runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOBS = [Task(name) for name in entries() if name != Task.DISPATCH]
 
 
 @pytest.mark.parametrize("task", JOBS)
-def test_a_job_that_has_nothing_to_do_says_that_it_ran(task: Task, celery: Celery, database: None) -> None:
+def test_a_job_without_work_records_its_run(task: Task, celery: Celery, database: None) -> None:
     celery.tasks[task.value].apply()
     run = JobRun.objects.get()
     assert (run.name, run.done, run.failed, run.error) == (task.value, 0, 0, "")
@@ -24,7 +24,7 @@ def test_a_job_that_has_nothing_to_do_says_that_it_ran(task: Task, celery: Celer
     assert run.period_s == entries()[task.value]["schedule"].total_seconds()
 
 
-def test_what_a_job_did_is_noted_and_a_fault_by_its_kind(
+def test_a_job_run_is_recorded_and_a_fault_by_its_kind(
     celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "fade_memories", lambda: Round(steps=4, done=3, failed=1))
@@ -41,12 +41,12 @@ def test_what_a_job_did_is_noted_and_a_fault_by_its_kind(
     assert (again.error, again.succeeded_at) == ("RuntimeError", run.succeeded_at)
 
 
-def test_beat_says_what_it_is_going_to_send(database: None) -> None:
+def test_the_scheduler_records_the_expected_jobs(database: None) -> None:
     runs_of_jobs._expect()
     runs = {run.name: (run.period_s, run.succeeded_at) for run in JobRun.objects.all()}
     assert runs == {task.value: (entries()[task.value]["schedule"].total_seconds(), None) for task in JOBS}
 
 
-def test_the_dispatchers_tick_is_not_noted(celery: Celery, database: None) -> None:
+def test_the_dispatch_task_is_not_recorded(celery: Celery, database: None) -> None:
     celery.tasks[Task.DISPATCH.value].apply()
     assert not JobRun.objects.exists()

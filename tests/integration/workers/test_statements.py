@@ -10,15 +10,15 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import APP, OPS
-from tests.integration.heartbeats.conftest import beats_of, make_due
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
-#: Dispatching, walking, asking and walking on, for a beat that recalls twice, stores and moves a goal: the last recall finds
-#: nothing clear, and asks for a theme that is on the tip of the tongue. Without BEGIN and COMMIT.
+#: The statements of dispatch, both legs and the call, for a heartbeat that recalls twice, stores a memory and moves a goal:
+#: the last recall has no clear memory, and a partial recall follows. Without BEGIN and COMMIT.
 MOST = 39
 
 
-def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
+def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
     sent: list[str] = []
 
     def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -26,7 +26,7 @@ def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
         return execute(sql, params, many, context)
 
     most = 0
-    for _ in range(6):  # each mode once, the fifth beat's consolidation among them
+    for _ in range(6):  # each mode once, with the consolidation of the fifth heartbeat
         make_due(agent)
         sent.clear()
         with ExitStack() as stack:
@@ -35,7 +35,7 @@ def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
             fleet.dispatch()
             fleet.run()
         most = max(most, len(sent))
-    assert {beat.status for beat in beats_of(agent)} == {HeartbeatStatus.DONE}
+    assert {heartbeat.status for heartbeat in heartbeats_of(agent)} == {HeartbeatStatus.DONE}
     assert most <= MOST, f"{most} statements:\n" + "\n".join(
         " ".join(statement.split())[:120] for statement in sent
     )

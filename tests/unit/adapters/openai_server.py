@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocol as a test wants it to."""
+"""A fake server of the OpenAI protocol with scripted responses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.errors import ModelError
 from arbor.models.handles import Handle
@@ -58,7 +58,7 @@ def success(**changes: Any) -> dict[str, Any]:
 def model_on(
     server: Server, *, handle: str = "openai/gpt-4o-mini", quiet: bool = False
 ) -> ChatCompletionsModel:
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="openai",
         url="http://model.test/v1/chat/completions",
         auth=KeyAuth(SecretStr(KEY)),
@@ -67,15 +67,15 @@ def model_on(
     )
     return ChatCompletionsModel(
         Handle.parse(handle),
-        door=door,
+        endpoint=endpoint,
         client=httpx.Client(transport=httpx.MockTransport(server)),
         quiet=quiet,
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 
 class Recorder:
-    """A server that answers from a list, the last one for ever, and keeps what it was sent."""
+    """A server that answers from a list, repeats the last answer, and records requests."""
 
     def __init__(self, *answers: httpx.Response) -> None:
         self.answers = answers

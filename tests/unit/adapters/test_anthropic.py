@@ -1,4 +1,4 @@
-"""The Messages API: what is sent, what is read, and what each refusal becomes."""
+"""The Messages API: requests, replies and errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from arbor.adapters.anthropic import VERSION, MessagesModel
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply
@@ -23,7 +23,7 @@ KEY = "sk-ant-verySecret0123456789"
 
 
 def model_on(server: Recorder) -> MessagesModel:
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="anthropic",
         url="http://model.test/v1/messages",
         auth=KeyAuth(SecretStr(KEY), header="x-api-key", prefix=""),
@@ -31,9 +31,9 @@ def model_on(server: Recorder) -> MessagesModel:
     )
     return MessagesModel(
         Handle.parse("anthropic/claude-haiku-4-5"),
-        door=door,
+        endpoint=endpoint,
         client=httpx.Client(transport=httpx.MockTransport(server)),
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 
@@ -60,7 +60,7 @@ def refusal(status: int, kind: str, message: str) -> httpx.Response:
     return httpx.Response(status, json={"type": "error", "error": {"type": kind, "message": message}})
 
 
-def test_the_request_forces_the_tool_and_marks_the_static_part_for_the_cache() -> None:
+def test_the_request_forces_the_tool_and_caches_the_static_part() -> None:
     server = Recorder(success())
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -110,13 +110,13 @@ def test_without_a_schema_the_reply_is_the_text_and_not_the_thought() -> None:
     ("stop_reason", "finish_reason"),
     [("end_turn", "stop"), ("max_tokens", "length"), ("pause_turn", "pause_turn")],
 )
-def test_the_end_is_told_in_one_vocabulary(stop_reason: str, finish_reason: str) -> None:
+def test_stop_reasons_are_mapped_to_one_vocabulary(stop_reason: str, finish_reason: str) -> None:
     server = Recorder(success({"type": "text", "text": "x"}, stop_reason=stop_reason))
 
     assert model_on(server).complete(request_with(None), deadline_s=10).finish_reason == finish_reason
 
 
-def test_a_model_that_must_think_and_refuses_a_forced_tool_and_temperature_is_asked_without() -> None:
+def test_options_that_a_model_refuses_are_omitted_from_then_on() -> None:
     server = Recorder(
         refusal(400, "invalid_request_error", "`temperature` is not supported for this model"),
         refusal(400, "invalid_request_error", "thinking cannot be disabled for this model"),
@@ -137,7 +137,7 @@ def test_a_model_that_must_think_and_refuses_a_forced_tool_and_temperature_is_as
     assert json.dumps(SCHEMA) in server.bodies[4]["system"][0]["text"]
 
 
-def test_a_refusal_is_one_and_keeps_its_tokens() -> None:
+def test_a_refused_reply_raises_model_refused_with_its_tokens() -> None:
     server = Recorder(success({"type": "text", "text": ""}, stop_reason="refusal"))
 
     with pytest.raises(ModelRefused) as failure:
@@ -162,7 +162,9 @@ def test_a_refusal_is_one_and_keeps_its_tokens() -> None:
         (httpx.Response(200, json={"content": "?"}), ModelUnavailable, "cannot be read"),
     ],
 )
-def test_each_failure_becomes_one_of_ours(answer: httpx.Response, kind: type[ModelError], words: str) -> None:
+def test_each_failure_raises_its_model_error(
+    answer: httpx.Response, kind: type[ModelError], words: str
+) -> None:
     with pytest.raises(kind, match=words) as failure:
         model_on(Recorder(answer)).complete(request_with(None), deadline_s=10)
 

@@ -1,4 +1,4 @@
-"""From the settings to what answers."""
+"""Connections from settings to models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL = Credentials(
 )
 
 
-def connected(
+def connect_to(
     handle: str, credentials: Credentials, server: Recorder, breakers: Breakers | None = None
 ) -> Model:
     return connect_model(
@@ -43,11 +43,11 @@ def connected(
     )
 
 
-def asked(handle: str, credentials: Credentials = ALL) -> httpx.Request:
+def request_to(handle: str, credentials: Credentials = ALL) -> httpx.Request:
     """Return the request that the provider of this handle gets."""
     answer = success() | {"content": [{"type": "text", "text": "{}"}]}
     server = Recorder(httpx.Response(200, json=answer))
-    connected(handle, credentials, server).complete(request_with(), deadline_s=10)
+    connect_to(handle, credentials, server).complete(request_with(), deadline_s=10)
     return server.requests[0]
 
 
@@ -71,18 +71,18 @@ OWN = replace(ALL, openai_base_url="http://127.0.0.1:8080/v1/", openai_api_key="
         ("ollama/llama3.2", Credentials(), "http://127.0.0.1:11434/v1/chat/completions", None),
     ],
 )
-def test_each_provider_is_asked_at_its_place_with_its_own_key(
+def test_each_provider_is_called_at_its_url_with_its_own_key(
     handle: str, credentials: Credentials, url: str, key: str | None
 ) -> None:
-    request = asked(handle, credentials)
+    request = request_to(handle, credentials)
 
     assert (str(request.url), request.headers.get("authorization")) == (url, key)
     assert json.loads(request.content)["model"] == handle.partition("/")[2]
 
 
 @pytest.mark.parametrize("base_url", ["", "https://gateway.test", "https://gateway.test/v1/"])
-def test_anthropic_is_asked_with_its_own_header(base_url: str) -> None:
-    request = asked("anthropic/claude-haiku-4-5", replace(ALL, anthropic_base_url=base_url))
+def test_anthropic_is_called_with_its_own_header(base_url: str) -> None:
+    request = request_to("anthropic/claude-haiku-4-5", replace(ALL, anthropic_base_url=base_url))
 
     host = "gateway.test" if base_url else "api.anthropic.com"
     assert str(request.url) == f"https://{host}/v1/messages"
@@ -90,8 +90,8 @@ def test_anthropic_is_asked_with_its_own_header(base_url: str) -> None:
     assert "authorization" not in request.headers
 
 
-def test_openai_itself_is_asked_in_its_newer_words_and_other_servers_in_the_older() -> None:
-    newer, older = asked("openai/gpt-6-luna"), asked("openai/any", OWN)
+def test_openai_and_compatible_servers_get_different_parameters() -> None:
+    newer, older = request_to("openai/gpt-6-luna"), request_to("openai/any", OWN)
 
     assert newer.headers["openai-organization"] == "org-1"
     assert newer.headers["openai-project"] == "proj-1"
@@ -111,7 +111,7 @@ def test_openai_itself_is_asked_in_its_newer_words_and_other_servers_in_the_olde
         ("nonsense", "a model handle is provider/model"),
     ],
 )
-def test_what_is_not_configured_is_said_before_anything_is_asked(handle: str, words: str) -> None:
+def test_a_provider_without_configuration_is_refused(handle: str, words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words):
         connect_model(handle, Credentials(), breakers=Breakers())
 
@@ -127,7 +127,7 @@ def test_what_is_not_configured_is_said_before_anything_is_asked(handle: str, wo
         (Credentials(ollama_host="localhost"), "ollama/llama3.2"),
     ],
 )
-def test_the_default_is_the_first_provider_configured_and_reflex_without_any(
+def test_the_default_is_the_first_configured_provider_or_reflex(
     credentials: Credentials, handle: str
 ) -> None:
     assert default_handle(credentials) == handle
@@ -146,10 +146,10 @@ def test_models_of_one_provider_share_its_breaker() -> None:
     server = Recorder(error(500))
     for name in ("a", "b", "c"):
         with pytest.raises(ModelUnavailable):
-            connected(f"openai/{name}", ALL, server, breakers).complete(request_with(None), deadline_s=10)
+            connect_to(f"openai/{name}", ALL, server, breakers).complete(request_with(None), deadline_s=10)
 
-    with pytest.raises(ModelUnavailable, match="left alone"):
-        connected("openai/d", ALL, server, breakers).complete(request_with(None), deadline_s=10)
+    with pytest.raises(ModelUnavailable, match="is not called"):
+        connect_to("openai/d", ALL, server, breakers).complete(request_with(None), deadline_s=10)
     assert breakers.states() == {"openai": BreakerState.OPEN}
     assert len(server.requests) == 3
 
@@ -166,11 +166,11 @@ def test_models_of_one_provider_share_its_breaker() -> None:
         ("[::1]:9000", "http://[::1]:9000/v1"),
     ],
 )
-def test_ollamas_host_is_read_as_ollama_reads_it(host: str, url: str) -> None:
+def test_the_host_of_ollama_is_parsed_as_ollama_parses_it(host: str, url: str) -> None:
     assert ollama_base_url(host) == url
 
 
-def test_credentials_show_what_is_given_and_never_what_it_is() -> None:
+def test_credentials_show_their_names_and_never_their_values() -> None:
     shown = repr(ALL)
 
     assert shown == (
@@ -191,9 +191,7 @@ def test_credentials_show_what_is_given_and_never_what_it_is() -> None:
         ({"ollama_host": "localhost:port"}, "OLLAMA_HOST must be host:port"),
     ],
 )
-def test_credentials_that_could_not_be_sent_are_refused_without_being_quoted(
-    values: dict[str, str], words: str
-) -> None:
+def test_unusable_credentials_are_refused_without_being_quoted(values: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words) as failure:
         Credentials(**values)
 

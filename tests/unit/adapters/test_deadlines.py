@@ -1,20 +1,22 @@
-"""The total deadline and the shared client, against a real server that misbehaves."""
+"""The total deadline, the shared client and response bodies, against a real server."""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import socket
 import threading
 import time
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth, post_json
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
@@ -41,14 +43,14 @@ def client(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
 def model_at(base_url: str, client: httpx.Client, *, model: str = "stub") -> ChatCompletionsModel:
     return ChatCompletionsModel(
         Handle.parse(f"openai/{model}"),
-        door=Door(provider="openai", url=f"{base_url}/chat/completions"),
+        endpoint=ApiEndpoint(provider="openai", url=f"{base_url}/chat/completions"),
         client=client,
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 
 def failure_of(model: ChatCompletionsModel, *, deadline_s: float) -> tuple[ModelError, float]:
-    """Return the error of a call, and how long it took to come."""
+    """Return the error of a call, and its time in seconds."""
     started = time.monotonic()
     with pytest.raises(ModelError) as failure:
         model.complete(request_with(), deadline_s=deadline_s)
@@ -149,7 +151,7 @@ def test_after_a_failure_the_client_works_on(stub: RunningStub, client: httpx.Cl
     assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
 
 
-def test_a_server_without_schemas_is_asked_in_another_form(stub: RunningStub, client: httpx.Client) -> None:
+def test_a_server_without_schemas_gets_another_form_in_time(stub: RunningStub, client: httpx.Client) -> None:
     assert (
         model_at(stub.base_url, client, model="stub-no-schema").complete(request_with(), deadline_s=10).text
     )
@@ -177,7 +179,7 @@ def test_two_hundred_threads_wait_at_once_on_one_client(client: httpx.Client) ->
 
 
 @pytest.mark.bar
-def test_two_hundred_threads_on_a_silent_server_all_end_at_the_deadline(
+def test_two_hundred_calls_to_a_silent_server_end_at_the_deadline(
     stub: RunningStub, client: httpx.Client
 ) -> None:
     model = model_at(stub.base_url, client, model="stub-silent")
@@ -197,7 +199,7 @@ def test_two_hundred_threads_on_a_silent_server_all_end_at_the_deadline(
     assert max(took_s for _, took_s in ends) < 5.0
 
 
-def test_connections_are_used_again(
+def test_connections_are_reused(
     stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
@@ -216,7 +218,7 @@ def test_connections_are_used_again(
     assert len(opened) == 1
 
 
-def test_more_calls_than_connections_wait_their_turn_and_then_say_so(stub: RunningStub) -> None:
+def test_calls_beyond_the_connections_fail_after_a_wait(stub: RunningStub) -> None:
     patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
     with httpx.Client(transport=DeadlineTransport(connections=1), timeout=patient) as narrow:
         silent = model_at(stub.base_url, narrow, model="stub-silent")
@@ -253,7 +255,7 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
 
     child = multiprocessing.get_context("fork").Process(target=lambda: sending.send(shared_client() is mine))
     with warnings.catch_warnings():
-        # Python warns of forking a process with threads, which is what this is about.
+        # Python warns about forking a process with threads, the subject of this test.
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     child.join()
@@ -264,7 +266,7 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
     shared_client.cache_clear()
 
 
-def test_a_direct_client_sends_what_httpx_would(stub: RunningStub) -> None:
+def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> None:
     sent: list[httpx.Request] = []
 
     class Watched(DeadlineTransport):
@@ -272,7 +274,7 @@ def test_a_direct_client_sends_what_httpx_would(stub: RunningStub) -> None:
             sent.append(request)
             return super().handle_request(request)
 
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="openai",
         url=f"{stub.base_url}/chat/completions",
         auth=KeyAuth(SecretStr("a key")),
@@ -280,7 +282,7 @@ def test_a_direct_client_sends_what_httpx_would(stub: RunningStub) -> None:
     )
     with DirectClient(Watched()) as direct, httpx.Client(transport=Watched(), timeout=TIMEOUT) as plain:
         for client in (direct, plain):
-            answer = post_json(client, door, {"model": "stub", "messages": []}, deadline_s=5)
+            answer = post_json(client, endpoint, {"model": "stub", "messages": []}, deadline_s=5)
             assert answer.json() is not None
     mine, theirs = sent
     assert dict(mine.headers) == dict(theirs.headers)
@@ -299,5 +301,22 @@ def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:
 
     url = f"{stub.base_url}/chat/completions".replace("://", "://somebody:secret@")
     with DirectClient(Watched()) as client:
-        post_json(client, Door(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
+        post_json(client, ApiEndpoint(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
     assert sent[0].headers["Authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (b'{"a": [1, null]}', {"a": [1, None]}),
+        (b"18446744073709551615", 2**64 - 1),
+        (b"18446744073709551616", float(2**64)),
+        (b"1e999", math.inf),
+        (b'"\\ud800"', "\ud800"),
+        (b"not JSON", None),
+        (b'"\xff"', None),
+    ],
+)
+def test_a_response_body_is_parsed_as_json(content: bytes, read: Any) -> None:
+    value = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
+    assert (value, type(value)) == (read, type(read))

@@ -1,4 +1,4 @@
-"""Chat Completions: what is sent, what is read, and what each refusal becomes."""
+"""Chat Completions: requests, replies and usage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.adapters.openai_server import (
 )
 
 
-def test_the_request_holds_the_prompt_the_limits_and_the_schema() -> None:
+def test_the_request_contains_prompt_limits_and_schema() -> None:
     server = Recorder(httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -46,7 +46,7 @@ def test_the_request_holds_the_prompt_the_limits_and_the_schema() -> None:
     assert server.requests[0].headers["openai-project"] == "garden"
 
 
-def test_the_reply_holds_the_text_the_tokens_and_the_cost() -> None:
+def test_the_reply_contains_text_tokens_and_cost() -> None:
     reply = model_on(Recorder(httpx.Response(200, json=success()))).complete(request_with(), deadline_s=10)
 
     assert reply.latency_ms > 0
@@ -74,9 +74,7 @@ def test_the_reply_holds_the_text_the_tokens_and_the_cost() -> None:
         ),
     ],
 )
-def test_odd_replies_are_read_as_far_as_they_go(
-    changes: dict[str, Any], text: str, finish_reason: str
-) -> None:
+def test_odd_replies_are_parsed_leniently(changes: dict[str, Any], text: str, finish_reason: str) -> None:
     reply = model_on(Recorder(httpx.Response(200, json=success(**changes)))).complete(
         request_with(), deadline_s=10
     )
@@ -84,7 +82,7 @@ def test_odd_replies_are_read_as_far_as_they_go(
     assert (reply.text, reply.finish_reason) == (text, finish_reason)
 
 
-def test_usage_that_is_missing_or_odd_counts_as_nothing_and_a_price_unknown_stays_unknown() -> None:
+def test_invalid_usage_counts_as_zero_and_an_unknown_price_as_none() -> None:
     odd = {"prompt_tokens": "many", "completion_tokens": None, "prompt_tokens_details": None}
     server = Recorder(
         httpx.Response(200, json=success(usage=odd)), httpx.Response(200, json=success(usage=None))
@@ -105,7 +103,7 @@ def test_the_cost_that_the_provider_states_wins() -> None:
     assert reply.cost_usd == Decimal("0.00014")
 
 
-def test_a_model_without_temperature_or_with_another_limit_is_asked_as_it_likes() -> None:
+def test_refused_parameters_are_replaced_and_not_sent_again() -> None:
     server = Recorder(
         error(
             400,
@@ -128,7 +126,7 @@ def test_a_model_without_temperature_or_with_another_limit_is_asked_as_it_likes(
         assert not {"temperature", "max_tokens"} & set(body)
 
 
-def test_a_model_that_does_not_reason_is_not_asked_to_reason_little() -> None:
+def test_a_model_without_reasoning_gets_no_reasoning_effort() -> None:
     server = Recorder(
         error(400, "Unrecognized request argument supplied: reasoning_effort"),
         httpx.Response(200, json=success()),

@@ -1,4 +1,4 @@
-"""What goes wrong at an OpenAI-compatible server becomes one of our errors, and tells no key."""
+"""Errors of OpenAI-compatible servers, without keys in their messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.exchange import MAX_REPLY_BYTES, Door, KeyAuth
+from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
@@ -28,7 +28,7 @@ from tests.unit.adapters.openai_server import (
         ),
     ],
 )
-def test_a_refusal_by_the_model_is_one_and_keeps_its_tokens(answer: httpx.Response) -> None:
+def test_a_refused_reply_raises_model_refused_with_its_tokens(answer: httpx.Response) -> None:
     failure = fails_with(answer)
 
     assert isinstance(failure, ModelRefused)
@@ -79,7 +79,9 @@ def test_a_refusal_by_the_model_is_one_and_keeps_its_tokens(answer: httpx.Respon
         ),
     ],
 )
-def test_each_failure_becomes_one_of_ours(answer: httpx.Response, kind: type[ModelError], words: str) -> None:
+def test_each_failure_raises_its_model_error(
+    answer: httpx.Response, kind: type[ModelError], words: str
+) -> None:
     failure = fails_with(answer)
 
     assert type(failure) is kind
@@ -96,7 +98,7 @@ def test_each_failure_becomes_one_of_ours(answer: httpx.Response, kind: type[Mod
         (503, {"retry-after": "9"}, 9.0, True),
     ],
 )
-def test_the_wish_to_wait_is_kept_and_a_rate_limit_is_no_fault(
+def test_retry_after_is_preserved_and_a_rate_limit_is_no_fault(
     status: int, headers: dict[str, str], retry_after_s: float | None, provider_fault: bool
 ) -> None:
     failure = fails_with(error(status, headers=headers))
@@ -118,7 +120,7 @@ def test_the_wish_to_wait_is_kept_and_a_rate_limit_is_no_fault(
         (httpx.UnsupportedProtocol("ftp"), ModelRejected),
     ],
 )
-def test_each_network_failure_becomes_one_of_ours(raised: Exception, kind: type[ModelError]) -> None:
+def test_each_network_failure_raises_its_model_error(raised: Exception, kind: type[ModelError]) -> None:
     def server(_: httpx.Request) -> httpx.Response:
         raise raised
 
@@ -133,8 +135,8 @@ def test_each_network_failure_becomes_one_of_ours(raised: Exception, kind: type[
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
 def test_no_key_is_in_an_error_and_its_length_is_bounded(status: int) -> None:
-    said = f"Incorrect API key provided: {KEY}. Or sk-other*****9876, Bearer abc.def.ghi\n" + "blah " * 500
-    failure = fails_with(error(status, said))
+    text = f"Incorrect API key provided: {KEY}. Or sk-other*****9876, Bearer abc.def.ghi\n" + "blah " * 500
+    failure = fails_with(error(status, text))
 
     for secret in (KEY, "sk-other", "abc.def"):
         assert secret not in str(failure)
@@ -145,6 +147,6 @@ def test_no_key_is_in_an_error_and_its_length_is_bounded(status: int) -> None:
 
 def test_no_key_is_in_any_repr() -> None:
     auth = KeyAuth(SecretStr(KEY))
-    door = Door(provider="openai", url="http://model.test", auth=auth)
+    endpoint = ApiEndpoint(provider="openai", url="http://model.test", auth=auth)
 
-    assert KEY not in f"{auth!r} {door!r} {vars(auth)!r}"
+    assert KEY not in f"{auth!r} {endpoint!r} {vars(auth)!r}"

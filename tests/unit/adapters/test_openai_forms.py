@@ -1,4 +1,4 @@
-"""In which form a reply is asked for: by a schema, as JSON, or in the prompt's words alone."""
+"""The form of a requested reply: a schema, JSON, or the prompt alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_SCHEMA = error(
 )
 
 
-def test_a_server_that_refuses_schemas_is_asked_for_json_and_that_is_remembered() -> None:
+def test_a_refused_schema_falls_back_to_json_for_later_requests() -> None:
     server = Recorder(NO_SCHEMA, httpx.Response(200, json=success()))
     model = model_on(server)
 
@@ -48,7 +48,7 @@ def test_a_server_that_refuses_schemas_is_asked_for_json_and_that_is_remembered(
         httpx.Response(501),
     ],
 )
-def test_a_server_that_refuses_both_gets_the_schema_in_the_prompt_alone(refusal: httpx.Response) -> None:
+def test_a_server_refusing_schema_and_json_gets_the_schema_as_text(refusal: httpx.Response) -> None:
     server = Recorder(refusal, refusal, httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -57,7 +57,7 @@ def test_a_server_that_refuses_both_gets_the_schema_in_the_prompt_alone(refusal:
     assert json.dumps(SCHEMA) in server.bodies[2]["messages"][0]["content"]
 
 
-def test_a_request_that_no_form_saves_is_rejected_and_nothing_is_remembered() -> None:
+def test_a_request_rejected_in_every_form_changes_no_later_request() -> None:
     bad = error(400, "Bad request")
     server = Recorder(bad, bad, bad, httpx.Response(200, json=success()))
     model = model_on(server)
@@ -79,7 +79,7 @@ def test_a_request_that_no_form_saves_is_rejected_and_nothing_is_remembered() ->
         error(500, "oops"),
     ],
 )
-def test_other_refusals_are_not_answered_with_a_weaker_form(refusal: httpx.Response) -> None:
+def test_other_refusals_do_not_cause_a_weaker_form(refusal: httpx.Response) -> None:
     server = Recorder(refusal)
 
     with pytest.raises(ModelError):
@@ -111,7 +111,7 @@ def test_a_request_without_a_schema_has_no_form_to_weaken() -> None:
         ({"anyOf": [SCHEMA, {"type": "object"}]}, False),
     ],
 )
-def test_strict_is_asked_for_only_where_every_object_is_closed(schema: dict[str, Any], closed: bool) -> None:
+def test_strict_mode_is_requested_only_for_closed_objects(schema: dict[str, Any], closed: bool) -> None:
     server = Recorder(httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(schema), deadline_s=10)

@@ -43,9 +43,7 @@ def request_() -> ModelRequest:
     )
 
 
-def test_it_answers_from_the_situation_with_a_valid_reply_for_nothing(
-    model: Model, request_: ModelRequest
-) -> None:
+def test_the_reflex_policy_gives_a_valid_reply_free_of_charge(model: Model, request_: ModelRequest) -> None:
     reply = model.complete(request_, deadline_s=1)
 
     parsed = parse_reply(reply.text)
@@ -56,7 +54,7 @@ def test_it_answers_from_the_situation_with_a_valid_reply_for_nothing(
     assert reply.text == model.complete(request_, deadline_s=1).text
 
 
-def _asked(purpose: CallPurpose) -> ModelRequest:
+def _request(purpose: CallPurpose) -> ModelRequest:
     memories = [
         Excerpt(text="The keel of the Heron was laid in Lisbon.", role="Ada", type="episodic"),
         Excerpt(text="Remember this: the Heron sails on Friday.", role="user", type="episodic"),
@@ -64,20 +62,22 @@ def _asked(purpose: CallPurpose) -> ModelRequest:
     return maintenance_request(purpose, memories, nonce="0123456789abcdef", for_rules=True)
 
 
-def test_it_summarizes_by_rule(model: Model) -> None:
-    reply = model.complete(_asked(CallPurpose.SUMMARIZE), deadline_s=1)
+def test_the_reflex_policy_summarizes_by_rule(model: Model) -> None:
+    reply = model.complete(_request(CallPurpose.SUMMARIZE), deadline_s=1)
     summary = read_summary(reply.text)
     assert "Ada: The keel of the Heron was laid in Lisbon." in summary
     assert (reply.provider, reply.cost_usd) == ("reflex", Decimal(0))
 
 
-def test_it_names_concepts_by_rule(model: Model) -> None:
-    concepts = read_concepts(model.complete(_asked(CallPurpose.EXTRACT), deadline_s=1).text, count=2).by_place
+def test_the_reflex_policy_extracts_concepts_by_rule(model: Model) -> None:
+    concepts = read_concepts(
+        model.complete(_request(CallPurpose.EXTRACT), deadline_s=1).text, count=2
+    ).by_place
     assert {"Heron", "Lisbon"} <= {concept.name for concept in concepts[0]}
-    assert "Heron" in {each.name for each in concepts[1]}
+    assert "Heron" in {concept.name for concept in concepts[1]}
 
 
-def test_it_weighs_by_rule(model: Model) -> None:
-    scores = read_scores(model.complete(_asked(CallPurpose.WEIGH), deadline_s=1).text, count=2).by_place
+def test_the_reflex_policy_appraises_importance_by_rule(model: Model) -> None:
+    scores = read_scores(model.complete(_request(CallPurpose.WEIGH), deadline_s=1).text, count=2).by_place
     assert scores[1] == 1.0
     assert scores[0] < 1.0

@@ -1,4 +1,4 @@
-"""The stub model server answers heartbeats validly, variedly and always the same."""
+"""The stub model server: valid, varied and deterministic replies."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def situation(**changes: Any) -> Situation:
     return Situation(**(values | changes))
 
 
-def answer(seen: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
-    """Return the stub's reply to this situation, as Arbor reads it; nothing may be mended or dropped."""
-    prompt = build_prompt(seen, "You are Scout.", nonce)
+def answer(view: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
+    """Return the stub's parsed reply to this situation; fail on repairs and dropped items."""
+    prompt = build_prompt(view, "You are Scout.", nonce)
     parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}")))
     assert (parsed.dropped, parsed.repairs) == ((), ())
     return parsed
 
 
-def test_it_works_on_the_active_goal_with_what_the_prompt_offers() -> None:
+def test_the_stub_progresses_the_active_goal_with_offered_actions() -> None:
     reply = answer(situation()).reply
 
     assert [(update.goal_id, update.progress) for update in reply.goal_updates] == [("goal-1", 0.45)]
@@ -69,7 +69,7 @@ def test_it_works_on_the_active_goal_with_what_the_prompt_offers() -> None:
     assert {action.action for action in reply.actions} <= set(ACTIONS)
 
 
-def test_it_carries_out_the_next_intent() -> None:
+def test_the_stub_executes_the_next_intent() -> None:
     intent = IntentView(
         id="intent-1",
         goal_id="goal-1",
@@ -83,7 +83,7 @@ def test_it_carries_out_the_next_intent() -> None:
     assert (action.action, action.intent_id, action.goal_id) == ("recall", "intent-1", "goal-1")
 
 
-def test_it_completes_a_goal_that_is_nearly_done() -> None:
+def test_the_stub_completes_a_goal_that_is_nearly_done() -> None:
     nearly = a_goal(1, GoalState.ACTIVE).model_copy(update={"fraction": 0.9})
 
     (update,) = answer(situation(goals=[nearly])).reply.goal_updates
@@ -91,7 +91,7 @@ def test_it_completes_a_goal_that_is_nearly_done() -> None:
     assert (update.progress, update.state) == (1.0, GoalState.COMPLETED)
 
 
-def test_it_plans_when_told_to_and_wants_something_when_it_has_no_goals() -> None:
+def test_the_stub_plans_a_goal_or_creates_one_by_mode() -> None:
     planned = answer(situation(mode=Mode.PLAN_EXECUTION)).reply
     wanted = answer(situation(goals=[], mode=Mode.REFLECTION)).reply
 
@@ -99,7 +99,7 @@ def test_it_plans_when_told_to_and_wants_something_when_it_has_no_goals() -> Non
     assert len(wanted.new_goals) == 1
 
 
-def test_the_same_prompt_gives_the_same_reply_and_other_prompts_give_others() -> None:
+def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
     replies = [answer(situation(beat_number=number)).reply for number in range(1, 200)]
     actions = {action.action for reply in replies for action in reply.actions}
 
@@ -108,7 +108,7 @@ def test_the_same_prompt_gives_the_same_reply_and_other_prompts_give_others() ->
     assert actions == {"recall", "remember", "reflect", "connect", "reprioritize", "rest"}
 
 
-def test_asked_to_write_it_writes_to_the_users_within_its_energy() -> None:
+def test_the_stub_messages_users_within_its_energy() -> None:
     written = 0
     for number in range(1, 60):
         prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", "0123456789abcdef")
@@ -121,17 +121,17 @@ def test_asked_to_write_it_writes_to_the_users_within_its_energy() -> None:
     assert 10 <= written <= 30
 
 
-def test_it_never_spends_more_than_it_has() -> None:
+def test_the_stub_never_spends_more_than_its_energy() -> None:
     for number in range(50):
         reply = answer(situation(energy=1, beat_number=number)).reply
         assert sum(ACTIONS[action.action].cost for action in reply.actions) <= 1
 
 
-def test_a_prompt_that_is_no_heartbeats_still_gets_a_valid_reply() -> None:
+def test_a_prompt_of_no_heartbeat_still_gets_a_valid_reply() -> None:
     assert parse_reply(json.dumps(reply_to("Hello?"))).dropped == ()
 
 
-def test_failures_are_spread_evenly_and_a_model_name_asks_for_one() -> None:
+def test_failures_are_spread_evenly_or_requested_by_model_name() -> None:
     stub = Stub(latency_s=0, mode=StubMode.ERROR, share=0.25, retry_after_s=1)
 
     modes = [stub.mode_for("any") for _ in range(100)]

@@ -1,4 +1,4 @@
-"""Fetching and searching against a real server: what may be read, from where, how much, how long, of what type."""
+"""Fetching and searching against a real server: addresses, types, sizes and deadlines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PUBLIC = "127.0.0.1"
 
 
 class Server(ThreadingHTTPServer):
-    """Answers as its routes say, and keeps what it was asked."""
+    """A server that answers by its routes and records requests."""
 
     daemon_threads = True
 
@@ -49,8 +49,8 @@ class Server(ThreadingHTTPServer):
 
         def answer(handler: _Handler) -> None:
             handler.send_response(status)
-            told = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
-            for name, value in told.items():
+            given_headers = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
+            for name, value in given_headers.items():
                 handler.send_header(name.replace("_", "-"), value)
             handler.end_headers()
             handler.wfile.write(body)
@@ -74,51 +74,53 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     """Return a server on this machine."""
-    made = Server()
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    yield running
+    running.shutdown()
+    running.server_close()
     thread.join()
 
 
-def fetch(*allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None) -> WebFetch:
+def web_fetch(
+    *allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None
+) -> WebFetch:
     """Return a fetch that may read these domains, at the one address that counts as public."""
-    made = WebFetch(
+    client = WebFetch(
         allow=AllowList.of(allowed or ("*",)),
         page_bytes=page_bytes,
         permits=permits or (lambda ip: ip == PUBLIC),
     )
-    return opened(made)
+    return closed_afterwards(client)
 
 
 _opened: list[WebFetch | SearxngSearch] = []
 
 
-def opened[T: (WebFetch, SearxngSearch)](client: T) -> T:
-    """Have a client closed when the test is over."""
+def closed_afterwards[T: (WebFetch, SearxngSearch)](client: T) -> T:
+    """Register a client to be closed after the test."""
     _opened.append(client)
     return client
 
 
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
-    """Close what the test has opened."""
+    """Close the clients of the test."""
     yield
     while _opened:
         _opened.pop().close()
 
 
-def refused(url: str, said: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
+def assert_refused(url: str, message: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
     """Check that an address is not read, and why."""
-    with pytest.raises(WebFailed, match=said):
-        (by or fetch()).fetch(url, deadline_s=deadline_s)
+    with pytest.raises(WebFailed, match=message):
+        (by or web_fetch()).fetch(url, deadline_s=deadline_s)
 
 
-def test_a_page_is_its_title_and_text_and_is_asked_for_without_cookies(server: Server) -> None:
+def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> None:
     url = server.answers("/reef", HTML, Set_Cookie="seen=1; Path=/")
-    reader = fetch()
+    reader = web_fetch()
 
     page = reader.fetch(f"{url}?q=1#part", deadline_s=5)
     reader.fetch(url, deadline_s=5)
@@ -145,16 +147,16 @@ def test_a_page_is_its_title_and_text_and_is_asked_for_without_cookies(server: S
 )
 def test_plain_types_are_read_as_they_are(server: Server, kind: str, body: bytes, text: str) -> None:
     url = server.answers("/x", body, Content_Type=kind)
-    assert fetch().fetch(url, deadline_s=5).text == text
+    assert web_fetch().fetch(url, deadline_s=5).text == text
 
 
 @pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream", "text/css", ""])
 def test_other_types_are_not_read(server: Server, kind: str) -> None:
-    refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
+    assert_refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("ftp://example.org/x", "only http and https"),
         ("file:///etc/passwd", "only http and https"),
@@ -167,19 +169,19 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
         ("http://[::1", "no address"),
     ],
 )
-def test_what_is_no_address_of_a_page_is_refused(url: str, said: str) -> None:
-    refused(url, said)
+def test_an_invalid_page_address_is_refused(url: str, message: str) -> None:
+    assert_refused(url, message)
 
 
-def test_a_domain_that_is_not_allowed_is_refused_before_it_is_looked_up(
+def test_a_domain_not_allowed_is_refused_before_its_lookup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
-    refused("https://example.net/", "not among the domains", fetch("example.org"))
-    refused(
+    assert_refused("https://example.net/", "not among the domains", web_fetch("example.org"))
+    assert_refused(
         "https://example.org/",
         "not among the domains",
-        opened(WebFetch(allow=AllowList.of([]), page_bytes=1)),
+        closed_afterwards(WebFetch(allow=AllowList.of([]), page_bytes=1)),
     )
 
 
@@ -208,42 +210,44 @@ def test_a_domain_that_is_not_allowed_is_refused_before_it_is_looked_up(
         "[ff02::1]",
     ],
 )
-def test_addresses_that_are_not_public_are_refused_however_they_are_written(host: str) -> None:
-    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
-    refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
+def test_private_addresses_are_refused_in_every_notation(host: str) -> None:
+    real = closed_afterwards(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    assert_refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
 
 
-def test_the_refusal_of_an_inner_address_comes_before_any_byte_is_sent(server: Server) -> None:
-    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
-    refused(server.answers("/secret", HTML), "which is not permitted", real)
+def test_a_private_address_is_refused_before_any_byte_is_sent(server: Server) -> None:
+    real = closed_afterwards(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    assert_refused(server.answers("/secret", HTML), "which is not permitted", real)
     assert server.asked == []
 
 
 def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> None:
     server.answers("/end", HTML)
     url = server.answers("/start", status=302, Location="/end")
-    assert fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
+    assert web_fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
 
     inner = f"http://127.0.0.2:{server.server_port}/end"
-    refused(server.answers("/in", status=301, Location=inner), "127.0.0.2, which is not permitted")
-    refused(server.answers("/meta", status=307, Location="http://169.254.169.254/"), "which is not permitted")
-    refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
-    refused(
+    assert_refused(server.answers("/in", status=301, Location=inner), "127.0.0.2, which is not permitted")
+    assert_refused(
+        server.answers("/meta", status=307, Location="http://169.254.169.254/"), "which is not permitted"
+    )
+    assert_refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
+    assert_refused(
         server.answers("/away", status=302, Location="https://example.net/"),
         "example.net is not among the domains",
-        fetch(PUBLIC),
+        web_fetch(PUBLIC),
     )
 
 
 def test_at_most_five_redirects_are_followed(server: Server) -> None:
     for number in range(7):
         server.answers(f"/{number}", status=302, Location=f"/{number + 1}")
-    refused(f"{server.url}/0", "more than 5 redirects")
+    assert_refused(f"{server.url}/0", "more than 5 redirects")
     assert len(server.asked) == 6
 
 
-def names_lead(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
-    """Let names lead to these addresses; an address leads to itself."""
+def resolve_names_to(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
+    """Resolve names to these addresses, and addresses to themselves."""
     real = socket.getaddrinfo
 
     def resolve(host: str, port: int, *rest: Any, **named: Any) -> list[Any]:
@@ -254,32 +258,32 @@ def names_lead(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
-def test_a_name_that_leads_inside_the_second_time_does_not_get_through(
+def test_dns_rebinding_to_a_private_address_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: what is checked is the very address that is connected to."""
+    """DNS rebinding: the checked address is the one of the connection."""
     led = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
-    names_lead(monkeypatch, lambda: next(led))
+    resolve_names_to(monkeypatch, lambda: next(led))
     port = server.server_port
     server.answers("/", status=302, Location=f"http://rebind.example:{port}/secret", Connection="close")
     server.answers("/secret", HTML)
 
-    refused(f"http://rebind.example:{port}/", "127.0.0.2, which is not permitted")
+    assert_refused(f"http://rebind.example:{port}/", "127.0.0.2, which is not permitted")
     assert [path for path, _ in server.asked] == ["/"]
 
 
-def test_a_name_with_an_inner_address_among_others_is_read_at_the_public_one(
+def test_a_name_with_mixed_addresses_is_read_at_the_public_one(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names_lead(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
+    resolve_names_to(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
     server.answers("/", HTML)
-    page = fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
+    page = web_fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
     assert "eleven fathoms" in page.text
 
 
-def test_what_is_too_large_is_refused_announced_or_not(server: Server) -> None:
-    small = fetch(page_bytes=100)
-    refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
+def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
+    small = web_fetch(page_bytes=100)
+    assert_refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
 
     def endless(handler: _Handler) -> None:
         handler.send_response(200)
@@ -291,11 +295,11 @@ def test_what_is_too_large_is_refused_announced_or_not(server: Server) -> None:
             handler.wfile.write(b"x" * 10)
 
     server.routes["/endless"] = endless
-    refused(f"{server.url}/endless", "is larger than 100 bytes", small)
+    assert_refused(f"{server.url}/endless", "is larger than 100 bytes", small)
 
 
-def test_a_compressed_page_is_refused_for_it_could_become_any_size(server: Server) -> None:
-    refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
+def test_a_compressed_page_is_refused(server: Server) -> None:
+    assert_refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
 
 
 @pytest.mark.bar
@@ -315,25 +319,27 @@ def test_a_slow_server_meets_the_deadline(server: Server) -> None:
     server.routes["/slow"] = drip
     started = time.monotonic()
     try:
-        refused(f"{server.url}/slow?token=secret", r"/slow did not answer within 0\.3 s", deadline_s=0.3)
+        assert_refused(
+            f"{server.url}/slow?token=secret", r"/slow did not answer within 0\.3 s", deadline_s=0.3
+        )
     finally:
         over.set()
     assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize("status", [204, 400, 404, 500, 304])
-def test_another_status_is_told(server: Server, status: int) -> None:
+def test_another_status_is_reported(server: Server, status: int) -> None:
     server.answers("/x", status=status)
     with pytest.raises(WebFailed) as failure:
-        fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
+        web_fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
     assert f"answered {status}" in str(failure.value)
     assert "secret" not in str(failure.value)
 
 
 class TestSearch:
-    """The search server is the operator's own: it may stand anywhere."""
+    """The search server is the operator's own: any address is allowed."""
 
-    def test_results_are_read_and_what_is_no_address_left_out(self, server: Server) -> None:
+    def test_results_without_a_valid_address_are_omitted(self, server: Server) -> None:
         results = [
             {"url": "https://a.example", "title": "A\0", "content": "about a", "engine": "x"},
             {"url": "javascript:alert(1)"},
@@ -344,9 +350,9 @@ class TestSearch:
         ]
         server.answers("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
 
-        found = opened(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
+        search_results = closed_afterwards(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
 
-        assert found == [
+        assert search_results == [
             SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
             SearchResult(url="http://b.example"),
         ]
@@ -356,10 +362,10 @@ class TestSearch:
     def test_the_address_may_be_written_with_or_without_its_path(self, server: Server, path: str) -> None:
         for place in ("/search", "/searx/search"):
             server.answers(place, b'{"results": []}')
-        assert opened(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
+        assert closed_afterwards(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
 
     @pytest.mark.parametrize(
-        ("body", "status", "said"),
+        ("body", "status", "message"),
         [
             (b"<html>", 200, "did not answer with JSON"),
             (b"{}", 200, "did not answer with JSON"),
@@ -369,18 +375,18 @@ class TestSearch:
             (b"", 302, "answered 302"),
         ],
     )
-    def test_whatever_else_it_answers_is_a_failure(
-        self, server: Server, body: bytes, status: int, said: str
+    def test_any_other_search_response_is_a_failure(
+        self, server: Server, body: bytes, status: int, message: str
     ) -> None:
         server.answers("/search", body, status=status)
-        with pytest.raises(WebFailed, match=said):
-            opened(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
+        with pytest.raises(WebFailed, match=message):
+            closed_afterwards(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
 
     def test_a_server_that_is_away_is_a_failure(self) -> None:
         with pytest.raises(WebFailed, match=r"the search at 127\.0\.0\.1 cannot be reached"):
-            opened(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
+            closed_afterwards(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
 
     @pytest.mark.parametrize("url", ["localhost:8888", "ftp://x", "/search", "http://"])
-    def test_what_is_no_address_is_told(self, url: str) -> None:
+    def test_an_invalid_search_address_is_refused(self, url: str) -> None:
         with pytest.raises(ConfigurationInvalid, match="ARBOR_SEARCH_URL"):
             SearxngSearch(url)

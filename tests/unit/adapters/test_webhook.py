@@ -1,4 +1,4 @@
-"""What of a webhook's URL may be shown, and which URLs it can have."""
+"""URLs of webhooks: checks, and the part that may be shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_only_scheme_host_and_port_are_shown(url: str, shown: str) -> None:
         "https://ann:s3cret@example.org/s3cret",
     ],
 )
-def test_an_error_about_a_url_does_not_quote_what_is_secret(url: str) -> None:
+def test_an_error_about_a_url_does_not_quote_its_secrets(url: str) -> None:
     with pytest.raises(Invalid) as error:
         check_url(url, allow_http=False)
     assert "s3cret" not in str(error.value)

@@ -1,4 +1,4 @@
-"""What a new agent has in mind and wants."""
+"""The first memories, goals and thoughts of a new agent."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def spec(**parts: Any) -> TemplateSpec:
     )
 
 
-def test_thoughts_and_interests_become_the_present_moment() -> None:
+def test_thoughts_and_interests_become_the_working_memory() -> None:
     mind = first_mind(spec(initial_thoughts=("Who am I?",), initial_interests=("rivers",)), now=NOW)
     assert [(thought.text, thought.at) for thought in mind.working_memory.thoughts] == [("Who am I?", NOW)]
     assert mind.working_memory.curiosity == ["rivers"]
     assert mind.shortened == ()
 
 
-def test_what_is_too_long_is_shortened_and_named() -> None:
+def test_overlong_initial_texts_are_shortened_and_named() -> None:
     thought, interest = "thought " * 100, "rivers " * 40
     mind = first_mind(spec(initial_thoughts=(thought,), initial_interests=(interest,)), now=NOW)
     assert len(mind.working_memory.thoughts[0].text) <= THOUGHT_LENGTH
@@ -45,7 +45,7 @@ def test_what_is_too_long_is_shortened_and_named() -> None:
     assert [text.split()[0] for text in mind.shortened] == ["thought", "rivers"]
 
 
-def test_goals_come_most_important_first_and_in_the_templates_order_among_equals() -> None:
+def test_initial_goals_are_sorted_by_priority_then_template_order() -> None:
     goals = [
         {"type": "explore", "description": name, "priority": priority}
         for name, priority in (("a", 50), ("b", 90), ("c", 50))
@@ -54,24 +54,24 @@ def test_goals_come_most_important_first_and_in_the_templates_order_among_equals
 
 
 @pytest.mark.parametrize("kind", GoalType)
-def test_every_kind_of_goal_springs_from_something(kind: GoalType) -> None:
+def test_every_kind_of_goal_has_a_source(kind: GoalType) -> None:
     assert SOURCES[kind]
 
 
 def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
-    made = first_memories(
+    memories = first_memories(
         spec(
             knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
         ),
         now=NOW,
     )
-    assert [memory.content for memory in made] == ["They freeze from the banks.", "I value candour"]
-    assert {memory.type for memory in made} == {MemoryType.SEMANTIC}
-    assert {memory.decay_rate for memory in made} == {0.0}
-    assert {memory.source for memory in made} == {"template:Small"}
+    assert [memory.content for memory in memories] == ["They freeze from the banks.", "I value candour"]
+    assert {memory.type for memory in memories} == {MemoryType.SEMANTIC}
+    assert {memory.decay_rate for memory in memories} == {0.0}
+    assert {memory.source for memory in memories} == {"template:Small"}
 
 
-def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:
+def test_values_become_beliefs_and_the_character_becomes_aspects() -> None:
     small = spec(values=("candour",), character={"nature": "A quiet one. " * 100, "role": "keeper"})
     (belief,) = first_beliefs(small)
     assert (belief.statement, belief.category) == ("candour", BeliefCategory.VALUES)

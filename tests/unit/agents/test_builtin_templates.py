@@ -1,4 +1,4 @@
-"""The fourteen templates that come with Arbor are valid, are what their sources say, and are nobody's placeholder."""
+"""The fourteen built-in templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.agents.template import TemplateSource, TemplateSpec, TrustTier, load_
 from arbor.heartbeat.actions import ACTIONS
 
 TEMPLATES = {spec.name: spec for _, spec in load_builtin_templates(known_actions=ACTIONS)}
-#: What every agent may do, whatever its character.
+#: Actions that every agent may use.
 FOR_ALL = frozenset(
     {"observe", "review_goals", "recall", "remember", "connect", "maintain", "reflect", "synthesize", "rest"}
     | {"brainstorm_goals"}
@@ -109,18 +109,18 @@ INITIAL_POPULATION = {
 }
 
 
-def test_there_are_the_six_and_the_eight() -> None:
+def test_six_original_and_eight_further_templates_are_built_in() -> None:
     assert sorted(TEMPLATES) == sorted([*ORIGINAL, *INITIAL_POPULATION])
     assert len(TEMPLATES) == 14
 
 
-def test_a_file_bears_the_name_of_its_template() -> None:
+def test_a_file_has_the_name_of_its_template() -> None:
     folder = Path(template.__file__).parent / "templates"
     assert sorted(file.stem for file in folder.iterdir()) == sorted(TEMPLATES)
 
 
 @pytest.mark.parametrize("name", ORIGINAL)
-def test_the_six_keep_the_tier_traits_goals_and_requests_of_their_origin(name: str) -> None:
+def test_the_six_originals_keep_tier_traits_goals_and_requests(name: str) -> None:
     spec = TEMPLATES[name]
     tier, traits, goals, capabilities = AS_IN_THE_ORIGIN[name]
     assert spec.trust_tier == tier
@@ -131,7 +131,7 @@ def test_the_six_keep_the_tier_traits_goals_and_requests_of_their_origin(name: s
 
 
 @pytest.mark.parametrize("name", INITIAL_POPULATION)
-def test_the_eight_are_born_with_the_genome_of_the_initial_population(name: str) -> None:
+def test_the_eight_have_the_genome_of_the_initial_population(name: str) -> None:
     genome = TEMPLATES[name].genome
     assert genome is not None
     traits = genome.traits
@@ -146,7 +146,7 @@ def test_the_eight_are_born_with_the_genome_of_the_initial_population(name: str)
 
 
 @pytest.mark.parametrize("spec", TEMPLATES.values(), ids=lambda spec: spec.name)
-def test_each_is_a_whole_individual_with_something_to_do(spec: TemplateSpec) -> None:
+def test_each_template_has_a_full_character_and_goals(spec: TemplateSpec) -> None:
     character = spec.character
     assert spec.source is TemplateSource.BUILTIN
     assert 4 <= len(spec.values) <= 5
@@ -185,16 +185,16 @@ def test_the_prompt_of_each_has_every_section_and_a_modest_length(spec: Template
 
 
 def test_no_two_templates_share_a_sentence() -> None:
-    said = {
+    sentences = {
         name: set(_texts(spec.model_dump(exclude={"required_capabilities"})))
         for name, spec in TEMPLATES.items()
     }
-    for one, other in combinations(said, 2):
-        assert not said[one] & said[other], (one, other)
+    for one, other in combinations(sentences, 2):
+        assert not sentences[one] & sentences[other], (one, other)
 
 
 def _texts(value: object) -> list[str]:
-    """Gather the texts that are long enough to be somebody's own."""
+    """Return the texts that are long enough to be unique."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in _texts(item)]
     if isinstance(value, (list, tuple)):
@@ -202,7 +202,7 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) and len(value) > 25 else []
 
 
-def test_those_who_find_out_may_inquire_most_may_write_to_users_and_few_may_publish() -> None:
+def test_templates_permit_inquiries_and_messages_by_their_role() -> None:
     having = {
         action: {name for name, spec in TEMPLATES.items() if action in spec.actions} for action in ACTIONS
     }

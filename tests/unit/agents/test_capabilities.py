@@ -35,7 +35,7 @@ def test_one_trailing_slash_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("", "begins with arbor://"),
         ("fs/read", "begins with arbor://"),
@@ -72,10 +72,10 @@ def test_one_trailing_slash_is_dropped() -> None:
         ("arbor://fs/read/" + "a" * 500, "at most 500"),
     ],
 )
-def test_a_uri_outside_the_grammar_is_refused_with_the_reason(text: str, said: str) -> None:
+def test_a_uri_outside_the_grammar_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(CapabilityInvalid) as caught:
         CapabilityUri.parse(text)
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
 
 
 SEGMENTS = st.text(
@@ -91,7 +91,7 @@ KNOWN = st.sampled_from(
 
 
 @given(prefix=KNOWN, rest=st.lists(SEGMENTS, max_size=4), wildcard=st.sampled_from(["", "/*", "/**"]))
-def test_what_is_read_is_written_back_the_same(
+def test_a_parsed_uri_is_written_back_unchanged(
     prefix: tuple[str, str], rest: list[str], wildcard: str
 ) -> None:
     text = "arbor://" + "/".join([*prefix, *rest]) + wildcard

@@ -1,4 +1,4 @@
-"""An agent's keys: its id follows from them, and the private one opens for nobody else."""
+"""Keys of an agent: ids, signatures and sealed private keys."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sealed_for(private: PrivateKey) -> SealedKey:
     return seal_private_key(private, master_key=MASTER, agent_public_id=AGENT, tenant_id=TENANT)
 
 
-def opened(sealed: SealedKey, **other: object) -> PrivateKey:
+def open_sealed(sealed: SealedKey, **other: object) -> PrivateKey:
     bound = {"master_key": MASTER, "agent_public_id": AGENT, "tenant_id": TENANT} | other
     return open_private_key(sealed, **bound)  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ def test_a_private_key_of_another_length_is_refused() -> None:
 
 
 @given(raw=KEYS, master=KEYS, agent=st.text(max_size=80), tenant=st.text(max_size=40))
-def test_what_was_sealed_opens_again(raw: bytes, master: bytes, agent: str, tenant: str) -> None:
+def test_a_sealed_key_opens_again(raw: bytes, master: bytes, agent: str, tenant: str) -> None:
     bound = {"master_key": master, "agent_public_id": agent, "tenant_id": tenant}
     sealed = seal_private_key(PrivateKey(raw=raw), **bound)  # type: ignore[arg-type]
     stored = SealedKey.from_json(sealed.to_json())
@@ -99,7 +99,7 @@ def test_changing_any_bit_of_any_part_breaks_the_seal() -> None:
                 changed[position] ^= 1 << bit
                 tampered = SealedKey(v=sealed.v, **(parts | {part: bytes(changed)}))
                 with pytest.raises(SealBroken):
-                    opened(tampered)
+                    open_sealed(tampered)
 
 
 @settings(max_examples=300)
@@ -114,7 +114,7 @@ def test_changing_any_character_of_the_stored_record_breaks_the_seal(data: st.Da
     )
     changed = record | {part: text[:position] + other + text[position + 1 :]}
     with pytest.raises(SealBroken):
-        opened(SealedKey.from_json(changed))
+        open_sealed(SealedKey.from_json(changed))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_changing_any_character_of_the_stored_record_breaks_the_seal(data: st.Da
 def test_a_sealed_key_opens_for_no_other_master_key_agent_or_tenant(other: dict[str, object]) -> None:
     sealed = sealed_for(generate_key_pair().private)
     with pytest.raises(SealBroken, match="does not open"):
-        opened(sealed, **other)
+        open_sealed(sealed, **other)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_sealed_key_opens_for_no_other_master_key_agent_or_tenant(other: dict[
 def test_a_damaged_record_is_a_broken_seal_and_nothing_else(change: dict[str, object]) -> None:
     record = sealed_for(generate_key_pair().private).to_json()
     with pytest.raises(SealBroken):
-        opened(SealedKey.from_json(record | change))
+        open_sealed(SealedKey.from_json(record | change))
 
 
 def test_a_record_that_lacks_a_part_is_a_broken_seal() -> None:
@@ -157,7 +157,7 @@ def test_a_record_that_lacks_a_part_is_a_broken_seal() -> None:
         SealedKey.from_json({"v": 1, "ct": ""})
 
 
-def test_derived_secrets_differ_by_purpose_and_master_key_and_stay_the_same() -> None:
+def test_derived_secrets_differ_by_purpose_and_master_key() -> None:
     first = derive_secret(MASTER, "django-secret-key")
     assert first == derive_secret(MASTER, "django-secret-key")
     assert (
@@ -170,7 +170,7 @@ def test_derived_secrets_differ_by_purpose_and_master_key_and_stay_the_same() ->
     assert first == derive_secret(MASTER, "django-secret-key", length=64)[:32]  # HKDF expands, RFC 5869 2.3
 
 
-def test_a_secrets_derivation_never_changes_or_stored_keys_become_unreadable() -> None:
+def test_the_derivation_of_stored_secrets_never_changes() -> None:
     assert derive_secret(MASTER, "agent-private-key").hex() == FIRST_DERIVATION
 
 
@@ -178,7 +178,7 @@ def test_a_secrets_derivation_never_changes_or_stored_keys_become_unreadable() -
 FIRST_DERIVATION = "aefeb8a6d940f9588405bfca27c8f9c86f7d5a033cb08812833b7f56b3a4c910"
 
 
-def test_deriving_from_a_short_master_key_or_for_no_purpose_is_refused() -> None:
+def test_a_short_master_key_or_an_empty_purpose_is_refused() -> None:
     with pytest.raises(ConfigurationInvalid, match="must be 32 bytes, got 16"):
         derive_secret(bytes(16), "x")
     with pytest.raises(ValueError, match="purpose"):
@@ -199,7 +199,7 @@ def test_a_master_key_is_read_in_every_usual_spelling(key: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "neither"),
         ("changeme!", "neither"),
@@ -209,8 +209,8 @@ def test_a_master_key_is_read_in_every_usual_spelling(key: bytes) -> None:
         ("ж" * 43, "neither"),
     ],
 )
-def test_a_wrong_master_key_says_what_would_be_right_and_not_what_it_was(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said) as caught:
+def test_an_invalid_master_key_is_refused_without_being_quoted(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message) as caught:
         parse_master_key(text)
     assert "openssl rand -base64 32" in str(caught.value)
     assert not text or text not in str(caught.value)

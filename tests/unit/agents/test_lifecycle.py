@@ -1,4 +1,4 @@
-"""An agent's status changes only along the table."""
+"""Transitions between the statuses of an agent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_pair_of_status_and_verb_is_legal_or_refused(status: AgentStatus, 
         assert transition(status, verb) is AgentStatus(expected)
 
 
-def test_a_refusal_names_what_is_possible() -> None:
+def test_a_refusal_names_the_legal_transitions() -> None:
     with pytest.raises(TransitionIllegal) as caught:
         transition(AgentStatus.DORMANT, LifecycleVerb.PAUSE)
     assert str(caught.value) == "cannot pause an agent that is dormant; possible now: wake, stop, destroy"

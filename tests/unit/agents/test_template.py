@@ -120,7 +120,7 @@ def faults_in(text: str) -> tuple[str, ...]:
     return tuple(caught.value.faults)
 
 
-def changed(old: str, new: str, *, within: str = FULL) -> str:
+def with_change(old: str, new: str, *, within: str = FULL) -> str:
     assert old in within
     return within.replace(old, new, 1)
 
@@ -198,7 +198,7 @@ def test_only_goals_that_can_be_finished_are_objectives() -> None:
 
 def test_values_of_the_character_override_template_values() -> None:
     spec = parse_template(
-        changed("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
+        with_change("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
     )
     assert spec.values == ("punctuality",)
     assert spec.character.values == ("salt",)
@@ -221,7 +221,7 @@ def test_headings_may_have_level_one_any_case_and_subheadings() -> None:
 
 def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
     spec = parse_template(
-        changed("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=MINIMAL),
+        with_change("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=MINIMAL),
         known_actions=ACTIONS,
     )
     assert spec.pipeline == "digraph g { a -> b }\n"
@@ -259,50 +259,50 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         ("---\nname: &a x\n---\n", "line 2: anchors and aliases"),
         ("---\nname: x\nversion: *a\n---\n", "line 3: anchors and aliases"),
         (f"---\nname: {'[' * 2000}{']' * 2000}\n---\n", "line 2: values are nested more than 12 deep"),
-        (MINIMAL + "\x00", "holds a NUL character"),
-        (MINIMAL + "\ud800", "holds half of a surrogate pair"),
+        (MINIMAL + "\x00", "contains a NUL character"),
+        (MINIMAL + "\ud800", "contains half of a surrogate pair"),
         (MINIMAL + "a" * 200_000, "a template has at most 200,000 characters"),
-        (changed("name: Small\n", "name: Small\x07\n", within=MINIMAL), "the front matter is not valid YAML"),
-        (changed("name: Small\n", 'name: "Sm\\0all"\n', within=MINIMAL), "line 2, name: holds a NUL character"),
-        (changed("name: Small\n", 'name: "Sm\\ud800"\n', within=MINIMAL), "line 2, name: holds half of a surrogate"),
-        (changed("version: \"1\"", "version: 1.0", within=MINIMAL), "line 3, version: must be text, got 1.0; put it in"),
-        (changed("version: \"1\"", "version: 2024-01-02", within=MINIMAL), "line 3, version: is read as a date; put it"),
-        (changed("name: Small\n", "name: Small\nname: Two\n", within=MINIMAL), "line 3, name: is given twice; keep one"),
-        (changed("name: Small\n", "", within=MINIMAL), "line 2, name: is required"),
-        (changed("name: Small\n", "name: no way\n", within=MINIMAL), "line 2, name: must be a letter, then up to 63"),
-        (changed("character: {name: Small}\n", "", within=MINIMAL), "line 2, character: is required"),
-        (changed("{name: Small}", "{}", within=MINIMAL), "line 4, character.name: is required"),
-        (changed("{name: Small}", "{name: ' '}", within=MINIMAL), "line 4, character.name: must not be empty"),
-        (changed("{name: Small}", "Small", within=MINIMAL), "line 4, character: must be a valid dictionary"),
-        (changed("actions: [rest]\n", "", within=MINIMAL), "line 2, actions: is required"),
-        (changed("[rest]", "[]", within=MINIMAL), "line 5, actions: must have at least 1 item"),
-        (changed("[rest]", "[rest, fly]", within=MINIMAL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
-        (changed("[rest]", "[rest, rest]", within=MINIMAL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
-        (changed("[rest]", "rest", within=MINIMAL), "line 5, actions: must be a valid tuple"),
-        (changed("name: Small\n", "nmae: x\nname: Small\n", within=MINIMAL), "line 2, nmae: is not a known key; known: name,"),
-        (changed("name: Small}", "name: Small, rôle: x}", within=MINIMAL), "character.rôle: is not a known key; known: name"),
-        (changed("trust_tier: established", "trust_tier: high"), "line 5, trust_tier: must be one of 'untrusted', "),
-        (changed("intensity: 0.9", "intensity: 1.9"), "line 17, character.traits[0].intensity: must be at most 1, got 1.9"),
-        (changed("intensity: 0.9", "intensity: -1"), "line 17, character.traits[0].intensity: must be at least 0, got -1"),
-        (changed("intensity: 0.9", "intensity: .nan"), "character.traits[0].intensity: must be a finite number"),
-        (changed("priority: 80", "priority: high"), "initial_goals[0].priority: must be a valid integer, got 'high'"),
-        (changed("  - type: maintain\n    desc", "  - desc"), "line 30, initial_goals[0].type: is required"),
-        (changed("    description: Keep the tables true.\n", ""), "line 30, initial_goals[0].description: is required"),
-        (changed("type: maintain", "type: dream"), "line 30, initial_goals[0].type: must be one of 'achieve', "),
-        (changed("title: Learn the estuary", "title: keep the  Tables true."), "initial_goals: goals 0 and 1 have the same"),
-        (changed("title: Learn the estuary", "title: Keep tables true"), "initial_goals: the titles of goals 0 and 1 say the"),
-        (changed("arbor://fs/read/", "arbor://fs/../x"), "required_capabilities[0].resource: 'arbor://fs/../x': a segment"),
-        (changed("resource: arbor://fs/read/\n    desc", "desc"), "required_capabilities[0].resource: is required"),
-        (changed("rate_limit: 10", "from: 2024-01-02"), "required_capabilities[0].constraints.from: is read as a date"),
-        (changed("rate_limit: 10", "rate_limit: .inf"), "constraints.rate_limit: must be a finite number, got inf"),
-        (changed("rate_limit: 10", "1: 10"), "required_capabilities[0].constraints: the key 1 must be text"),
-        (changed("  model: gemma3\n", ""), "line 6, metadata: provider and model go together: give both, or neither"),
-        (changed("conflict:", "konflict:"), "line 43, relationship_style.konflict: is not a known key; known: approach"),
-        (changed("role: LIBRARIAN", "role: PIRATE"), "line 46, genome.role: must be one of 'GENERALIST', "),
-        (changed("collaboration: 0.7, ", ""), "line 47, genome.traits.collaboration: is required"),
-        (changed("heartbeat_interval_s: 900", "heartbeat_interval_s: 0"), "heartbeat_interval_s: must be at least 1, got 0"),
-        (changed("  - punctuality\n", "  - ''\n"), "line 24, values[0]: must not be empty"),
-        (changed("  - the moon\n", "  - x\n" * 11), "initial_interests: must have at most 10 items, got 11"),
+        (with_change("name: Small\n", "name: Small\x07\n", within=MINIMAL), "the front matter is not valid YAML"),
+        (with_change("name: Small\n", 'name: "Sm\\0all"\n', within=MINIMAL), "line 2, name: contains a NUL character"),
+        (with_change("name: Small\n", 'name: "Sm\\ud800"\n', within=MINIMAL), "line 2, name: contains half of a surrogate"),
+        (with_change("version: \"1\"", "version: 1.0", within=MINIMAL), "line 3, version: must be text, got 1.0; put it in"),
+        (with_change("version: \"1\"", "version: 2024-01-02", within=MINIMAL), "line 3, version: is read as a date; put it"),
+        (with_change("name: Small\n", "name: Small\nname: Two\n", within=MINIMAL), "line 3, name: is given twice; keep one"),
+        (with_change("name: Small\n", "", within=MINIMAL), "line 2, name: is required"),
+        (with_change("name: Small\n", "name: no way\n", within=MINIMAL), "line 2, name: must be a letter, then up to 63"),
+        (with_change("character: {name: Small}\n", "", within=MINIMAL), "line 2, character: is required"),
+        (with_change("{name: Small}", "{}", within=MINIMAL), "line 4, character.name: is required"),
+        (with_change("{name: Small}", "{name: ' '}", within=MINIMAL), "line 4, character.name: must not be empty"),
+        (with_change("{name: Small}", "Small", within=MINIMAL), "line 4, character: must be a valid dictionary"),
+        (with_change("actions: [rest]\n", "", within=MINIMAL), "line 2, actions: is required"),
+        (with_change("[rest]", "[]", within=MINIMAL), "line 5, actions: must have at least 1 item"),
+        (with_change("[rest]", "[rest, fly]", within=MINIMAL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
+        (with_change("[rest]", "[rest, rest]", within=MINIMAL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
+        (with_change("[rest]", "rest", within=MINIMAL), "line 5, actions: must be a valid tuple"),
+        (with_change("name: Small\n", "nmae: x\nname: Small\n", within=MINIMAL), "line 2, nmae: is not a known key; known: name,"),
+        (with_change("name: Small}", "name: Small, rôle: x}", within=MINIMAL), "character.rôle: is not a known key; known: name"),
+        (with_change("trust_tier: established", "trust_tier: high"), "line 5, trust_tier: must be one of 'untrusted', "),
+        (with_change("intensity: 0.9", "intensity: 1.9"), "line 17, character.traits[0].intensity: must be at most 1, got 1.9"),
+        (with_change("intensity: 0.9", "intensity: -1"), "line 17, character.traits[0].intensity: must be at least 0, got -1"),
+        (with_change("intensity: 0.9", "intensity: .nan"), "character.traits[0].intensity: must be a finite number"),
+        (with_change("priority: 80", "priority: high"), "initial_goals[0].priority: must be a valid integer, got 'high'"),
+        (with_change("  - type: maintain\n    desc", "  - desc"), "line 30, initial_goals[0].type: is required"),
+        (with_change("    description: Keep the tables true.\n", ""), "line 30, initial_goals[0].description: is required"),
+        (with_change("type: maintain", "type: dream"), "line 30, initial_goals[0].type: must be one of 'achieve', "),
+        (with_change("title: Learn the estuary", "title: keep the  Tables true."), "initial_goals: goals 0 and 1 have the same"),
+        (with_change("title: Learn the estuary", "title: Keep tables true"), "initial_goals: the titles of goals 0 and 1 say the"),
+        (with_change("arbor://fs/read/", "arbor://fs/../x"), "required_capabilities[0].resource: 'arbor://fs/../x': a segment"),
+        (with_change("resource: arbor://fs/read/\n    desc", "desc"), "required_capabilities[0].resource: is required"),
+        (with_change("rate_limit: 10", "from: 2024-01-02"), "required_capabilities[0].constraints.from: is read as a date"),
+        (with_change("rate_limit: 10", "rate_limit: .inf"), "constraints.rate_limit: must be a finite number, got inf"),
+        (with_change("rate_limit: 10", "1: 10"), "required_capabilities[0].constraints: the key 1 must be text"),
+        (with_change("  model: gemma3\n", ""), "line 6, metadata: provider and model go together: give both, or neither"),
+        (with_change("conflict:", "konflict:"), "line 43, relationship_style.konflict: is not a known key; known: approach"),
+        (with_change("role: LIBRARIAN", "role: PIRATE"), "line 46, genome.role: must be one of 'GENERALIST', "),
+        (with_change("collaboration: 0.7, ", ""), "line 47, genome.traits.collaboration: is required"),
+        (with_change("heartbeat_interval_s: 900", "heartbeat_interval_s: 0"), "heartbeat_interval_s: must be at least 1, got 0"),
+        (with_change("  - punctuality\n", "  - ''\n"), "line 24, values[0]: must not be empty"),
+        (with_change("  - the moon\n", "  - x\n" * 11), "initial_interests: must have at most 10 items, got 11"),
         (MINIMAL + "Hello", "line 7: text before the first section; put it under a heading"),
         (MINIMAL + "\n## Bio\n\nx", "line 8, ## Bio: unknown section; the sections are Description, Nature, "),
         (MINIMAL + "## Nature\nx\n## nature\ny", "line 9, ## nature: is given twice; keep one"),
@@ -310,31 +310,31 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         (MINIMAL + "## Nature\nx\n```\nopen", "a code block is not closed: ``` is missing"),
         (MINIMAL + "## Nature\n" + "x" * 8001, "line 7, ## Nature: must have at most 8000 characters, got 8001"),
         (MINIMAL + "## Instructions\n- a\n- " + "x" * 8001, "line 7, ## Instructions[1]: must have at most 8000"),
-        (MINIMAL + "## Pipeline\ndigraph {}", "line 7, ## Pipeline: holds one block fenced as ```dot, and nothing else"),
-        (MINIMAL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
-        (MINIMAL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
+        (MINIMAL + "## Pipeline\ndigraph {}", "line 7, ## Pipeline: must be one block fenced as ```dot, and nothing else"),
+        (MINIMAL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: must be one block fenced as ```dot"),
+        (MINIMAL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: must be one block fenced as ```dot"),
         (MINIMAL + "## Nature\n```dot\na\n```", "line 7, ## Nature: a pipeline's ```dot block belongs under ## Pipeline"),
-        (changed("actions:", "pipeline: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
+        (with_change("actions:", "pipeline: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
         (
-            changed("  tone: dry", "  tone: dry\n  nature: x"),
+            with_change("  tone: dry", "  tone: dry\n  nature: x"),
             "## Nature: is given here and as character.nature in the front matter; keep one",
         ),
         (
-            changed("  tone: dry", "  tone: dry\n  relationship_style: {approach: x}"),
+            with_change("  tone: dry", "  tone: dry\n  relationship_style: {approach: x}"),
             "relationship_style: is given here and as character.relationship_style in the front matter; keep one",
         ),
     ],
 )  # fmt: skip
-def test_a_fault_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
-    found = faults_in(text)
-    assert any(fault in line for line in found), found
-    assert len(found) == 1, found
+def test_an_error_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
+    faults = faults_in(text)
+    assert any(fault in line for line in faults), faults
+    assert len(faults) == 1, faults
 
 
-def test_all_faults_are_reported_together_in_line_order() -> None:
-    text = changed("priority: 80", "priority: 101")
-    text = changed("[recall, rest]", "[recall, swim]", within=text)
-    text = changed('version: "1.2"\n', "", within=text)
+def test_all_errors_are_reported_together_in_line_order() -> None:
+    text = with_change("priority: 80", "priority: 101")
+    text = with_change("[recall, rest]", "[recall, swim]", within=text)
+    text = with_change('version: "1.2"\n', "", within=text)
     text += "## Hobbies\n\nGulls.\n"
     with pytest.raises(TemplateInvalid) as caught:
         parse_template(text, known_actions=ACTIONS)

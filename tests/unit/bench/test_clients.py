@@ -1,4 +1,4 @@
-"""Clients that are measured at once: all answers, or the error of the one that failed."""
+"""Concurrent benchmark clients, and the error of one that failed."""
 
 from __future__ import annotations
 

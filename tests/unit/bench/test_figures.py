@@ -1,4 +1,4 @@
-"""Figures, questions and processor time as the benchmarks count them."""
+"""Figures of the benchmarks, and their command lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from bench.figures import quantile
+from bench.goals import BAR_MS, measure
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_quantile_lies_between_its_neighbours() -> None:
+def test_a_quantile_lies_between_its_neighbors() -> None:
     assert quantile([4.0, 1.0, 2.0, 3.0], 0.5) == 2.5
     assert quantile([1.0], 0.95) == 1.0
     assert quantile([], 0.95) == 0.0
@@ -34,7 +35,7 @@ for name in sys.argv[1:]:
 BENCHMARKS = ("heartbeats", "calls", "kills", "recall", "store", "locomo", "dispatch", "memory")
 
 
-def test_every_benchmark_says_what_it_measures_without_starting_anything() -> None:
+def test_every_benchmark_prints_its_help_without_starting_anything() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", HELP, *BENCHMARKS], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -52,3 +53,10 @@ def test_an_unknown_benchmark_is_refused() -> None:
     assert "No such command" in refused.stderr
     with pytest.raises(ValueError, match="Expecting value"):
         json.loads(refused.stdout)
+
+
+@pytest.mark.bar
+def test_a_full_backlog_is_prioritized_within_its_bar() -> None:
+    figures = measure(rounds=20)
+    assert figures["goals"] == 50
+    assert 0 < figures["p50_ms"] < BAR_MS

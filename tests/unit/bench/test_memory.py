@@ -33,39 +33,39 @@ REACHED: dict[str, dict[str, Any]] = {
 
 
 def run_with(figures: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[tuple[str, Sequence[str]]]]:
-    asked: list[tuple[str, Sequence[str]]] = []
+    calls: list[tuple[str, Sequence[str]]] = []
 
     def run(name: str, options: Sequence[str]) -> dict[str, Any]:
-        asked.append((name, options))
+        calls.append((name, options))
         return figures[name]
 
-    return measure(data=Path("dialogs.json"), agents=30, run=run), asked
+    return measure(data=Path("dialogs.json"), agents=30, run=run), calls
 
 
-def test_the_four_benchmarks_run_one_after_another_and_every_bar_is_judged() -> None:
-    told, asked = run_with(REACHED)
-    assert asked == [
+def test_the_four_benchmarks_run_in_order_and_every_bar_is_judged() -> None:
+    report, calls = run_with(REACHED)
+    assert calls == [
         ("recall", ("--agents", "30")),
         ("store", ()),
         ("neighborhoods", ()),
         ("locomo", ("--data", "dialogs.json")),
     ]
-    assert told["reached"] is True
-    assert [bar["figure"] for bar in told["bars"]] == [REACHED[bar.benchmark][bar.key] for bar in BARS]
-    assert told["figures"] == REACHED
+    assert report["reached"] is True
+    assert [bar["figure"] for bar in report["bars"]] == [REACHED[bar.benchmark][bar.key] for bar in BARS]
+    assert report["figures"] == REACHED
 
 
 @pytest.mark.parametrize("bar", BARS, ids=lambda bar: f"{bar.benchmark} {bar.key}")
 def test_each_bar_can_be_missed(bar: Bar) -> None:
     worse = False if bar.sign == "is" else bar.limit + (0.01 if bar.sign in {"≤", "<"} else -0.01)
-    told, _ = run_with({**REACHED, bar.benchmark: {**REACHED[bar.benchmark], bar.key: worse}})
-    assert told["reached"] is False
-    assert [bar["key"] for bar in told["bars"] if not bar["reached"]] == [bar.key]
+    report, _ = run_with({**REACHED, bar.benchmark: {**REACHED[bar.benchmark], bar.key: worse}})
+    assert report["reached"] is False
+    assert [bar["key"] for bar in report["bars"] if not bar["reached"]] == [bar.key]
 
 
-def test_what_was_not_measured_is_not_reached() -> None:
-    told, _ = run_with({**REACHED, "store": {}})
-    (missed,) = [bar for bar in told["bars"] if not bar["reached"]]
+def test_an_unmeasured_figure_misses_its_bar() -> None:
+    report, _ = run_with({**REACHED, "store": {}})
+    (missed,) = [bar for bar in report["bars"] if not bar["reached"]]
     assert (missed["figure"], missed["bar"]) == (None, "≥ 2000")
 
 

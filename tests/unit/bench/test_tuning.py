@@ -19,8 +19,8 @@ from bench.tuning import JudgedQuestion, tune, variants
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def asked(*, words: float, lent: float) -> JudgedQuestion:
-    """Return a question whose answer, the second candidate, has these words and is lent this share of the third's fit."""
+def judged_question(*, words: float, association: float) -> JudgedQuestion:
+    """Return a question whose answer, the second candidate, has these scores for words and association with the third."""
     fits = [0.5, words, 0.6]
     candidates = Candidates.of(
         [
@@ -46,15 +46,15 @@ def asked(*, words: float, lent: float) -> JudgedQuestion:
         reading=ReadQuery(lexical={}, speakers=frozenset(), span=None),
         documents=3,
     )
-    found = ScanResult(
+    scan = ScanResult(
         candidates=candidates,
-        links=Links.of([(2, 1, lent)]),
+        links=Links.of([(2, 1, association)]),
         background=Background(mean=0.0, deviation=0.0),
         compared=True,
         session=[""] * 3,
         type=["episodic"] * 3,
     )
-    return JudgedQuestion(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
+    return JudgedQuestion(query=query, found=scan, hits=np.array([False, True, False]), evidence=1)
 
 
 def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
@@ -64,10 +64,12 @@ def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
     assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(NAMES)
 
 
-def test_a_row_says_what_becomes_of_recall() -> None:
-    # Without what it is lent, the answer to the first question is third of three.
+def test_a_row_compares_recall_with_and_without_the_change() -> None:
+    # Without its association, the answer to the first question is third of three.
     rows = tune(
-        [asked(words=0.4, lent=1.0), asked(words=0.9, lent=0.0)], depths=(1, 2), weights=DEFAULT_WEIGHTS
+        [judged_question(words=0.4, association=1.0), judged_question(words=0.9, association=0.0)],
+        depths=(1, 2),
+        weights=DEFAULT_WEIGHTS,
     )
     by_name = {row["weight"]: row for row in rows}
     assert by_name["as they are"]["recall_at_2"] == 1.0

@@ -1,4 +1,4 @@
-"""The command line: quick to answer, one line per error, codes that a script can rely on."""
+"""The command line: start-up time, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_overview_loads_no_framework() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_command_that_asks_no_model_loads_none() -> None:
+def test_a_command_without_a_model_call_loads_no_adapter() -> None:
     commands = ("goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy")
     script = (
         "import importlib, sys, config.cli.with_django\n"
@@ -80,7 +80,7 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert "No such command 'nosuch'" in capsys.readouterr().err
 
 
-def test_an_error_of_ours_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_domain_error_is_printed_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fail", "plainly") == ExitCode.FAILED
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -95,6 +95,6 @@ def test_an_interrupt_has_the_code_that_shells_expect() -> None:
     assert run("fail", "interrupted") == 130
 
 
-def test_only_known_parts_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_known_parts_can_be_requested(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("up", "--only", "web,nothing") == ExitCode.USAGE
     assert "nothing: choose from worker, dispatcher" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def _literals(module: ast.Module) -> Iterator[str]:
 
 
 def faults_of(line: str) -> Iterator[str]:
-    """Yield what a command line names that does not exist."""
+    """Yield commands and options of a command line that do not exist."""
     words = _words(line)
     path: tuple[str, ...] = ()
     paths = [path]
@@ -68,14 +68,14 @@ def faults_of(line: str) -> Iterator[str]:
         if not re.fullmatch(r"[a-z][a-z|-]*", word):
             break
         alternatives = [(*paths[0], name) for name in word.split("|")]
-        if missing := [" ".join(found) for found in alternatives if found not in nodes()]:
+        if missing := [" ".join(route) for route in alternatives if route not in nodes()]:
             yield f"there is no command {missing[0]!r}"
             return
         paths = alternatives
     options = {
         name
-        for found in paths
-        for param in nodes()[found].params
+        for route in paths
+        for param in nodes()[route].params
         for name in (*param.opts, *param.secondary_opts)
     } | {"--help"}
     for word in words:
@@ -107,5 +107,5 @@ def test_named_command_lines_exist() -> None:
         ("recall Vega quince --most 3", "recall has no option --most"),
     ],
 )
-def test_a_wrong_command_line_is_found(line: str, fault: str) -> None:
+def test_an_invalid_command_line_is_reported(line: str, fault: str) -> None:
     assert list(faults_of(line)) == [fault]

@@ -1,4 +1,4 @@
-"""The tree of commands: without Django until a command runs, each bound to a function that takes its parameters."""
+"""The tree of commands: lazy imports, parameters and help texts."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def test_a_function_takes_the_parameters_of_its_command(path: tuple[str, ...]) -
     run = command.callback
     assert isinstance(run, Run)
     function = run.load()
-    taken = dict(inspect.signature(inspect.unwrap(function)).parameters)
+    parameters = dict(inspect.signature(inspect.unwrap(function)).parameters)
     given = {str(param.name) for param in command.params if param.expose_value}
     if function is not inspect.unwrap(function):
         # Resolved by a decorator: the first parameter is the agent or the tenant.
-        first = next(iter(taken))
-        del taken[first]
-        given -= {first, "tenant_slug"} - taken.keys()
-    names = {name for name, param in taken.items() if param.kind is not param.VAR_KEYWORD}
+        first = next(iter(parameters))
+        del parameters[first]
+        given -= {first, "tenant_slug"} - parameters.keys()
+    names = {name for name, param in parameters.items() if param.kind is not param.VAR_KEYWORD}
     assert names <= given
-    assert len(names) < len(taken) or given - {"as_json"} <= names
+    assert len(names) < len(parameters) or given - {"as_json"} <= names
 
 
 @pytest.mark.parametrize("path", nodes(), ids=" ".join)
@@ -102,7 +102,7 @@ def test_declared_bounds_are_those_of_the_services() -> None:
 # --- Every option is called by a test ----------------------------------------------------------------
 
 
-def _given() -> dict[tuple[str, ...], set[str]]:
+def _texts_by_command() -> dict[tuple[str, ...], set[str]]:
     """Return the texts in the test functions that call each command, its options among them."""
     given: dict[tuple[str, ...], set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
@@ -111,7 +111,7 @@ def _given() -> dict[tuple[str, ...], set[str]]:
             if isinstance(function, ast.FunctionDef):
                 texts = set(_texts(function))
                 for node in ast.walk(function):
-                    if called := _called(node, path):
+                    if called := _command_path(node, path):
                         given.setdefault(called, set()).update(texts)
     return given
 
@@ -123,7 +123,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
             yield part.value.partition("=")[0]
 
 
-def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
+def _command_path(node: ast.AST, path: Path) -> tuple[str, ...]:
     """Return the path of the command that a call, a tuple or a list begins with; `remembering` is `arbor`, prepared."""
     match node:
         case ast.Call(func=ast.Name(id="added")):
@@ -131,19 +131,19 @@ def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
         case ast.Call(func=ast.Attribute(attr="start")) if path.name == "test_up.py":
             return ("up",)
         case ast.Call(args=members) | ast.Tuple(elts=members) | ast.List(elts=members):
-            found: tuple[str, ...] = ()
+            prefix: tuple[str, ...] = ()
             for member in members:
                 name = member.value if isinstance(member, ast.Constant) else None
-                if not isinstance(name, str) or (*found, name) not in nodes():
+                if not isinstance(name, str) or (*prefix, name) not in nodes():
                     break
-                found = (*found, name)
-            return found if found in commands() else ()
+                prefix = (*prefix, name)
+            return prefix if prefix in commands() else ()
         case _:
             return ()
 
 
 def test_every_option_is_called_by_a_test() -> None:
-    given = _given()
+    given = _texts_by_command()
     uncalled = [
         f"{' '.join(path)} {names[0]}"
         for path, command in commands().items()

@@ -1,4 +1,4 @@
-"""What is written for operators names what the code has: settings, pools, queues, secrets."""
+"""Deployment files: settings, pools, queues and secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.queues import Queue
 from config.pools import POOLS
 
 ROOT = Path(__file__).parents[3]
-#: Set by Arbor for its own processes, or by what runs it; not for an operator to set.
+#: Set by Arbor for its own processes, or by its environment; not by an operator.
 INTERNAL = {
     "ARBOR_ENV_FILE",
     "ARBOR_PROCESS_NAME",
@@ -33,7 +33,7 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield what a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
+    """Yield the settings that a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
@@ -49,23 +49,23 @@ def names_read(tree: ast.AST) -> Iterator[str]:
 
 
 def settings_read() -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for package in ("config", "workers", "apps", "arbor"):
         for file in (ROOT / package).rglob("*.py"):
-            found.update(names_read(ast.parse(file.read_text())))
-    return found - INTERNAL
+            names.update(names_read(ast.parse(file.read_text())))
+    return names - INTERNAL
 
 
 def settings_shown() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
-    found = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
-    return {match[1]: match[2] for match in found if match}
+    matches = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
+    return {match[1]: match[2] for match in matches if match}
 
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    return found
+    definitions: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    return definitions
 
 
 def test_the_example_names_every_setting_and_no_other() -> None:
@@ -131,11 +131,11 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
     assert passed - COMPOSE_ONLY <= settings_read()
 
 
-def test_compose_tells_the_owners_password_to_nobody_who_serves(services: dict[str, Any]) -> None:
+def test_compose_gives_the_owner_password_to_no_serving_process(services: dict[str, Any]) -> None:
     serving = {name: service for name, service in services.items() if name not in {"postgres", "prepare"}}
     for name, service in serving.items():
-        told = [str(value) for value in service["environment"].values()]
-        assert not [value for value in told if "POSTGRES_PASSWORD" in value or "arbor_owner" in value], name
+        values = [str(value) for value in service["environment"].values()]
+        assert not [value for value in values if "POSTGRES_PASSWORD" in value or "arbor_owner" in value], name
         if "env_file" in service:
             assert service["environment"]["POSTGRES_PASSWORD"] == "", f"{name} reads it from .env"
     assert "arbor_owner:" in services["prepare"]["environment"]["DATABASE_URL"]
@@ -147,7 +147,7 @@ def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> No
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_the_image_runs_as_nobody_special() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert "USER arbor" in lines
     assert not any(re.match(r"(ENV|ARG) .*(PASSWORD|SECRET|_KEY)", line) for line in lines)

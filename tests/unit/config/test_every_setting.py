@@ -1,4 +1,4 @@
-"""Every setting changes something: each is varied by a probe here, or by another test that sets it by its name."""
+"""Effects of every setting, by a probe here or by a test that sets the setting."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
+from apps.tenants.protection import statement_timeout_ms
 from arbor.memory.values import Retention
 from config.cli import up
 from config.environment import data_dir
@@ -43,11 +44,11 @@ OF_DATABASES = {"_app_url", "_ops_url", "DATABASE_URL", "ARBOR_APP_ROLE", "ARBOR
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """Two values of a setting in the environment, and what must differ between them."""
+    """Two values of a setting in the environment, and an effect that must differ between them."""
 
     values: tuple[str, str]
     shows: Callable[[], Any]
-    #: What must be set beside it.
+    #: Further settings that the probe needs.
     beside: dict[str, str] = field(default_factory=dict)
 
 
@@ -106,7 +107,7 @@ def web_host() -> str:
 
 
 def pool(name: str, key: str) -> Callable[[], Any]:
-    return lambda: next(vars(found)[key] for found in worker_pools() if found.name == name)
+    return lambda: next(vars(module)[key] for module in worker_pools() if module.name == name)
 
 
 PROBES: dict[str, Probe] = {
@@ -125,6 +126,9 @@ PROBES: dict[str, Probe] = {
     ),
     "ARBOR_OPS_ROLE": Probe(values=("ops_a", "ops_b"), shows=database("ops", "USER")),
     "ARBOR_APP_ROLE": Probe(values=("app_a", "app_b"), shows=database("default", "USER")),
+    "ARBOR_STATEMENT_TIMEOUT_S": Probe(
+        values=("60", "120"), shows=applied("ARBOR_STATEMENT_TIMEOUT", statement_timeout_ms)
+    ),
     "ARBOR_PREPARED_STATEMENTS": Probe(values=("true", "false"), shows=database("default", "OPTIONS")),
     "ARBOR_PROCESS_NAME": Probe(values=("one", "two"), shows=database("default", "OPTIONS")),
     "REDIS_URL": Probe(
@@ -170,15 +174,15 @@ VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS"}
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_setting_changes_what_it_is_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_changes_its_effect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = PROBES[name]
     for key, value in probe.beside.items():
         monkeypatch.setenv(key, value)
-    shown = []
+    values = []
     for value in probe.values:
         monkeypatch.setenv(name, value)
-        shown.append(probe.shows())
-    assert shown[0] != shown[1]
+        values.append(probe.shows())
+    assert values[0] != values[1]
 
 
 def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,13 +225,13 @@ def _settings() -> set[str]:
 
 def _attributes() -> dict[str, set[str]]:
     """Return, for each name in the environment, the names in `config.settings` that are made from it."""
-    found: dict[str, set[str]] = {}
+    targets: dict[str, set[str]] = {}
     for statement in ast.parse(SETTINGS.read_text()).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             for name in _read_names(statement.value):
-                found.setdefault(name, set()).add(ast.unparse(target))
-    return found
+                targets.setdefault(name, set()).add(ast.unparse(target))
+    return targets
 
 
 def _read_names(tree: ast.AST) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Flower tells nothing to somebody who does not know the password."""
+"""Flower behind its password."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tornado.web import url
 
 from config.cli.flower import make_server
 
-#: What anybody may have: whether it lives, the files that come with it, and the forms of other ways to sign in.
+#: Public pages: the health check, static files, and forms of other ways to sign in.
 OPEN = ("/healthcheck", "/static/", "/login", "/logout")
 
 
 def addresses() -> list[str]:
-    patterns = [each.regex.pattern if isinstance(each, url) else each[0] for each in handlers]
+    patterns = [handler.regex.pattern if isinstance(handler, url) else handler[0] for handler in handlers]
     paths = [pattern.rstrip("$").replace("(.+)", "x").replace("(.*)", "x") for pattern in patterns]
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 
@@ -29,30 +29,30 @@ def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
         server = HTTPServer(make_server(Celery(broker="memory://"), "operator:secret"))
         (socket,) = bind_sockets(0, "127.0.0.1")
         server.add_sockets([socket])
-        found = {}
+        answers = {}
         for path in paths:
             answer = await AsyncHTTPClient().fetch(
                 f"http://127.0.0.1:{socket.getsockname()[1]}{path}", raise_error=False, **credentials
             )
-            found[path] = (answer.code, answer.body.decode())
+            answers[path] = (answer.code, answer.body.decode())
         server.stop()
-        return found
+        return answers
 
     return asyncio.run(fetch())
 
 
-def test_nothing_is_told_without_the_password() -> None:
-    told = ask(addresses())
-    assert "/metrics" in told
-    assert "/workers" in told
+def test_no_page_is_served_without_the_password() -> None:
+    answers = ask(addresses())
+    assert "/metrics" in answers
+    assert "/workers" in answers
     # 404 and 405: there is nothing to read.
-    assert {path: code for path, (code, _) in told.items() if code not in {401, 404, 405}} == {}
+    assert {path: code for path, (code, _) in answers.items() if code not in {401, 404, 405}} == {}
 
 
-def test_its_health_says_nothing_else() -> None:
+def test_the_health_check_reveals_nothing_else() -> None:
     assert ask(["/healthcheck"]) == {"/healthcheck": (200, "OK")}
 
 
-def test_the_password_opens_it() -> None:
-    told = ask(["/workers"], auth_username="operator", auth_password="secret")
-    assert told["/workers"][0] == 200
+def test_the_password_gives_access() -> None:
+    answers = ask(["/workers"], auth_username="operator", auth_password="secret")
+    assert answers["/workers"][0] == 200

@@ -1,4 +1,4 @@
-"""How the interpreter was built, read from its recorded configuration."""
+"""The recorded build configuration of the interpreter."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DEBIAN = "'--enable-shared' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CF
 
 
 def built(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool, bool, bool]:
-    found = read_build("3.13.0", config.get, loaded=loaded)
-    assert found.version == "3.13.0"
-    return found.pgo, found.lto, found.shared
+    build = read_build("3.13.0", config.get, loaded=loaded)
+    assert build.version == "3.13.0"
+    return build.pgo, build.lto, build.shared
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_the_file_describes_the_interpreter_that_runs_it() -> None:
     minor, grade, summary, executable = ran.stdout.rstrip("\n").split("\t")
     here = this_interpreter()
     assert (minor, int(grade), summary) == ("3.13", here.grade, here.summary)
-    # The one that the virtual environment was made with.
+    # The interpreter of the virtual environment.
     assert Path(executable).exists()
     assert not Path(executable).is_relative_to(ROOT)
 
 
 def test_doctor_names_the_build_and_never_fails_for_it() -> None:
-    found = check_interpreter()
-    assert (found.check, found.verdict, found.detail) == (
+    check = check_interpreter()
+    assert (check.check, check.verdict, check.detail) == (
         "python",
         CheckVerdict.OK,
         this_interpreter().summary,

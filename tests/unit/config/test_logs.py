@@ -1,4 +1,4 @@
-"""No credential gets into the log, whatever it is wrapped in."""
+"""Masked credentials in logs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_traceback_shows_a_password(written: io.StringIO, of: str) -> None:
     assert "postgres://***@db.example" in shown
 
 
-def test_what_is_no_secret_stays_as_it_is(written: io.StringIO) -> None:
+def test_values_that_are_no_secret_are_not_masked(written: io.StringIO) -> None:
     structlog.get_logger("masked").info("counted", number=7, share=0.5, nothing=None, true=True)
     shown = written.getvalue().lower()
     for value in ("7", "0.5", "true"):

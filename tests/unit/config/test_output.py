@@ -1,4 +1,4 @@
-"""What commands print: nothing that a stranger or a model wrote drives the terminal."""
+"""Output of commands without terminal control codes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DRIVING = ("\x1b", "\x07", "\x9b", "\u202e")
 
 
 def harmless(text: str) -> bool:
-    return not any(each in text for each in DRIVING)
+    return not any(code in text for code in DRIVING)
 
 
 @pytest.mark.parametrize(
     "people", [HOSTILE, Text(HOSTILE), table(("title", "state"), [(HOSTILE, "active")], title=HOSTILE)]
 )
-def test_nothing_printed_for_people_drives_the_terminal(
+def test_text_for_people_contains_no_terminal_control_codes(
     people: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show({}, as_json=False, people=people)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def test_a_hostile_cell_leaves_the_table_in_its_columns(capsys: pytest.CaptureFi
     assert lines[1].index("active") == lines[2].index("queued")
 
 
-def test_colours_of_ours_lines_and_letters_of_any_script_stay(
+def test_own_colors_lines_and_letters_of_any_script_are_preserved(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -47,14 +47,14 @@ def test_colours_of_ours_lines_and_letters_of_any_script_stay(
     assert capsys.readouterr().out == "\x1b[1mone\x1b[0m\ntwo שלום\u200f 👩‍🚀\n"
 
 
-def test_json_escapes_them_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_escapes_control_codes_without_changing_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     show({"title": HOSTILE}, as_json=True, people="")
     shown = capsys.readouterr().out
     assert harmless(shown)
     assert json.loads(shown) == {"title": HOSTILE}
 
 
-def test_notes_and_errors_do_not_drive_it_either(
+def test_notes_and_errors_contain_no_terminal_control_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note(HOSTILE)
@@ -68,7 +68,7 @@ def test_notes_and_errors_do_not_drive_it_either(
     assert "arbor: nothing is called" in shown
 
 
-def test_an_error_does_not_give_back_a_hundred_kilobytes(
+def test_an_error_message_is_truncated(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(cli.commands, "refuse", refusing)

@@ -1,4 +1,4 @@
-"""The closing panel says where to look, how to sign in, and plainly when no model thinks."""
+"""The closing panel of `arbor up`: addresses, password and model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from config.cli.up import PanelSummary, panel
 
 
-def shown(**changes: Any) -> str:
+def panel_text(**changes: Any) -> str:
     values: dict[str, Any] = {
         "web_url": "http://127.0.0.1:8001/",
         "flower_url": "http://127.0.0.1:5555/",
@@ -28,26 +28,26 @@ def shown(**changes: Any) -> str:
     return stream.getvalue()
 
 
-def test_it_names_the_addresses_and_the_time() -> None:
-    text = shown()
+def test_the_panel_shows_addresses_and_start_time() -> None:
+    text = panel_text()
     assert "http://127.0.0.1:8001/" in text
     assert "http://127.0.0.1:5555/" in text
     assert "ready in 3.2 s" in text
     assert "6 of 2 tenants" in text
 
 
-def test_a_new_password_is_shown_and_said_to_be_shown_once() -> None:
-    text = shown(password="k7wd-3nqp-x8vm-f2hs")
+def test_a_new_password_is_announced_as_shown_once() -> None:
+    text = panel_text(password="k7wd-3nqp-x8vm-f2hs")
     assert "k7wd-3nqp-x8vm-f2hs" in text
     assert "shown only now" in text
 
 
-def test_later_it_says_where_the_password_rests() -> None:
-    assert "kept in /data/secrets/operator_password" in shown()
+def test_a_known_password_is_replaced_by_the_path_of_its_file() -> None:
+    assert "kept in /data/secrets/operator_password" in panel_text()
 
 
-def test_it_says_plainly_that_no_model_thinks() -> None:
-    text = shown(model="reflex/policy")
+def test_the_panel_warns_that_no_language_model_is_configured() -> None:
+    text = panel_text(model="reflex/policy")
     assert "no language model" in text
     assert "ANTHROPIC_API_KEY" in text
-    assert "no language model" not in shown()
+    assert "no language model" not in panel_text()

@@ -1,4 +1,4 @@
-"""Which parts an installation has, what each needs, and what they are told."""
+"""Parts of an installation: dependencies, command lines and restart delays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from config.cli.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.supervisor.fork_server import ForkServer
-from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.managed_process import ManagedProcess, restart_delay_s
 from config.supervisor.run_folder import RunFolder
 
 
@@ -44,13 +44,13 @@ def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
     assert {name: parts[name].needs for name in NAMES} == dict.fromkeys(NAMES, ("prepare",))
 
 
-def test_a_server_of_your_own_is_not_started(plan: Any) -> None:
+def test_an_external_server_is_not_started(plan: Any) -> None:
     parts = by_name(plan(postgres=None, valkey=None, fork_server=None))
     assert parts.keys() == {"prepare", *NAMES}
     assert parts["prepare"].needs == ()
 
 
-def test_only_what_was_asked_for_runs_beside_the_servers(plan: Any) -> None:
+def test_only_requested_parts_run_beside_the_servers(plan: Any) -> None:
     parts = by_name(plan(only=frozenset({"web"})))
     assert parts.keys() == {"postgres", "valkey", "fork-server", "prepare", "web"}
 
@@ -63,15 +63,15 @@ def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
         assert pool.env.items() <= launch.env.items()
 
 
-def test_no_argument_and_no_variable_holds_a_password(plan: Any, tmp_path: Path) -> None:
-    made = plan()
-    made.fork_server.prepare()
-    for part in parts_of(made):
+def test_no_argument_or_variable_contains_a_password(plan: Any, tmp_path: Path) -> None:
+    supervisor_plan = plan()
+    supervisor_plan.fork_server.prepare()
+    for part in parts_of(supervisor_plan):
         launch = part.launch()
-        told = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
-        assert "postgres-secret" not in told
-        assert "valkey-secret" not in told
-    made.fork_server.close()
+        visible = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
+        assert "postgres-secret" not in visible
+        assert "valkey-secret" not in visible
+    supervisor_plan.fork_server.close()
 
 
 def test_no_demo_is_passed_on(plan: Any) -> None:
@@ -80,15 +80,15 @@ def test_no_demo_is_passed_on(plan: Any) -> None:
 
 
 def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
-    made = plan()
-    urls = made.server_urls()
-    assert urls["database_url"] == made.postgres.owner_url
-    assert urls["broker_url"] == made.valkey.url
+    supervisor_plan = plan()
+    urls = supervisor_plan.server_urls()
+    assert urls["database_url"] == supervisor_plan.postgres.owner_url
+    assert urls["broker_url"] == supervisor_plan.valkey.url
     assert urls["web_url"] == "http://127.0.0.1:8000/"
     assert "database_url" not in plan(postgres=None).server_urls()
 
 
-def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: Any) -> None:
+def test_a_console_open_to_the_network_is_linked_on_the_loopback(plan: Any) -> None:
     assert plan(web_host="0.0.0.0").web_url == "http://127.0.0.1:8000/"
 
 
@@ -101,9 +101,15 @@ def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: An
         ("DETAIL:  Key (agent_id)=(01a2) is not present in table", True),
     ],
 )
-def test_what_whoever_asked_is_told_anyway_is_no_fault_of_the_database(
-    plan: Any, line: str, shown: bool
-) -> None:
+def test_client_errors_in_the_database_log_are_filtered(plan: Any, line: str, shown: bool) -> None:
     noise = by_name(plan())["postgres"].noise
     assert noise is not None
     assert (noise.search(line) is None) is shown
+
+
+@pytest.mark.parametrize(
+    ("quick_ends", "delay_s"),
+    [(0, 0.5), (1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (6, 16.0), (7, 30.0), (10_000, 30.0)],
+)
+def test_the_delay_doubles_up_to_half_a_minute(quick_ends: int, delay_s: float) -> None:
+    assert restart_delay_s(quick_ends) == delay_s

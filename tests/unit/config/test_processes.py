@@ -1,4 +1,4 @@
-"""The options of commands that run processes: each reaches the process, which is faked here."""
+"""Options of commands that run processes, with the processes faked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
         monkeypatch.setenv(name, "1")
 
 
-def test_the_console_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[dict[str, Any]] = []
     monkeypatch.setattr(web, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(web, "Console", lambda settings: SimpleNamespace(run=lambda: served.append(settings)))
@@ -40,7 +40,7 @@ def test_the_console_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch
     assert (settings["bind"], settings["workers"]) == ("0.0.0.0:8123", 2)
 
 
-def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flower_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     def make_server(_app: Any, credentials: str) -> Any:
@@ -57,10 +57,10 @@ def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def make(**options: Any) -> Any:
-        made.append(options)
+        calls.append(options)
         return SimpleNamespace(start=lambda: None, exitcode=0)
 
     monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
@@ -68,7 +68,7 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("worker_ready", "worker_process_init"):
         monkeypatch.setattr(celery_process, name, SimpleNamespace(connect=lambda *_, **__: None))
     assert run("worker", "-q", "llm, outbox", "--pool", "threads", "-c", "3", "--name", "models") == 0
-    (options,) = made
+    (options,) = calls
     assert (options["queues"], options["concurrency"]) == (["llm", "outbox"], 3)
     assert options["hostname"].startswith("models@")
     assert options["pool_cls"].__module__ == "celery.concurrency.thread"
@@ -86,17 +86,17 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
 
 
-@pytest.mark.parametrize(("option", "made"), [("--demo", 1), ("--no-demo", 0)])
-def test_the_demo_is_made_or_not(option: str, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])
+def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     demos: list[str] = []
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(prepare, "_seed_templates", lambda: None)
-    monkeypatch.setattr(prepare, "_make_operator", lambda: ("operator", True))
+    monkeypatch.setattr(prepare, "_create_operator", lambda: ("operator", True))
     monkeypatch.setattr(prepare, "make_demo", lambda *, operator: demos.append(operator))
     monkeypatch.setattr(prepare, "connections", SimpleNamespace(close_all=lambda: None))
     assert run("prepare", option) == 0
-    assert len(demos) == made
+    assert len(demos) == count
 
 
 def test_the_status_is_refreshed_until_it_is_interrupted(
@@ -105,7 +105,7 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status, "_now", lambda: {"model": "reflex/default"})
+    monkeypatch.setattr(status, "_read_state", lambda: {"model": "reflex/default"})
     monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}

@@ -1,4 +1,4 @@
-"""Who runs an installation, and what stands in its folder."""
+"""The run folder of an installation: its lock, its note and its permissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.errors import AlreadyRunning
 from config.supervisor.run_folder import RunFolder, write_private
 
 
-def test_a_folder_is_held_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
     second = RunFolder(tmp_path).lock()
     with RunFolder(tmp_path).lock(), pytest.raises(AlreadyRunning, match="already runs"):
         second.__enter__()
@@ -26,9 +26,9 @@ def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
     run.make()
     assert run.supervisor() is None
     run.note(parts=[])
-    found = run.supervisor()
-    assert found is not None
-    assert found.pid == os.getpid()
+    supervisor = run.supervisor()
+    assert supervisor is not None
+    assert supervisor.pid == os.getpid()
 
 
 def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Path) -> None:
@@ -38,14 +38,14 @@ def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Pa
     assert run.supervisor() is None
 
 
-def test_a_note_of_a_process_that_is_gone_says_nothing(tmp_path: Path) -> None:
+def test_a_note_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     write_private(run.state_file, {"pid": 2**22 + 1, "created": 0.0})
     assert run.supervisor() is None
 
 
-def test_what_is_written_is_for_the_owner_only(tmp_path: Path) -> None:
+def test_run_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     write_private(run.servers_file, {"database_url": "postgresql://owner:secret@localhost/arbor"})
@@ -54,7 +54,7 @@ def test_what_is_written_is_for_the_owner_only(tmp_path: Path) -> None:
     assert [file.name for file in run.path.iterdir()] == ["servers.json"]
 
 
-def test_clearing_leaves_nothing_that_only_a_running_installation_has(tmp_path: Path) -> None:
+def test_clearing_removes_all_files_of_a_running_installation(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     run.note(parts=[])

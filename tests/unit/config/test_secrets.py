@@ -1,4 +1,4 @@
-"""Secrets are made once, for the owner only, and never replaced."""
+"""Secrets: created once, readable by the owner only, never replaced."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def folder(tmp_path: Path) -> SecretFolder:
     return SecretFolder(path=tmp_path / "secrets")
 
 
-def test_a_secret_is_made_on_first_use_and_stays(folder: SecretFolder) -> None:
+def test_a_secret_is_created_on_first_use_and_never_changes(folder: SecretFolder) -> None:
     first = folder.ensure(SecretName.OPERATOR_PASSWORD)
     assert folder.ensure(SecretName.OPERATOR_PASSWORD) == first
     assert folder.read(SecretName.OPERATOR_PASSWORD) == first
 
 
-def test_a_secret_that_was_not_made_reads_as_none(folder: SecretFolder) -> None:
+def test_a_missing_secret_reads_as_none(folder: SecretFolder) -> None:
     assert folder.read(SecretName.MASTER_KEY) is None
 
 
@@ -52,7 +52,7 @@ def test_two_first_starts_agree_on_one_secret(folder: SecretFolder, monkeypatch:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_secret_that_others_can_read_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+def test_a_secret_readable_by_others_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "key"
     file.write_text("open secret")
     file.chmod(mode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,44 +12,46 @@ from typing import Any
 
 import pytest
 
+from arbor.errors import ConfigurationInvalid
+from config.mail import mailers
 from tests.support.settings import read_settings
 
 ROOT = Path(__file__).parents[3]
 
 
 def databases(**environment: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_settings(**environment)["DATABASES"]
-    return found
+    values: dict[str, Any] = read_settings(**environment)["DATABASES"]
+    return values
 
 
-def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
-    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
-    for database in found["DATABASES"].values():
+def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None:
+    settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    for database in settings["DATABASES"].values():
         assert database["HOST"] == str(tmp_path / "run" / "not-running")
-    assert found["CELERY_BROKER_URL"].startswith(f"redis+socket://{tmp_path}/")
-    assert found["ARBOR_HAS_DATABASE"] is False
+    assert settings["CELERY_BROKER_URL"].startswith(f"redis+socket://{tmp_path}/")
+    assert settings["ARBOR_HAS_DATABASE"] is False
 
 
-def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None:
+def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     urls = {
         "database_url": "postgres://arbor:x@127.0.0.1:7001/arbor",
         "broker_url": "redis://:x@127.0.0.1:7002/0",
     }
     (tmp_path / "run" / "servers.json").write_text(json.dumps(urls))
-    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
-    addresses = {(database["HOST"], database["PORT"]) for database in found["DATABASES"].values()}
+    settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    addresses = {(database["HOST"], database["PORT"]) for database in settings["DATABASES"].values()}
     assert addresses == {("127.0.0.1", 7001)}
-    assert found["CELERY_BROKER_URL"] == urls["broker_url"]
+    assert settings["CELERY_BROKER_URL"] == urls["broker_url"]
 
 
 def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
-    found = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
-    assert (found["HOST"], found["OPTIONS"]["host"]) == ("", "/run/postgresql")
+    database = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
+    assert (database["HOST"], database["OPTIONS"]["host"]) == ("", "/run/postgresql")
 
 
 @pytest.mark.parametrize("command", [("tenant", "list"), ("inbox", "list")])
-def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_reports_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "config.cli", *command],
         cwd=ROOT,
@@ -63,9 +66,7 @@ def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_
 
 
 @pytest.mark.parametrize("embedded", [False, True])
-def test_where_arbor_runs_with_a_database_that_is_named_elsewhere_it_is_said(
-    embedded: bool, tmp_path: Path
-) -> None:
+def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "servers.json").write_text(json.dumps({"web_url": "http://127.0.0.1:7003/"}))
     program = "from config.runtime import open_runtime; open_runtime(tenant='acme')"
@@ -79,38 +80,38 @@ def test_where_arbor_runs_with_a_database_that_is_named_elsewhere_it_is_said(
     )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].endswith(
-        "Arbor runs here with a database of yours, which is not named: set DATABASE_URL here too"
+        "Arbor runs here with an external database, which is not named: set DATABASE_URL here too"
     )
 
 
 @pytest.mark.parametrize(("alias", "at_most"), [("default", 20), ("ops", 2)])
 def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: int) -> None:
-    found = databases(ARBOR_DB_POOL_SIZE="20")[alias]
-    assert found["OPTIONS"]["pool"]["max_size"] == at_most
-    assert found["OPTIONS"]["pool"].get("min_size", 4) <= at_most
-    assert found["CONN_MAX_AGE"] == 0
+    database = databases(ARBOR_DB_POOL_SIZE="20")[alias]
+    assert database["OPTIONS"]["pool"]["max_size"] == at_most
+    assert database["OPTIONS"]["pool"].get("min_size", 4) <= at_most
+    assert database["CONN_MAX_AGE"] == 0
 
 
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
-    found = databases(DATABASE_URL="postgres://db.example:5432/arbor")
-    assert {alias: found[alias]["USER"] for alias in ("default", "ops")} == {
+    by_alias = databases(DATABASE_URL="postgres://db.example:5432/arbor")
+    assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops")} == {
         "default": "arbor_app",
         "ops": "arbor_ops",
     }
-    for each in found.values():
-        assert (each["HOST"], each["PORT"], each["NAME"]) == ("db.example", 5432, "arbor")
-    assert found["default"]["PASSWORD"] != found["ops"]["PASSWORD"] != ""
-    assert (found["owner"]["USER"], found["owner"]["PASSWORD"]) == ("", "")
+    for database in by_alias.values():
+        assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5432, "arbor")
+    assert by_alias["default"]["PASSWORD"] != by_alias["ops"]["PASSWORD"] != ""
+    assert (by_alias["owner"]["USER"], by_alias["owner"]["PASSWORD"]) == ("", "")
 
 
 @pytest.mark.parametrize("alias", ["default", "ops"])
-def test_a_process_without_threads_keeps_its_connection(alias: str) -> None:
-    found = databases(ARBOR_DB_POOL_SIZE="0")[alias]
-    assert "pool" not in found["OPTIONS"]
-    assert found["CONN_MAX_AGE"] is None
+def test_a_process_without_threads_has_a_persistent_connection(alias: str) -> None:
+    database = databases(ARBOR_DB_POOL_SIZE="0")[alias]
+    assert "pool" not in database["OPTIONS"]
+    assert database["CONN_MAX_AGE"] is None
 
 
-def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
+def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "config.cli", "doctor", "--json"],
         cwd=ROOT,
@@ -119,6 +120,68 @@ def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    found = {each["check"]: each["detail"] for each in json.loads(ran.stdout)["checks"]}
-    assert found["database"].startswith("Arbor is not running here")
-    assert "not-running does not answer" in found["broker"]
+    details = {check["check"]: check["detail"] for check in json.loads(ran.stdout)["checks"]}
+    assert details["database"].startswith("Arbor is not running here")
+    assert "not-running does not answer" in details["broker"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
+        ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
+        ("ARBOR_MEMORY_QUOTA", "0", "must be at least 1, got 0"),
+        ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
+        ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
+    ],
+)
+def test_invalid_maintenance_settings_are_refused_with_valid_values(
+    name: str, value: str, right: str
+) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(right)):
+        read_settings(**{name: value})
+
+
+GIVEN: dict[str, Any] = {
+    "host": "mail.example.org",
+    "port": 0,
+    "user": "",
+    "password": "",
+    "security": "starttls",
+    "timeout_s": 15.0,
+    "sender": "arbor@example.org",
+}
+
+
+def test_without_a_host_there_is_no_mail_server() -> None:
+    assert mailers(**{**GIVEN, "host": "", "sender": ""}) == {}
+
+
+@pytest.mark.parametrize(
+    ("security", "options"), [("starttls", {"use_tls": True}), ("tls", {"use_ssl": True}), ("none", {})]
+)
+def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, bool]) -> None:
+    settings = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
+    assert settings["default"]["OPTIONS"] == {
+        "host": "mail.example.org",
+        "port": 2525,
+        "timeout": 15.0,
+        "username": "u",
+        "password": "p",
+        **options,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
+        ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
+        ({"timeout_s": 31.0}, "above 0 and at most 30, got 31"),
+        ({"sender": ""}, "must be an email address, got ''"),
+    ],
+)
+def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as refused:
+        mailers(**{**GIVEN, **wrong})
+    assert message in str(refused.value)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-#: It makes real virtual environments of this Python, whichever interpreter it is asked for, and notes which that was.
+#: A stub that creates virtual environments of this Python and logs the requested interpreter.
 UV = """#!/bin/sh
 printf '%s\\n' "$*" >> "{folder}/uv.log"
 case "$1 $2" in
@@ -23,7 +23,7 @@ case "$1 $2" in
     "venv "*) sleep {slow}; for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
 esac
 """
-#: A Python that answers `config/interpreter.py` as it is made to, and nothing else.
+#: A Python with scripted answers to `config/interpreter.py`.
 PYTHON = """#!/bin/sh
 case "$*" in
     *config/interpreter.py) printf '{minor}\\t{grade}\\t{summary}\\t%s\\n' "$0" ;;
@@ -90,7 +90,7 @@ class Place:
         return output
 
     def fail(self) -> str:
-        """Run set-up, which fails; return its last line."""
+        """Run the setup, which fails; return its output."""
         ran = self.start()
         output, errors = ran.communicate()
         assert ran.returncode == 1, output + errors
@@ -98,13 +98,13 @@ class Place:
         return errors.splitlines()[-1]
 
     def chosen(self) -> list[str]:
-        """Return the interpreters that environments were made with, in order."""
+        """Return the interpreters of the created environments, in order."""
         log = (self.clone.parent / "uv.log").read_text().splitlines()
-        asked = [line.partition(" --python ")[2] for line in log if line.startswith("venv ")]
-        return [line.removesuffix(f" {self.clone}/.venv") for line in asked]
+        arguments = [line.partition(" --python ")[2] for line in log if line.startswith("venv ")]
+        return [line.removesuffix(f" {self.clone}/.venv") for line in arguments]
 
     def change_lock(self) -> None:
-        """Give set-up something to do."""
+        """Change the lock file, so that setup has work."""
         with (self.clone / "requirements.lock").open("a") as lock:
             lock.write("#\n")
 
@@ -112,23 +112,23 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     folder = tmp_path / "a folder"
-    made = Place(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
-    for path in (made.clone / "scripts", made.clone / "config", made.home, made.bin):
+    new = Place(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
+    for path in (new.clone / "scripts", new.clone / "config", new.home, new.bin):
         path.mkdir(parents=True)
     # This machine's own interpreters play no part.
     script = (ROOT / "scripts" / "setup.sh").read_text()
     for part in SYSTEM:
         assert script.count(part) == 1
         script = script.replace(part, "")
-    (made.clone / "scripts" / "setup.sh").write_text(script)
+    (new.clone / "scripts" / "setup.sh").write_text(script)
     for tool in TOOLS:
-        (made.bin / tool).symlink_to(shutil.which(tool) or tool)
-    shutil.copy(ROOT / "config" / "interpreter.py", made.clone / "config")
+        (new.bin / tool).symlink_to(shutil.which(tool) or tool)
+    shutil.copy(ROOT / "config" / "interpreter.py", new.clone / "config")
     for package in ("arbor", "apps", "workers", "bench"):
-        (made.clone / package).mkdir()
-    (made.clone / "requirements.lock").touch()
-    write(made.bin / "uv", stub_uv(folder))
-    return made
+        (new.clone / package).mkdir()
+    (new.clone / "requirements.lock").touch()
+    write(new.bin / "uv", stub_uv(folder))
+    return new
 
 
 def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
@@ -136,7 +136,7 @@ def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
 
 
 def bootstrap(place: Place, *, pip: bool, install: str | None = None) -> Path:
-    """Write a Python without venv; its pip installs the stub of uv, unless it is to do otherwise."""
+    """Write a Python without venv; its pip installs the stub of uv by default."""
     folder = place.clone.parent
     stub = write(folder / "stub-uv", stub_uv(folder))
     installed = f'.tools/uv/bin && cp "{stub}" .tools/uv/bin/uv'
@@ -167,16 +167,18 @@ def of_pyenv(place: Place, grade: int) -> Path:
 
 
 def of_uv(place: Place, grade: int) -> Path:
-    made = python(place.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
+    interpreter = python(place.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
     alias = f"cpython-3.13-linux    {place.home}/absent -> elsewhere\n"
-    (place.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {made}\n{alias}")
-    return made
+    (place.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {interpreter}\n{alias}")
+    return interpreter
 
 
 @pytest.mark.parametrize("best", [of_uv, on_path, of_pyenv])
-def test_the_fastest_build_is_chosen_wherever_it_is(place: Place, best: Callable[[Place, int], Path]) -> None:
-    for made in (of_uv, on_path, of_pyenv):
-        made(place, 2)
+def test_the_fastest_build_is_chosen_in_any_location(
+    place: Place, best: Callable[[Place, int], Path]
+) -> None:
+    for install in (of_uv, on_path, of_pyenv):
+        install(place, 2)
     for grade in (1, 0):
         shutil.rmtree(place.clone / ".venv", ignore_errors=True)
         path = best(place, grade)
@@ -192,16 +194,16 @@ def test_of_equal_builds_the_first_is_chosen(place: Place) -> None:
     assert place.chosen() == [str(first)]
 
 
-def test_a_slow_build_is_better_than_none(place: Place) -> None:
+def test_a_slow_build_is_chosen_if_it_is_the_only_one(place: Place) -> None:
     only = of_pyenv(place, 2)
-    said = place.run().splitlines()
-    assert [line for line in said if "making" in line] == [
+    output = place.run().splitlines()
+    assert [line for line in output if "making" in line] == [
         f"\033[2m· making .venv with {only}: the slowest\033[0m"
     ]
     assert place.chosen() == [str(only)]
 
 
-def test_other_versions_and_shims_that_fail_are_passed_over(place: Place) -> None:
+def test_other_versions_and_failing_shims_are_ignored(place: Place) -> None:
     python(place.bin / "python3", 0, minor="3.12")
     write(place.bin / "python3.13", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
     wanted = of_pyenv(place, 2)
@@ -209,7 +211,7 @@ def test_other_versions_and_shims_that_fail_are_passed_over(place: Place) -> Non
     assert place.chosen() == [str(wanted)]
 
 
-def test_uv_downloads_one_where_there_is_none(place: Place) -> None:
+def test_uv_downloads_a_missing_python(place: Place) -> None:
     assert "Python 3.13 that uv downloads" in place.run()
     assert place.chosen() == ["3.13"]
 
@@ -222,7 +224,7 @@ def test_a_second_run_does_nothing(place: Place) -> None:
     assert (place.clone.parent / "uv.log").read_text() == log
 
 
-def test_an_environment_of_a_slower_build_stays_and_the_faster_one_is_named(place: Place) -> None:
+def test_an_existing_environment_stays_and_a_faster_build_is_named(place: Place) -> None:
     on_path(place, 1)
     place.run()
     own = place.clone / ".venv/bin/python"
@@ -241,7 +243,7 @@ def test_an_environment_of_a_slower_build_stays_and_the_faster_one_is_named(plac
     assert len(place.chosen()) == 1
 
 
-def test_an_environment_of_another_version_is_made_anew(place: Place) -> None:
+def test_an_environment_of_another_version_is_recreated(place: Place) -> None:
     wanted = on_path(place, 2)
     place.run()
     (place.clone / ".venv/bin/python").unlink()
@@ -253,7 +255,7 @@ def test_an_environment_of_another_version_is_made_anew(place: Place) -> None:
 
 
 @pytest.mark.parametrize("old", ["0.6.17", "does not run"])
-def test_an_old_uv_on_the_path_is_passed_over(place: Place, old: str) -> None:
+def test_an_old_uv_on_the_path_is_ignored(place: Place, old: str) -> None:
     of_pyenv(place, 0)
     bootstrap(place, pip=True)
     write(place.bin / "uv", f"#!/bin/sh\necho 'uv {old}'\n")
@@ -264,7 +266,7 @@ def test_an_old_uv_on_the_path_is_passed_over(place: Place, old: str) -> None:
     assert "installing uv" not in place.run()
 
 
-def test_a_python_without_pip_is_lent_that_of_debian(place: Place) -> None:
+def test_a_python_without_pip_uses_the_pip_of_debian(place: Place) -> None:
     of_pyenv(place, 0)
     (place.bin / "uv").unlink()
     bootstrap(place, pip=False)
@@ -281,42 +283,42 @@ def test_a_python_without_pip_is_lent_that_of_debian(place: Place) -> None:
     assert (place.clone.parent / "pythonpath").read_text().strip() == wheel
 
 
-def test_without_any_python_set_up_says_how_to_install_one(place: Place) -> None:
+def test_without_any_python_setup_explains_how_to_install_one(place: Place) -> None:
     (place.bin / "uv").unlink()
-    said = place.fail()
-    assert "no Python from 3.9 on was found" in said
-    assert "apt-get install python3 python3-venv" in said
+    output = place.fail()
+    assert "no Python from 3.9 on was found" in output
+    assert "apt-get install python3 python3-venv" in output
 
 
-def test_without_pip_set_up_says_how_to_install_it(place: Place) -> None:
+def test_without_pip_setup_explains_how_to_install_it(place: Place) -> None:
     (place.bin / "uv").unlink()
-    found = bootstrap(place, pip=False)
-    said = place.fail()
-    assert f"{found} has neither venv nor pip" in said
-    assert "apt-get install python3-venv" in said
+    python = bootstrap(place, pip=False)
+    output = place.fail()
+    assert f"{python} has neither venv nor pip" in output
+    assert "apt-get install python3-venv" in output
 
 
 def test_a_pip_that_fails_is_reported(place: Place) -> None:
     (place.bin / "uv").unlink()
     bootstrap(place, pip=True, install="echo 'no network' >&2; exit 1")
-    said = place.fail()
-    assert "pip could not install uv: see the lines above" in said
-    assert "install uv, and run this again" in said
+    output = place.fail()
+    assert "pip could not install uv: see the lines above" in output
+    assert "install uv, and run this again" in output
 
 
-def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) -> None:
+def test_without_a_suitable_python_setup_names_what_to_install(place: Place) -> None:
     write(
         place.bin / "uv", stub_uv(place.clone.parent).replace('"venv "*)', '"venv "*) exit 2 ;; "never "*)')
     )
     assert "no Python 3.13 was found, and none could be downloaded. Install one" in place.fail()
 
 
-def test_packages_that_cannot_be_installed_are_reported_with_the_platforms_they_fit(place: Place) -> None:
+def test_a_failed_install_is_reported_with_supported_platforms(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
-    said = place.fail()
-    assert "the packages could not be installed" in said
-    assert "macOS on Apple silicon" in said
+    output = place.fail()
+    assert "the packages could not be installed" in output
+    assert "macOS on Apple silicon" in output
     assert not (place.clone / ".venv/.arbor-setup").exists()
 
 
@@ -325,7 +327,7 @@ def test_a_tools_folder_that_cannot_be_written_is_named(place: Place) -> None:
     assert f"{place.clone}/.tools is no folder that this user may write to" in place.fail()
 
 
-def test_two_runs_at_once_set_up_one_after_the_other(place: Place) -> None:
+def test_concurrent_runs_of_setup_are_serialized(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent, slow=1.5))
     runs = [place.start(), place.start()]
@@ -336,7 +338,7 @@ def test_two_runs_at_once_set_up_one_after_the_other(place: Place) -> None:
     assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
 
 
-def test_the_lock_of_a_killed_run_is_taken_over(place: Place) -> None:
+def test_the_lock_of_a_killed_run_is_reclaimed(place: Place) -> None:
     on_path(place, 0)
     (place.clone / ".tools").mkdir()
     ended = subprocess.Popen(["true"])

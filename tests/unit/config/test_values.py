@@ -1,4 +1,4 @@
-"""Lengths of time and moments as they are typed."""
+"""Durations and moments as command-line values."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from config.cli.values import DurationType, ExpiryType, MomentType, in_words
 @pytest.mark.parametrize(
     ("typed", "seconds"), [("30", 30), ("30s", 30), ("5m", 300), ("1.5h", 5400), ("2 D", 172800)]
 )
-def test_a_length_of_time_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> None:
+def test_a_duration_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> None:
     assert DurationType().convert(typed, None, None) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("typed", ["", "soon", "-5m", "5 weeks", "9" * 400])
-def test_anything_else_is_refused(typed: str) -> None:
+def test_an_invalid_duration_or_moment_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter):
         DurationType().convert(typed, None, None)
 
 
-def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
+def test_a_moment_without_an_offset_is_utc() -> None:
     assert MomentType().convert("2026-12-24", None, None) == datetime(2026, 12, 24, tzinfo=UTC)
     assert MomentType().convert("2026-12-24T18:00+01:00", None, None) == datetime(
         2026, 12, 24, 17, tzinfo=UTC
@@ -36,12 +36,12 @@ def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(30, "30s"), (90, "90s"), (300, "5m"), (3600, "1h"), (172800, "2d"), (0.5, "0.5s")]
 )
-def test_a_length_of_time_is_said_as_it_would_be_typed(seconds: float, words: str) -> None:
+def test_a_duration_is_printed_in_the_form_of_its_input(seconds: float, words: str) -> None:
     assert in_words(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(-190, "3 m ago"), (7300, "in 2 h"), (-1, "1 s ago")])
-def test_a_moment_is_said_by_its_distance(seconds: int, words: str) -> None:
+def test_a_moment_is_printed_by_its_distance(seconds: int, words: str) -> None:
     assert ago(datetime.now(UTC) + timedelta(seconds=seconds)) == words
     assert ago(None) == "never"
 
@@ -49,6 +49,6 @@ def test_a_moment_is_said_by_its_distance(seconds: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"), [("-2d", "is over"), ("2001-01-01", "is over"), ("soon", "is no date")]
 )
-def test_an_end_must_be_to_come(typed: str, why: str) -> None:
+def test_an_end_must_be_in_the_future(typed: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=why):
         ExpiryType().convert(typed, None, None)

@@ -106,11 +106,11 @@ def turns(count: int, length: int = 10) -> list[TurnView]:
 
 
 @pytest.mark.parametrize(
-    ("given_turns", "tokens", "shown"),
+    ("given_turns", "tokens", "count"),
     [(turns(3), 2_000, 3), (turns(30), 2_000, 20), (turns(5, 400), 250, 2), (turns(2), 0, 0)],
 )
-def test_the_latest_turns_that_fit_are_shown(given_turns: list[TurnView], tokens: int, shown: int) -> None:
-    assert shown_turns(given_turns, tokens=tokens) == given_turns[len(given_turns) - shown :]
+def test_the_latest_turns_that_fit_are_shown(given_turns: list[TurnView], tokens: int, count: int) -> None:
+    assert shown_turns(given_turns, tokens=tokens) == given_turns[len(given_turns) - count :]
 
 
 @pytest.mark.parametrize("window", [5_000, 10_000, 200_000])
@@ -175,8 +175,8 @@ def test_no_text_of_a_conversation_closes_its_data_block() -> None:
 
 
 def test_the_reflex_policy_refuses_what_a_boundary_refuses() -> None:
-    crossing = {"name": "no_harm", "description": "I do not hurt.", "response": "refuse", "why": "w"}
-    context = {"name": "Ada", "person": "p", "message": "m", "now": NOW.isoformat(), "crossings": [crossing]}
+    match = {"name": "no_harm", "description": "I do not hurt.", "response": "refuse", "why": "w"}
+    context = {"name": "Ada", "person": "p", "message": "m", "now": NOW.isoformat(), "crossings": [match]}
 
     assert "That I do not do (no harm: I do not hurt.)" in reflex_answer(context)["reply"]
 
@@ -201,7 +201,7 @@ def test_the_reflex_policy_does_not_quote_the_agent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "blocks"),
     [
         ("no code", []),
         ("``` no fence ```", []),
@@ -215,8 +215,8 @@ def test_the_reflex_policy_does_not_quote_the_agent() -> None:
         (f"```\n{'x' * (CODE_LENGTH + 1)}\n```", []),
     ],
 )
-def test_fenced_code_blocks_are_found(text: str, found: list[tuple[str, str, str]]) -> None:
-    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == found
+def test_fenced_code_blocks_are_found(text: str, blocks: list[tuple[str, str, str]]) -> None:
+    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == blocks
 
 
 @given(st.text(alphabet="`~ab \n", max_size=200))

@@ -1,4 +1,4 @@
-"""When an agent may reach out: a table of cases."""
+"""The cool-down of messages to users and the public."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from arbor.errors import ConfigurationInvalid
 def test_a_user_is_left_alone_for_four_hours_unless_they_wrote(
     since_reach_out: float | None, since_user: float | None, refused: bool
 ) -> None:
-    found = refusals(hours_since_reach_out=since_reach_out, hours_since_user=since_user, public_today=0)
-    assert (REACH_OUT_USER in found) is refused
-    assert REACH_OUT_PUBLIC not in found
+    reasons = refusals(hours_since_reach_out=since_reach_out, hours_since_user=since_user, public_today=0)
+    assert (REACH_OUT_USER in reasons) is refused
+    assert REACH_OUT_PUBLIC not in reasons
 
 
-def test_a_refusal_says_why_and_from_when_on() -> None:
-    found = refusals(hours_since_reach_out=1.5, hours_since_user=None, public_today=0)
-    assert found[REACH_OUT_USER] == (
+def test_a_refusal_states_its_reason_and_end() -> None:
+    reasons = refusals(hours_since_reach_out=1.5, hours_since_user=None, public_today=0)
+    assert reasons[REACH_OUT_USER] == (
         "you last wrote to your user 1.5 hours ago and they have not written since; it is possible again in 2.5 hours"
     )
 
@@ -58,14 +58,14 @@ def test_a_refusal_says_why_and_from_when_on() -> None:
 )
 def test_public_messages_are_bounded_in_a_day(today: int, allowed: int, refused: bool) -> None:
     limits = ContactLimits(public_per_day=allowed)
-    found = refusals(hours_since_reach_out=None, hours_since_user=None, public_today=today, limits=limits)
-    assert (REACH_OUT_PUBLIC in found) is refused
+    reasons = refusals(hours_since_reach_out=None, hours_since_user=None, public_today=today, limits=limits)
+    assert (REACH_OUT_PUBLIC in reasons) is refused
 
 
-def test_an_installation_can_forbid_public_messages_and_drop_the_cool_down() -> None:
+def test_limits_can_forbid_public_messages_and_drop_the_cool_down() -> None:
     limits = ContactLimits(public_per_day=0, cooldown=timedelta(0))
-    found = refusals(hours_since_reach_out=0.0, hours_since_user=None, public_today=0, limits=limits)
-    assert found == {REACH_OUT_PUBLIC: "this installation lets no agent write in public"}
+    reasons = refusals(hours_since_reach_out=0.0, hours_since_user=None, public_today=0, limits=limits)
+    assert reasons == {REACH_OUT_PUBLIC: "this installation lets no agent write in public"}
 
 
 @pytest.mark.parametrize("wrong", [{"cooldown": timedelta(seconds=-1)}, {"public_per_day": -1}])
@@ -78,5 +78,5 @@ def test_limits_below_nothing_are_refused(wrong: dict[str, object]) -> None:
     ("hours", "words"),
     [(0.0, "1 minute"), (0.5, "30 minutes"), (1.4, "84 minutes"), (1.5, "1.5 hours"), (26.0, "26.0 hours")],
 )
-def test_a_length_of_time_is_told_in_words(hours: float, words: str) -> None:
+def test_a_duration_is_printed_in_words(hours: float, words: str) -> None:
     assert spoken(hours) == words

@@ -1,4 +1,4 @@
-"""When a message is tried again, how a request is signed, and whom a message names."""
+"""Deliveries: retries, signatures and agent names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_try_but_the_last_has_its_wait() -> None:
     assert [after_failure(tries=tries, final=False).wait for tries in range(1, MAX_TRIES)] == list(WAITS)
 
 
-def test_a_sent_or_cancelled_message_stays_so() -> None:
+def test_a_sent_or_cancelled_message_cannot_change() -> None:
     assert DELIVERY_TRANSITIONS[DeliveryStatus.SENT] == DELIVERY_TRANSITIONS[DeliveryStatus.CANCELLED] == ()
 
 
@@ -103,7 +103,7 @@ def test_a_message_reaches_at_most_five() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_can_be_looked_through(text: str) -> None:
+def test_mentions_are_found_in_any_text(text: str) -> None:
     for names in possible_names(text):
         assert names
         assert all(name for name in names)

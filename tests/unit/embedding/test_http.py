@@ -34,47 +34,47 @@ def openai_reply(texts: list[str]) -> dict[str, Any]:
     return {"object": "list", "data": data[::-1]}
 
 
-def test_openai_is_asked_and_its_answers_are_put_in_the_order_of_the_texts() -> None:
-    seen: list[httpx.Request] = []
+def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
+    requests: list[httpx.Request] = []
 
     def server(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
+        requests.append(request)
         return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
 
     rows = embedder_on(server).embed(["", "abcde"])
     assert rows[0].tolist() == [0, 1, 0]
     assert rows[1, 0] == pytest.approx(5 / 26**0.5)
-    assert str(seen[0].url) == "http://embed.test/v1/embeddings"
-    assert seen[0].headers["authorization"] == f"Bearer {KEY}"
-    assert json.loads(seen[0].content) == {
+    assert str(requests[0].url) == "http://embed.test/v1/embeddings"
+    assert requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(requests[0].content) == {
         "model": "some-model",
         "input": ["", "abcde"],
         "encoding_format": "float",
     }
 
 
-def test_only_models_that_can_are_asked_for_a_dimension() -> None:
-    seen: list[Any] = []
+def test_a_dimension_is_sent_only_to_models_that_support_it() -> None:
+    requests: list[Any] = []
 
     def server(request: httpx.Request) -> httpx.Response:
-        seen.append(json.loads(request.content))
-        return httpx.Response(200, json=openai_reply(seen[-1]["input"]))
+        requests.append(json.loads(request.content))
+        return httpx.Response(200, json=openai_reply(requests[-1]["input"]))
 
     embedder_on(server, "openai/text-embedding-3-small").embed(["a"])
-    assert seen[0]["dimensions"] == 3
+    assert requests[0]["dimensions"] == 3
 
 
-def test_tei_is_asked_in_its_own_words() -> None:
-    seen: list[httpx.Request] = []
+def test_tei_requests_follow_the_protocol_of_tei() -> None:
+    requests: list[httpx.Request] = []
 
     def server(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
+        requests.append(request)
         return httpx.Response(200, json=[[0.0, 3.0, 4.0]] * len(json.loads(request.content)["inputs"]))
 
     embedder = embedder_on(server, "tei/bge-small", url="http://tei.test/")
     assert embedder.embed(["a"])[0].tolist() == pytest.approx([0, 0.6, 0.8])
-    assert str(seen[0].url) == "http://tei.test/embed"
-    assert json.loads(seen[0].content) == {"inputs": ["a"], "truncate": True, "normalize": True}
+    assert str(requests[0].url) == "http://tei.test/embed"
+    assert json.loads(requests[0].content) == {"inputs": ["a"], "truncate": True, "normalize": True}
     assert embedder.model == "tei/bge-small"
 
 
@@ -94,7 +94,7 @@ def test_many_texts_are_sent_in_batches(name: str, most: int) -> None:
     assert max(sizes) == most
 
 
-def test_of_a_long_text_the_beginning_is_sent() -> None:
+def test_only_the_beginning_of_a_long_text_is_sent() -> None:
     sent: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -110,7 +110,7 @@ def answering(status: int, body: Any) -> Server:
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "message"),
     [
         (answering(401, {"error": {"message": f"Bad key {KEY}"}}), "rejected openai/some-model: 401 Bad key"),
         (answering(429, {"error": {"message": "slow down"}}), "limits our rate"),
@@ -131,8 +131,8 @@ def answering(status: int, body: Any) -> Server:
         ),
     ],
 )
-def test_every_failure_is_an_embedding_that_failed_and_shows_no_key(server: Server, said: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=said) as failure:
+def test_every_failure_is_an_embedding_that_failed_and_shows_no_key(server: Server, message: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=message) as failure:
         embedder_on(server).embed(["a", "b"])
     assert KEY not in str(failure.value)
 
@@ -148,15 +148,15 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
 def test_the_deadline_is_for_all_batches_together(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 31.0])
     monkeypatch.setattr(embedding_http, "time", FakeTime(clock.__next__))
-    asked: list[int] = []
+    requests: list[int] = []
 
     def server(request: httpx.Request) -> httpx.Response:
-        asked.append(1)
+        requests.append(1)
         return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
 
     with pytest.raises(EmbeddingFailed, match=r"did not answer within 30\.0 s"):
         embedder_on(server).embed(["a"] * 200)
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 class FakeTime:
@@ -166,13 +166,13 @@ class FakeTime:
         self.monotonic = monotonic
 
 
-def test_the_embedder_in_the_box_needs_nothing() -> None:
+def test_the_built_in_embedder_needs_no_configuration() -> None:
     embedder = connect_embedder("wordllama", Credentials(), dimension=256)
     assert isinstance(embedder, WordLlamaEmbedder)
     assert embedder.in_process
 
 
-def test_openai_itself_is_asked_where_no_address_is_given() -> None:
+def test_openai_is_the_default_address() -> None:
     urls: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -184,7 +184,7 @@ def test_openai_itself_is_asked_where_no_address_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dimension", "said"),
+    ("name", "dimension", "message"),
     [
         ("wordllama", 384, "must be 64, 128, 256 for wordllama, got 384"),
         ("openai/some-model", 256, "needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL"),
@@ -194,6 +194,8 @@ def test_openai_itself_is_asked_where_no_address_is_given() -> None:
         ("wordllama/big", 256, "got 'wordllama/big'"),
     ],
 )
-def test_a_setting_that_names_no_embedder_says_what_would(name: str, dimension: int, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said):
+def test_an_invalid_embedder_setting_is_refused_with_the_valid_form(
+    name: str, dimension: int, message: str
+) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message):
         connect_embedder(name, Credentials(), dimension=dimension)

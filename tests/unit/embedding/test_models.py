@@ -16,7 +16,7 @@ def test_models_are_the_same_when_name_and_dimension_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dimension", "said"),
+    ("name", "dimension", "message"),
     [
         ("", 256, "is 1 to 80 characters, got 0"),
         ("x" * (NAME_LENGTH + 1), 256, "is 1 to 80 characters, got 81"),
@@ -24,8 +24,8 @@ def test_models_are_the_same_when_name_and_dimension_are() -> None:
         ("wordllama", -5, "at least 1, got -5"),
     ],
 )
-def test_what_no_embedder_can_have_is_refused(name: str, dimension: int, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said):
+def test_an_impossible_model_name_or_dimension_is_refused(name: str, dimension: int, message: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message):
         EmbeddingModel(name=name, dimension=dimension)
 
 
@@ -40,10 +40,10 @@ def test_what_no_embedder_can_have_is_refused(name: str, dimension: int, said: s
         ("never", False, False),
     ],
 )
-def test_storing_waits_for_what_the_setting_says(setting: str, in_process: bool, waits: bool) -> None:
+def test_storing_waits_for_vectors_as_configured(setting: str, in_process: bool, waits: bool) -> None:
     assert AtStorage.parse(setting).waits(in_process=in_process) is waits
 
 
-def test_another_setting_is_refused_with_those_there_are() -> None:
+def test_another_setting_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match="is auto, always, never, got 'sometimes'"):
         AtStorage.parse("sometimes")

@@ -16,7 +16,7 @@ from arbor.errors import EmbeddingFailed
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    ("vectors", "message"),
     [
         ([[1.0, 2.0, 3.0]], "must give 2 vectors, got an array of shape"),
         ([1.0, 2.0], "must give 2 vectors, got an array of shape"),
@@ -30,8 +30,8 @@ from arbor.errors import EmbeddingFailed
         ([[3e38, 3e38, 3e38], [1.0, 1.0, 1.0]], "text 1 of 2"),
     ],
 )
-def test_vectors_that_cannot_be_used_are_refused_with_the_reason(vectors: Any, said: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=said):
+def test_vectors_that_cannot_be_used_are_refused_with_the_reason(vectors: Any, message: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=message):
         unit_rows(vectors, count=2, dimension=3, model="some/model")
 
 
@@ -45,7 +45,7 @@ def test_no_texts_have_no_vectors() -> None:
     assert HashEmbedder(8).embed([]).shape == (0, 8)
 
 
-def test_the_fake_puts_texts_that_share_words_near_each_other() -> None:
+def test_the_fake_embeds_texts_with_shared_words_near_each_other() -> None:
     embedder: Embedder = HashEmbedder()
     kettle, blue_kettle, kite = embedder.embed(["the kettle", "the blue kettle", "a red kite"])
     assert kettle @ blue_kettle > 0.6

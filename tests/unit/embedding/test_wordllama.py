@@ -76,7 +76,7 @@ def test_one_long_text_among_short_ones_does_not_fill_the_memory() -> None:
     assert peak < 150_000_000
 
 
-def test_it_loads_without_network_once_for_all_threads_and_leaves_the_logging_alone(
+def test_the_model_loads_once_for_all_threads_without_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_network(*_: object, **__: object) -> None:
@@ -94,9 +94,11 @@ def test_it_loads_without_network_once_for_all_threads_and_leaves_the_logging_al
     assert (root.handlers, root.level) == before
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "nothing to embed"), ("half \ud83d", "not valid Unicode")])
-def test_a_text_that_cannot_be_embedded_is_refused(text: str, said: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=said):
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "nothing to embed"), ("half \ud83d", "not valid Unicode")]
+)
+def test_a_text_that_cannot_be_embedded_is_refused(text: str, message: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=message):
         EMBEDDER.embed(["fine", text])
 
 

@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG_AGO = datetime(2026, 4, 1, 12, tzinfo=UTC)
 AGENT = uuid7()
-BEAT = uuid7()
+HEARTBEAT = uuid7()
 
 
 def goal_row(title: str = "Map", **of: Any) -> GoalRow:
@@ -66,9 +66,9 @@ def backlog_of(
     plans: Iterable[tuple[PlanRow, list[StepRow]]] = (),
     held: Iterable[IntentRow] = (),
     ended: Mapping[UUID, list[ChildGoal]] | None = None,
-    heartbeat_id: UUID | None = BEAT,
+    heartbeat_id: UUID | None = HEARTBEAT,
 ) -> Backlog:
-    """Return a backlog with these rows, changed by a heartbeat unless said otherwise."""
+    """Return a backlog with these rows, changed by a heartbeat by default."""
     planned = list(plans)
     rows = BacklogRows(
         goals={goal.id: goal for goal in goals},
@@ -87,9 +87,9 @@ def draft_of(*texts: str, needing: str = "", **of: Any) -> PlanDraft:
     )
 
 
-def committed(steps: Iterable[StepRow]) -> list[StepRow]:
-    """Return the steps, committed."""
-    found = list(steps)
-    for step in found:
+def with_committed_status(steps: Iterable[StepRow]) -> list[StepRow]:
+    """Return the steps with the status committed."""
+    rows = list(steps)
+    for step in rows:
         step.status = StepStatus.COMMITTED
-    return found
+    return rows

@@ -1,4 +1,4 @@
-"""The goals of a backlog: added, moved, blocked, placed, and what that makes of the others."""
+"""The goals of a backlog: added, moved, blocked and placed, with effects on other goals."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFo
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import (
-    FURTHER_ON,
+    FEELING_OF_PROGRESS,
     MAX_ACTIVE,
-    MAX_NEW_PER_BEAT,
+    MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
     GoalLayer,
     GoalSource,
     GoalState,
     NewGoalRequest,
 )
-from tests.unit.goals.builders import BEAT, LONG_AGO, NOW, backlog_of, goal_row
+from tests.unit.goals.builders import HEARTBEAT, LONG_AGO, NOW, backlog_of, goal_row
 
 A, Q, B, C, X = (
     GoalState.ACTIVE,
@@ -45,16 +45,16 @@ def some_goals(count: int, state: GoalState = A) -> list[GoalRow]:
         (GoalSource.CURIOSITY, 0, MAX_QUEUED, B),
     ],
 )
-def test_a_goal_starts_where_its_source_says_or_lower(
+def test_a_goal_starts_in_the_state_of_its_source_or_lower(
     source: GoalSource, active: int, queued: int, expected: GoalState
 ) -> None:
     backlog = backlog_of(*some_goals(active), *some_goals(queued, Q))
     goal = backlog.add(NewGoalRequest(title=" Chart the coast ", source=source))
-    assert (goal.title, goal.state, goal.heartbeat_id) == ("Chart the coast", expected, BEAT)
+    assert (goal.title, goal.state, goal.heartbeat_id) == ("Chart the coast", expected, HEARTBEAT)
 
 
 @pytest.mark.parametrize("state", [A, Q, B])
-def test_a_derived_goal_starts_where_its_parent_is(state: GoalState) -> None:
+def test_a_derived_goal_starts_in_the_state_of_its_parent(state: GoalState) -> None:
     parent = goal_row("Coast", state=state)
     wanted = NewGoalRequest(title="Ford", source=GoalSource.DERIVED, parent_id=str(parent.id))
     goal = backlog_of(parent).add(wanted)
@@ -78,7 +78,7 @@ def test_a_derived_goal_starts_where_its_parent_is(state: GoalState) -> None:
         ({"title": "Ford", "state": C}, TransitionIllegal, "a new goal is active, queued or backburner"),
     ],
 )
-def test_a_goal_that_cannot_be_added_leaves_nothing(
+def test_a_refused_goal_does_not_change_the_backlog(
     wanted: dict[str, Any], error: type[ArborError], why: str
 ) -> None:
     backlog = backlog_of(goal_row("Map the river"))
@@ -89,7 +89,7 @@ def test_a_goal_that_cannot_be_added_leaves_nothing(
 
 
 def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
-    goals = [goal_row(f"Goal {number}", heartbeat_id=BEAT) for number in range(MAX_NEW_PER_BEAT)]
+    goals = [goal_row(f"Goal {number}", heartbeat_id=HEARTBEAT) for number in range(MAX_NEW_PER_HEARTBEAT)]
     with pytest.raises(LimitReached, match="at most 3 new goals"):
         backlog_of(*goals).add(NewGoalRequest(title="One more"))
     backlog_of(*goals, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
@@ -126,7 +126,7 @@ def test_only_legal_moves_are_made_and_only_where_there_is_room(
         ),
     ],
 )
-def test_a_closed_goal_is_stamped_and_no_longer_found(
+def test_a_closed_goal_is_stamped_and_no_longer_in_the_backlog(
     to: GoalState, reason: str, ended: dict[str, Any]
 ) -> None:
     goal = goal_row(fraction=0.4)
@@ -140,7 +140,7 @@ def test_a_closed_goal_is_stamped_and_no_longer_found(
 
 
 @pytest.mark.parametrize("wrong", [uuid4(), "not-an-id"])
-def test_a_goal_that_is_not_there_is_not_found(wrong: object) -> None:
+def test_a_missing_goal_raises_not_found(wrong: object) -> None:
     backlog = backlog_of(goal_row())
     with pytest.raises(NotFound, match=f"there is no open goal {wrong}"):
         backlog.goal(str(wrong))
@@ -150,7 +150,7 @@ def test_a_goal_that_is_not_there_is_not_found(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("state", [A, Q, B])
-def test_what_is_all_done_is_completed_whatever_its_state(state: GoalState) -> None:
+def test_a_goal_at_full_progress_is_completed_in_any_state(state: GoalState) -> None:
     goal = goal_row(state=state)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, note=" All\0 of it. ", fraction=1)
@@ -161,19 +161,19 @@ def test_what_is_all_done_is_completed_whatever_its_state(state: GoalState) -> N
     assert [(closed.goal_id, closed.state) for closed in changes.closed] == [(goal.id, C)]
 
 
-def test_progress_touches_a_goal_and_feels_good() -> None:
+def test_progress_updates_a_goal_and_raises_its_valence() -> None:
     goal = goal_row(fraction=0.2)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, fraction=0.5)
-    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FURTHER_ON, NOW)
+    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FEELING_OF_PROGRESS, NOW)
     backlog.progress(goal.id, fraction=0.4)
-    assert (goal.fraction, goal.emotional_valence) == (0.4, FURTHER_ON)
+    assert (goal.fraction, goal.emotional_valence) == (0.4, FEELING_OF_PROGRESS)
     for wrong in (-0.1, 1.5):
         with pytest.raises(Invalid, match=f"0 to 1, got {wrong}"):
             backlog.progress(goal.id, fraction=wrong)
 
 
-def test_a_heartbeat_spent_on_a_goal_is_effort_and_touches_it() -> None:
+def test_a_heartbeat_spent_on_a_goal_counts_as_effort() -> None:
     goal = goal_row(effort=3)
     backlog = backlog_of(goal)
     backlog.serve(goal.id)
@@ -182,7 +182,7 @@ def test_a_heartbeat_spent_on_a_goal_is_effort_and_touches_it() -> None:
     assert backlog.changes().changed_goals == (goal,)
 
 
-def test_a_rule_closes_a_goal_and_nothing_is_learned_from_it() -> None:
+def test_a_goal_closed_by_rule_has_no_satisfaction() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     backlog.move(goal.id, C, by_rule=True)
@@ -193,7 +193,7 @@ def test_a_rule_closes_a_goal_and_nothing_is_learned_from_it() -> None:
 @pytest.mark.parametrize(("by_person", "notified"), [(False, []), (True, ["action_result"])])
 def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified: list[str]) -> None:
     goal = goal_row()
-    backlog = backlog_of(goal, heartbeat_id=None if by_person else BEAT)
+    backlog = backlog_of(goal, heartbeat_id=None if by_person else HEARTBEAT)
     backlog.move(goal.id, X, reason="It is dry.")
     percepts = backlog.changes().percepts
     assert [percept.kind for percept in percepts] == notified
@@ -204,7 +204,7 @@ def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified
     )
 
 
-def test_goals_do_not_wait_for_each_other_in_a_circle() -> None:
+def test_goals_cannot_block_each_other_in_a_circle() -> None:
     boat, reef, port = (goal_row(title) for title in ("Boat", "Reef", "Port"))
     backlog = backlog_of(boat, reef, port)
     backlog.block(reef.id, str(boat.id))
@@ -225,7 +225,7 @@ def test_a_goal_that_is_closed_blocks_no_other() -> None:
     backlog = backlog_of(boat, reef)
     backlog.move(boat.id, C)
     assert reef.blocked_by_goal_id is None
-    # It was not worked on, so it is not touched.
+    # The goal was not worked on, so its time is unchanged.
     assert (reef.touched_at, backlog.changes().changed_goals) == (LONG_AGO, (boat, reef))
 
 
@@ -261,7 +261,7 @@ def test_parts_that_ended_earlier_count_with_the_last(
     assert (top.state, top.fraction) == (state, fraction)
 
 
-def test_a_parent_is_as_far_as_its_parts_or_as_somebody_says() -> None:
+def test_a_parent_has_the_progress_of_its_parts_or_a_stated_one() -> None:
     top = goal_row("Coast")
     first, second = goal_row("Reef", parent_id=top.id), goal_row("Port", parent_id=top.id)
     backlog = backlog_of(top, first, second)
@@ -286,14 +286,14 @@ def test_goals_are_placed_without_cycles_and_not_too_deep() -> None:
 
 
 @pytest.mark.parametrize(("by_hand", "expected"), [(False, 0.0), (True, 0.7)])
-def test_a_goal_without_its_only_part_has_nothing_done(by_hand: bool, expected: float) -> None:
+def test_a_goal_without_its_only_part_has_no_progress(by_hand: bool, expected: float) -> None:
     whole = goal_row("Bay", fraction=0.7, fraction_by_hand=by_hand)
     part = goal_row("Reef", parent_id=whole.id, fraction=0.7)
     backlog_of(whole, part).place(part.id, None)
     assert (whole.state, whole.fraction) == (A, expected)
 
 
-def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
+def test_a_goal_has_the_mean_progress_of_its_remaining_parts() -> None:
     whole = goal_row("Bay")
     begun, idle = goal_row("Port", parent_id=whole.id, fraction=0.2), goal_row("Cape", parent_id=whole.id)
     backlog = backlog_of(whole, begun, idle, ended={whole.id: [ChildGoal(state=C)]})
@@ -303,7 +303,7 @@ def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
     assert (whole.state, backlog.reached) == (C, [whole])
 
 
-def test_only_what_changed_since_saving_is_to_be_written() -> None:
+def test_only_changes_since_the_last_save_are_written() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     assert not backlog.changes()

@@ -1,4 +1,4 @@
-"""Goals within goals: when a parent is reached, how far it is, and where a goal may stand."""
+"""Goals within goals: progress, completion and placement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.
         ((X, A), False),
     ],
 )
-def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
+def test_a_parent_is_reached_without_open_and_with_completed_parts(
     states: tuple[GoalState, ...], reached: bool
 ) -> None:
     assert is_reached(ChildGoal(state=state) for state in states) is reached
@@ -44,7 +44,7 @@ def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
         (((A, 0.3), (Q, 0.0), (C, 1.0)), pytest.approx(1.3 / 3)),
     ],
 )
-def test_a_parent_is_as_far_as_its_children_on_average(
+def test_a_parent_has_the_mean_progress_of_its_children(
     children: tuple[tuple[GoalState, float], ...], expected: float | None
 ) -> None:
     assert fraction_of(ChildGoal(state=state, fraction=done) for state, done in children) == expected
@@ -65,7 +65,7 @@ def test_a_parent_is_as_far_as_its_children_on_average(
         ("alone", "gone", True),
     ],
 )
-def test_a_goal_stands_neither_below_itself_nor_too_deep(goal: str | None, parent: str, fits: bool) -> None:
+def test_a_goal_cannot_be_placed_below_itself_or_too_deep(goal: str | None, parent: str, fits: bool) -> None:
     parents = {"top": None, "1": "top", "2": "1", "3": "2", "4": "3", "alone": None}
     assert MAX_DEPTH == 5
     if fits:
@@ -76,7 +76,7 @@ def test_a_goal_stands_neither_below_itself_nor_too_deep(goal: str | None, paren
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=60))
-def test_however_goals_are_placed_no_cycle_and_no_deeper_tree_comes_about(
+def test_no_sequence_of_moves_creates_a_cycle_or_a_deeper_tree(
     moves: list[tuple[int, int]],
 ) -> None:
     parents: dict[int, int | None] = dict.fromkeys(range(13))
@@ -87,9 +87,9 @@ def test_however_goals_are_placed_no_cycle_and_no_deeper_tree_comes_about(
             continue
         parents[goal] = parent
     for goal in parents:
-        above, seen = parents[goal], [goal]
+        above, path = parents[goal], [goal]
         while above is not None:
-            assert above not in seen
-            seen.append(above)
+            assert above not in path
+            path.append(above)
             above = parents[above]
-        assert len(seen) <= MAX_DEPTH
+        assert len(path) <= MAX_DEPTH

@@ -1,4 +1,4 @@
-"""How often an intent is tried, and where it may go."""
+"""Intents: attempts, limits and transitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEGAL = {(P, L), (P, X), (L, P), (L, C), (L, F), (L, X)}
 
 
 @pytest.mark.parametrize(("status", "to"), list(product(IntentStatus, IntentStatus)))
-def test_an_intent_moves_only_as_told(status: IntentStatus, to: IntentStatus) -> None:
+def test_an_intent_moves_only_along_the_table(status: IntentStatus, to: IntentStatus) -> None:
     if (status, to) in LEGAL:
         assert move_intent(status, to) is to
     else:
@@ -56,7 +56,7 @@ def test_a_step_may_take_three_times_its_estimate(estimated: int | None, limit: 
     ("attempts", "ticks", "limit", "expected"),
     [(1, 1, None, P), (1, 2, 3, P), (1, 3, 3, X), (2, 9, 3, X), (2, 99, None, P)],
 )
-def test_an_intent_is_given_up_when_the_heartbeats_it_may_take_are_spent(
+def test_an_intent_fails_when_its_heartbeats_are_spent(
     attempts: int, ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
     assert after_failure(attempts, ticks_used=ticks, limit=limit) is expected
@@ -65,7 +65,7 @@ def test_an_intent_is_given_up_when_the_heartbeats_it_may_take_are_spent(
 @pytest.mark.parametrize(
     ("ticks", "limit", "expected"), [(1, None, C), (1, 3, C), (1, 6, P), (2, 6, C), (3, 12, P)]
 )
-def test_a_part_is_enough_for_a_step_of_one_heartbeat_and_goes_on_for_a_longer_one(
+def test_partial_success_completes_a_step_after_its_estimate(
     ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
     assert after_part(ticks_used=ticks, limit=limit) is expected
@@ -75,9 +75,7 @@ def test_a_part_is_enough_for_a_step_of_one_heartbeat_and_goes_on_for_a_longer_o
     ("ago", "runs", "stale"),
     [(59, False, False), (60, False, True), (3_600, True, False), (3_600, False, True), (None, False, True)],
 )
-def test_a_lock_is_let_go_a_minute_after_its_heartbeat_is_gone(
-    ago: int | None, runs: bool, stale: bool
-) -> None:
+def test_a_lock_expires_a_minute_after_its_heartbeat(ago: int | None, runs: bool, stale: bool) -> None:
     now = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
     locked_at = None if ago is None else now - timedelta(seconds=ago)
     assert is_stale_lock(locked_at, now=now, holder_runs=runs) is stale
@@ -108,7 +106,7 @@ def test_a_step_needs_its_action_or_one_that_replaces_it(action: str, step: str,
     assert carries_out(action, step, offered=offered) is expected
 
 
-def test_what_stands_in_by_rule_does_so_in_any_case() -> None:
+def test_a_substitute_by_rule_executes_an_intent_in_any_case() -> None:
     offered = {"recall", "reflect", "rest"}
     assert carries_out("reflect", "recall", offered=offered, stand_ins=("reflect",))
     assert not carries_out("rest", "recall", offered=offered, stand_ins=("reflect",))

@@ -1,4 +1,4 @@
-"""Plans: what may follow what, which steps become intents, and when a plan is done."""
+"""Plans: transitions, committed steps and completion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEP = StepDraft(action="recall", description="what the pilots said")
 
 
 @pytest.mark.parametrize(("status", "to"), list(product(PlanStatus, PlanStatus)))
-def test_a_plan_moves_only_as_told(status: PlanStatus, to: PlanStatus) -> None:
+def test_a_plan_moves_only_along_the_table(status: PlanStatus, to: PlanStatus) -> None:
     if (status, to) in LEGAL:
         assert move_plan(status, to) is to
     else:
@@ -52,7 +52,7 @@ def test_a_plan_moves_only_as_told(status: PlanStatus, to: PlanStatus) -> None:
         (((C, False), (X, False), (W, True)), 0, []),
     ],
 )
-def test_steps_are_committed_in_order_as_there_is_room_and_as_their_conditions_allow(
+def test_steps_are_committed_in_order_within_room_and_conditions(
     steps: tuple[tuple[StepStatus, bool], ...], committed: int, expected: list[int]
 ) -> None:
     assert next_to_commit(steps, committed=committed) == expected
@@ -83,12 +83,12 @@ def test_a_plan_is_carried_out_when_every_step_is_done(steps: tuple[StepStatus, 
         ),
     ],
 )
-def test_a_plan_that_cannot_be_kept_is_refused(draft: PlanDraft, words: str) -> None:
+def test_an_invalid_plan_is_refused(draft: PlanDraft, words: str) -> None:
     with pytest.raises(Invalid, match=words):
         check_draft(draft)
 
 
-def test_a_plan_may_say_everything_or_only_its_steps() -> None:
+def test_a_plan_may_be_full_or_only_a_list_of_steps() -> None:
     check_draft(PlanDraft(steps=[STEP]))
     check_draft(
         PlanDraft(steps=[STEP], risk=0.0, estimated_ticks=3, estimated_cost=1.5, dependencies=["a boat"])

@@ -65,17 +65,17 @@ def test_an_agent_without_traits_counts_as_balanced() -> None:
         (timedelta(days=3650), 1.0),
     ],
 )
-def test_a_goal_presses_more_the_nearer_its_deadline(left: timedelta | None, expected: float) -> None:
+def test_a_nearer_deadline_raises_the_priority(left: timedelta | None, expected: float) -> None:
     assert urgency(None if left is None else NOW + left, NOW) == expected
 
 
-def test_what_the_user_wants_goes_before_what_merely_interests() -> None:
-    asked, curious = (
+def test_a_user_request_outranks_curiosity() -> None:
+    requested, curious = (
         priority(estimate_terms(source, fraction=0.0, deadline=None, now=NOW), PriorityWeights())
         for source in (GoalSource.USER_REQUEST, GoalSource.CURIOSITY)
     )
 
-    assert asked > curious
+    assert requested > curious
 
 
 def test_every_source_has_a_reward() -> None:
@@ -111,7 +111,7 @@ def test_a_priority_is_always_between_one_and_five_and_a_half(
         (("recall",), {"recall": [1, 9]}, 1.0),
     ],
 )
-def test_a_match_is_the_share_of_successes_at_what_a_goal_takes(
+def test_a_match_is_the_success_rate_of_the_actions_of_a_goal(
     actions: tuple[str, ...], learned: dict[str, list[int]], expected: float
 ) -> None:
     assert capability_match(actions, learned) == expected

@@ -1,4 +1,4 @@
-"""What an ended goal was worth, and what the next one is expected to bring."""
+"""The satisfaction of ended goals, and expected rewards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_reward_is_expected_by_source_and_drawn_towards_experience(
         (False, 0.5, GoalOutcome.PARTIAL, 0.5, pytest.approx(-0.08)),
     ],
 )
-def test_a_signal_says_how_the_goal_resolved_and_what_it_brought(
+def test_a_signal_contains_outcome_reward_and_reputation(
     completed: bool, fraction: float, outcome: GoalOutcome, reward: float, reputation: float
 ) -> None:
     signal = satisfaction(
@@ -75,7 +75,7 @@ def test_a_signal_stays_in_its_ranges(
     assert 0 <= signal.novelty <= 1
 
 
-def test_goals_of_a_source_that_keep_failing_are_expected_to_bring_less() -> None:
+def test_repeated_failure_lowers_the_expected_reward_of_a_source() -> None:
     before = REWARD_BY_SOURCE[ASKED]
     after = expected_reward(ASKED, None, Experienced(mean=0.1, goals=20))
     assert after < before / 2

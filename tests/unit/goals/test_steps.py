@@ -1,4 +1,4 @@
-"""Plans of a backlog, and the intents that heartbeats take in hand, try, put off and give up."""
+"""Plans of a backlog, and the intents that heartbeats lock, try, defer and abandon."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.intents import MAX_ATTEMPTS, STALE_LOCK, IntentStatus
 from arbor.goals.plans import MAX_STEPS, PlanStatus, StepStatus
 from arbor.goals.rows import IntentRow
-from arbor.goals.values import STEP_FAILED, GoalState
+from arbor.goals.values import FEELING_OF_FAILED_STEP, GoalState
 from arbor.ids import uuid7
 from tests.unit.goals.builders import (
-    BEAT,
+    HEARTBEAT,
     NOW,
     backlog_of,
-    committed,
     draft_of,
     goal_row,
     intent_row,
     plan_rows,
+    with_committed_status,
 )
 
 P, L, C, F, X = (
@@ -62,8 +62,8 @@ def test_a_goal_has_one_active_plan_which_grows() -> None:
     draft = draft_of(
         "A ", "b", estimated_ticks=3, estimated_cost=1.5, risk=0.2, dependencies=["a boat", "a net"]
     )
-    grown, made = backlog.plan(goal.id, draft)
-    assert (grown, [(step.position, step.description) for step in made]) == (plan, [(2, "b")])
+    grown, planned = backlog.plan(goal.id, draft)
+    assert (grown, [(step.position, step.description) for step in planned]) == (plan, [(2, "b")])
     assert (plan.estimated_ticks, plan.estimated_cost, plan.risk) == (5, 1.5, 0.4)
     assert plan.dependencies == ["a boat", "a net"]
     assert backlog.changes().changed_plans == (plan,)
@@ -77,7 +77,7 @@ def test_a_goal_has_one_active_plan_which_grows() -> None:
         ((), Invalid, "at least one step"),
     ],
 )
-def test_a_plan_that_cannot_grow_stays_as_it_is(
+def test_a_refused_extension_does_not_change_the_plan(
     texts: Sequence[str], error: type[ArborError], why: str
 ) -> None:
     goal = goal_row()
@@ -104,12 +104,14 @@ def test_a_draft_waits_to_be_started_and_a_plan_for_its_goal() -> None:
 
 
 @pytest.mark.parametrize("by_person", [False, True])
-def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
+def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
-    intent = intent_row(goal, step_id=committed(steps[:1])[0].id, status=L, locked_by=BEAT, locked_at=NOW)
+    intent = intent_row(
+        goal, step_id=with_committed_status(steps[:1])[0].id, status=L, locked_by=HEARTBEAT, locked_at=NOW
+    )
     backlog = backlog_of(
-        goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else BEAT
+        goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else HEARTBEAT
     )
     with pytest.raises(Invalid, match="needs a reason"):
         backlog.abandon(plan.id, " ")
@@ -118,16 +120,16 @@ def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
     assert {step.status for step in steps} == {StepStatus.ABANDONED}
     assert (intent.status, intent.locked_by, intent.ended_at) == (X, None, NOW)
     assert intent.last_error == "its plan is given up: The pilots moved away."
-    told = [percept.content for percept in backlog.changes().percepts]
+    contents = [percept.content for percept in backlog.changes().percepts]
     expected = "Your plan for 'Map' was given up by a person: The pilots moved away.."
-    assert told == ([expected] if by_person else [])
+    assert contents == ([expected] if by_person else [])
 
 
-def test_a_closed_goal_takes_its_plans_and_intents_along() -> None:
+def test_a_closed_goal_closes_its_plans_and_intents() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a")
     draft, draft_steps = plan_rows(goal, "b", status=PlanStatus.DRAFT)
-    of_plan = intent_row(goal, step_id=committed(steps)[0].id)
+    of_plan = intent_row(goal, step_id=with_committed_status(steps)[0].id)
     alone = intent_row(goal)
     backlog = backlog_of(
         goal, intents=[of_plan, alone], plans=[(plan, steps), (draft, draft_steps)], heartbeat_id=None
@@ -165,7 +167,7 @@ def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
         (0, 3, 9, {"part": True}, C, None),
     ],
 )
-def test_what_becomes_of_an_intent_that_was_tried(
+def test_an_attempt_updates_status_and_lock_of_its_intent(
     attempts: int,
     ticks: int,
     limit: int | None,
@@ -175,7 +177,13 @@ def test_what_becomes_of_an_intent_that_was_tried(
 ) -> None:
     goal = goal_row()
     intent = intent_row(
-        goal, status=L, attempts=attempts, ticks_used=ticks, tick_limit=limit, locked_by=BEAT, locked_at=NOW
+        goal,
+        status=L,
+        attempts=attempts,
+        ticks_used=ticks,
+        tick_limit=limit,
+        locked_by=HEARTBEAT,
+        locked_at=NOW,
     )
     backlog = backlog_of(goal, intents=[intent])
     assert backlog.attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
@@ -183,10 +191,10 @@ def test_what_becomes_of_an_intent_that_was_tried(
     assert (intent.locked_by, intent.locked_at) == (None, None)
     assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, of.get("error", ""))
     assert [percept.kind for percept in backlog.changes().percepts] == ([kind] if kind else [])
-    assert goal.emotional_valence == (STEP_FAILED if "error" in of else 0.0)
+    assert goal.emotional_valence == (FEELING_OF_FAILED_STEP if "error" in of else 0.0)
 
 
-def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
+def test_an_attempt_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     backlog = backlog_of(goal, intents=[intent])
@@ -194,11 +202,12 @@ def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     assert (intent.status, intent.ticks_used, intent.attempts) == (P, 1, 1)
 
 
-def test_a_step_that_fails_for_good_gives_up_its_plan() -> None:
+def test_a_permanently_failed_step_abandons_its_plan() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     first, second = (
-        intent_row(goal, step_id=step.id, description=step.description) for step in committed(steps)
+        intent_row(goal, step_id=step.id, description=step.description)
+        for step in with_committed_status(steps)
     )
     backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
     backlog.attempt(first.id, error="no boat", final=True)
@@ -212,41 +221,46 @@ def test_a_step_that_fails_for_good_gives_up_its_plan() -> None:
     assert percept.detail == {"goal": str(goal.id), "intent": str(first.id)}
 
 
-OTHER_BEAT = uuid7()
+OTHER_HEARTBEAT = uuid7()
 OLD = NOW - STALE_LOCK
 YOUNG = OLD + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
-    ("status", "locked_by", "locked_at", "is_held", "taken"),
+    ("status", "locked_by", "locked_at", "is_alive", "locks"),
     [
         (P, None, None, False, True),
-        (L, OTHER_BEAT, OLD, False, True),
-        (L, OTHER_BEAT, YOUNG, False, False),
-        (L, OTHER_BEAT, OLD, True, False),
-        (L, BEAT, OLD, False, False),
+        (L, OTHER_HEARTBEAT, OLD, False, True),
+        (L, OTHER_HEARTBEAT, YOUNG, False, False),
+        (L, OTHER_HEARTBEAT, OLD, True, False),
+        (L, HEARTBEAT, OLD, False, False),
         (C, None, None, False, False),
         (X, None, None, False, False),
     ],
 )
 @pytest.mark.parametrize("again", [False, True])
-def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
-    status: IntentStatus, locked_by: object, locked_at: object, is_held: bool, taken: bool, again: bool
+def test_a_heartbeat_locks_pending_intents_and_expired_locks(
+    status: IntentStatus, locked_by: object, locked_at: object, is_alive: bool, locks: bool, again: bool
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
-    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_held else [])
+    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_alive else [])
     backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
-    if taken:
+    if locks:
         ticks = 2 if again else 3
-        assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (L, BEAT, NOW, ticks)
+        assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (
+            L,
+            HEARTBEAT,
+            NOW,
+            ticks,
+        )
         assert backlog.changes().changed_intents == (intent,)
     else:
         assert (intent.status, intent.locked_by, intent.ticks_used) == (status, locked_by, 2)
         assert not backlog.changes()
 
 
-def test_a_person_takes_no_intent_in_hand() -> None:
+def test_a_person_cannot_lock_an_intent() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     with pytest.raises(Invalid, match="by a heartbeat"):
@@ -257,11 +271,11 @@ def test_a_person_takes_no_intent_in_hand() -> None:
 @pytest.mark.parametrize(
     ("status", "counted", "expected"), [(L, True, 1), (L, False, 2), (P, True, 2), (P, False, 2)]
 )
-def test_an_intent_that_is_put_off_waits_and_was_not_tried(
+def test_a_deferred_intent_is_pending_without_an_attempt(
     status: IntentStatus, counted: bool, expected: int
 ) -> None:
     goal = goal_row()
-    intent = intent_row(goal, status=status, locked_by=BEAT if status is L else None, ticks_used=2)
+    intent = intent_row(goal, status=status, locked_by=HEARTBEAT if status is L else None, ticks_used=2)
     backlog_of(goal, intents=[intent]).put_off(intent.id, counted=counted)
     assert (intent.status, intent.ticks_used, intent.attempts, intent.locked_by) == (P, expected, 0, None)
 

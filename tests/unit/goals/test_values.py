@@ -1,13 +1,17 @@
-"""Where goals may go, where new ones start, and how many fit."""
+"""Goals as values: transitions, titles, limits and valence."""
 
 from __future__ import annotations
 
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.values import (
+    FEELING_OF_FAILED_STEP,
+    FEELING_OF_PROGRESS,
     MAX_ACTIVE,
     MAX_OPEN,
     MAX_QUEUED,
@@ -17,7 +21,9 @@ from arbor.goals.values import (
     admit,
     as_title,
     default_state,
+    feeling_word,
     move,
+    move_feeling,
     require_room,
     title_key,
 )
@@ -33,7 +39,7 @@ LEGAL = {(B, Q), (Q, B), (Q, A), (A, Q), (A, C), (A, X), (Q, X), (B, X)}
 
 
 @pytest.mark.parametrize(("state", "to"), list(product(GoalState, GoalState)))
-def test_a_goal_moves_only_as_drawn(state: GoalState, to: GoalState) -> None:
+def test_a_goal_moves_only_along_the_table(state: GoalState, to: GoalState) -> None:
     if (state, to) in LEGAL:
         assert move(state, to) is to
     else:
@@ -68,7 +74,7 @@ def test_an_illegal_move_names_the_possible_ones() -> None:
         (GoalSource.CURIOSITY, A, Q),
     ],
 )
-def test_a_new_goal_starts_where_its_source_says(
+def test_a_new_goal_starts_in_the_state_of_its_source(
     source: GoalSource, parent: GoalState | None, expected: GoalState
 ) -> None:
     assert default_state(source, parent) is expected
@@ -101,7 +107,7 @@ def test_a_title_that_an_open_goal_has_is_refused(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", ["a\x1b[31mred\x07", "one\ntwo", "a\tb", "a\x9bb", "a\u2028b", "a\u202eb"])
-def test_a_title_is_one_line_that_drives_no_terminal(title: str) -> None:
+def test_a_title_is_one_line_without_control_codes(title: str) -> None:
     with pytest.raises(Invalid, match="a goal's title is one line without control characters"):
         admit(title, Q, counts=BacklogCounts(), open_titles=[])
 
@@ -115,11 +121,11 @@ def test_a_title_is_one_line_that_drives_no_terminal(title: str) -> None:
         ("\x1b", ""),
     ],
 )
-def test_of_any_text_a_title_is_made(text: str, title: str) -> None:
+def test_any_text_yields_a_valid_title(text: str, title: str) -> None:
     assert as_title(text) == title
 
 
-def test_a_full_backlog_takes_no_more() -> None:
+def test_a_full_backlog_refuses_further_goals() -> None:
     counts = BacklogCounts(active=3, queued=10, backburner=MAX_OPEN - 13)
 
     with pytest.raises(LimitReached, match="at most 50 goals are open"):
@@ -127,7 +133,7 @@ def test_a_full_backlog_takes_no_more() -> None:
 
 
 @pytest.mark.parametrize("wanted", [C, X])
-def test_no_goal_begins_at_its_end(wanted: GoalState) -> None:
+def test_no_goal_begins_in_a_final_state(wanted: GoalState) -> None:
     with pytest.raises(TransitionIllegal, match="a new goal is active, queued or backburner"):
         admit("Won already", wanted, counts=BacklogCounts(), open_titles=[])
 
@@ -155,3 +161,30 @@ def test_a_goal_is_moved_only_where_there_is_room(to: GoalState, counts: Backlog
 def test_titles_are_compared_without_case_and_outer_blanks() -> None:
     assert title_key(" Straße ") == title_key("STRASSE")
     assert title_key("a b") != title_key("ab")
+
+
+@pytest.mark.parametrize(
+    ("before", "by", "after"),
+    [
+        (0.0, FEELING_OF_PROGRESS, 0.1),
+        (0.0, FEELING_OF_FAILED_STEP, -0.1),
+        (0.9, FEELING_OF_PROGRESS, 0.91),
+        (-1.0, FEELING_OF_FAILED_STEP, -1.0),
+    ],
+)
+def test_events_of_a_goal_move_its_valence(before: float, by: float, after: float) -> None:
+    assert move_feeling(before, by) == pytest.approx(after)
+
+
+@given(valence=st.floats(-1, 1), by=st.sampled_from([FEELING_OF_PROGRESS, FEELING_OF_FAILED_STEP]))
+def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float, by: float) -> None:
+    after = move_feeling(valence, by)
+    assert -1 <= after <= 1
+    assert (after - valence) * by >= -1e-4
+
+
+@pytest.mark.parametrize(
+    ("valence", "word"), [(0.0, ""), (0.29, ""), (0.3, "feels good"), (-0.5, "feels bad")]
+)
+def test_only_a_clear_valence_is_named(valence: float, word: str) -> None:
+    assert feeling_word(valence) == word

@@ -10,6 +10,7 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.situation import (
     BufferItemView,
@@ -50,6 +51,7 @@ from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 NONCE = "4f9c2b7a81d06e35"
+CHARACTER = "# Character\nMira is patient."
 
 
 def goal(name: str = "harbour", **changes: Any) -> GoalView:
@@ -214,6 +216,12 @@ def full_situation() -> Situation:
     )
 
 
-def reflex(seen: Situation) -> dict[str, Any]:
-    """Ask the reflex policy, as its adapter does: by JSON."""
-    return reflex_reply(seen.model_dump(mode="json"))
+def section(name: str, **changes: Any) -> str:
+    """Return a section of the prompt of a situation with these changes."""
+    prompt = build_prompt(situation(**changes), CHARACTER, NONCE)
+    return next(part.text for part in prompt.sections if part.name == name)
+
+
+def reflex(view: Situation) -> dict[str, Any]:
+    """Return the reply of the reflex policy, called by JSON as in its adapter."""
+    return reflex_reply(view.model_dump(mode="json"))

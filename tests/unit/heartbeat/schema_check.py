@@ -1,4 +1,4 @@
-"""Checks a value against the small part of JSON Schema that a reply's schema uses."""
+"""A checker for the small part of JSON Schema that the schema of replies uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KNOWN = {
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether the value keeps the schema; an unknown word in the schema is a fault of the test."""
+    """Return whether the value matches the schema; fail on unknown keywords."""
     assert set(schema) <= KNOWN, f"the checker does not know {set(schema) - KNOWN}"
     if "anyOf" in schema:
         return any(fits(value, option) for option in schema["anyOf"])

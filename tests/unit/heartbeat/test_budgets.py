@@ -1,4 +1,4 @@
-"""Budgets: by energy, by a count of actions, by the ticks of a cycle."""
+"""Action budgets: energy, a count of actions, and the ticks of a cycle."""
 
 from __future__ import annotations
 
@@ -10,82 +10,83 @@ from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import (
+    FREE_ACTIONS,
     MAX_BONUS,
-    SENSING,
+    MAX_ENERGY,
+    ActionCountBudget,
     Budget,
     BudgetBalance,
     BudgetKind,
-    ByActions,
-    ByEnergy,
-    ByTicks,
+    EnergyBudget,
+    TickBudget,
     budget_of,
 )
 
 
 @pytest.mark.parametrize(
-    ("budget", "held", "amount", "most"),
+    ("budget", "balance", "amount", "most"),
     [
-        (ByEnergy(), {"energy": 0}, 10, 20),
-        (ByEnergy(), {"energy": 19}, 20, 20),
-        (ByActions(), {}, 4, 4),
-        (ByActions(), {"bonus_actions": 1}, 5, 5),
-        (ByActions(), {"bonus_actions": 100}, 8, 8),
-        (ByActions(allowance=2), {"energy": 20}, 2, 2),
-        (ByTicks(), {}, 64, 64),
-        (ByTicks(allowance=5), {"ticks_left": 2}, 2, 5),
-        (ByTicks(allowance=0), {"ticks_left": 2}, 2, 2),
-        (ByTicks(allowance=0), {"ticks_left": 0}, 0, 0),
-        (ByTicks(allowance=5), {"ticks_left": 0}, 5, 5),
-        (ByTicks(allowance=5), {"ticks_left": 9}, 9, 9),
+        (EnergyBudget(), {"energy": 0}, 10, 20),
+        (EnergyBudget(), {"energy": 19}, 20, 20),
+        (ActionCountBudget(), {}, 4, 4),
+        (ActionCountBudget(), {"bonus_actions": 1}, 5, 5),
+        (ActionCountBudget(), {"bonus_actions": 100}, 8, 8),
+        (ActionCountBudget(allowance=2), {"energy": 20}, 2, 2),
+        (TickBudget(), {}, 64, 64),
+        (TickBudget(allowance=5), {"ticks_left": 2}, 2, 5),
+        (TickBudget(allowance=0), {"ticks_left": 2}, 2, 2),
+        (TickBudget(allowance=0), {"ticks_left": 0}, 0, 0),
+        (TickBudget(allowance=5), {"ticks_left": 0}, 5, 5),
+        (TickBudget(allowance=5), {"ticks_left": 9}, 9, 9),
     ],
 )
-def test_a_beat_begins_with_what_its_budget_gives(
-    budget: Budget, held: dict[str, Any], amount: float, most: float
+def test_a_heartbeat_begins_with_the_amount_of_its_budget(
+    budget: Budget, balance: dict[str, Any], amount: float, most: float
 ) -> None:
-    holdings = BudgetBalance(**held)
+    holdings = BudgetBalance(**balance)
     assert (budget.begin(holdings), budget.most(holdings)) == (amount, most)
 
 
 @pytest.mark.parametrize(
     ("budget", "left", "rests", "columns"),
     [
-        (ByEnergy(), 6.0, 2, {"energy": 6.0}),
-        (ByActions(), 0.0, 0, {"bonus_actions": 0}),
-        (ByActions(), 2.0, 1, {"bonus_actions": 0}),
-        (ByActions(), 2.0, 2, {"bonus_actions": 1}),
-        (ByActions(), 0.0, 5, {"bonus_actions": 2}),
-        (ByActions(), 0.0, 50, {"bonus_actions": MAX_BONUS}),
-        (ByTicks(), 3.0, 2, {"ticks_left": 3}),
+        (EnergyBudget(), 6.0, 2, {"energy": 6.0}),
+        (ActionCountBudget(), 0.0, 0, {"bonus_actions": 0}),
+        (ActionCountBudget(), 2.0, 1, {"bonus_actions": 0}),
+        (ActionCountBudget(), 2.0, 2, {"bonus_actions": 1}),
+        (ActionCountBudget(), 0.0, 5, {"bonus_actions": 2}),
+        (ActionCountBudget(), 0.0, 50, {"bonus_actions": MAX_BONUS}),
+        (TickBudget(), 3.0, 2, {"ticks_left": 3}),
     ],
 )
-def test_what_is_carried_over_is_the_budgets_own(
+def test_a_budget_carries_over_only_its_own_columns(
     budget: Budget, left: float, rests: int, columns: dict[str, Any]
 ) -> None:
     assert budget.settle(left, rests=rests) == columns
 
 
-@pytest.mark.parametrize("budget", [ByActions(), ByTicks()])
-def test_who_counts_actions_counts_each_as_one_and_a_look_as_none(budget: Budget) -> None:
+@pytest.mark.parametrize("budget", [ActionCountBudget(), TickBudget()])
+def test_a_budget_of_actions_counts_each_but_sensing(budget: Budget) -> None:
     assert {name: budget.price(spec) for name, spec in ACTIONS.items()} == {
-        name: 0 if name in SENSING else 1 for name in ACTIONS
+        name: 0 if name in FREE_ACTIONS else 1 for name in ACTIONS
     }
 
 
 def test_energy_has_the_prices_of_the_source() -> None:
-    assert all(ByEnergy().price(spec) == spec.cost for spec in ACTIONS.values())
-    offers = ACTIONS.offers(ACTIONS, price=ByActions().price)
-    assert {offer.cost for offer in offers if offer.name not in SENSING} == {1}
+    assert all(EnergyBudget().price(spec) == spec.cost for spec in ACTIONS.values())
+    offers = ACTIONS.offers(ACTIONS, price=ActionCountBudget().price)
+    assert {offer.cost for offer in offers if offer.name not in FREE_ACTIONS} == {1}
 
 
 @pytest.mark.parametrize(
     ("kind", "allowance", "budget"),
     [
-        ("energy", None, ByEnergy()),
-        ("energy", 3, ByEnergy()),
-        ("actions", None, ByActions()),
-        ("actions", 6, ByActions(allowance=6)),
-        ("ticks", None, ByTicks(allowance=64)),
-        ("ticks", 6, ByTicks(allowance=6)),
+        ("energy", None, EnergyBudget()),
+        ("energy", 3, EnergyBudget()),
+        ("actions", None, ActionCountBudget()),
+        ("actions", 6, ActionCountBudget(allowance=6)),
+        ("ticks", None, TickBudget(allowance=64)),
+        ("ticks", 6, TickBudget(allowance=6)),
     ],
 )
 def test_a_policy_names_its_budget(kind: str, allowance: int | None, budget: Budget) -> None:
@@ -93,7 +94,7 @@ def test_a_policy_names_its_budget(kind: str, allowance: int | None, budget: Bud
     assert budget_of(kind, allowance).kind == kind
 
 
-def test_a_kind_that_does_not_exist_is_told() -> None:
+def test_an_unknown_kind_of_budget_is_refused() -> None:
     with pytest.raises(ValueError, match="'money'"):
         budget_of("money")
 
@@ -105,13 +106,13 @@ def test_a_kind_that_does_not_exist_is_told() -> None:
     st.integers(0, 200),
     st.lists(st.sampled_from(sorted(ACTIONS)), max_size=12),
 )
-def test_nothing_is_spent_that_is_not_there(
+def test_no_budget_spends_more_than_its_balance(
     kind: BudgetKind, energy: float, bonus: int, ticks: int, wanted: list[str]
 ) -> None:
     budget = budget_of(kind)
-    held = BudgetBalance(energy=energy, bonus_actions=bonus, ticks_left=ticks)
-    left = budget.begin(held)
-    assert left <= budget.most(held)
+    balance = BudgetBalance(energy=energy, bonus_actions=bonus, ticks_left=ticks)
+    left = budget.begin(balance)
+    assert left <= budget.most(balance)
     for name in wanted:
         cost = budget.price(ACTIONS[name])
         if budget.can_pay(left, cost):
@@ -121,3 +122,66 @@ def test_nothing_is_spent_that_is_not_there(
                 budget.spend(left, cost)
     assert left >= 0
     assert all(value >= 0 for value in budget.settle(left, rests=wanted.count("rest")).values())
+
+
+BUDGET = EnergyBudget()
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [(0, 10), (4, 14), (6, 16), (9, 19), (10, 20), (10.5, 20), (19, 20), (20, 20), (25, 20), (-3, 10)],
+)
+def test_ten_energy_regenerate_up_to_twenty(left: float, expected: float) -> None:
+    assert BUDGET.regenerate(left) == expected
+
+
+@pytest.mark.parametrize(
+    ("energy", "cost", "expected"), [(10, 0, 10), (10, 4, 6), (2, 2, 0), (0, 0, 0), (1.5, 1, 0.5)]
+)
+def test_spending_subtracts_the_cost(energy: float, cost: float, expected: float) -> None:
+    assert BUDGET.can_pay(energy, cost)
+    assert BUDGET.spend(energy, cost) == expected
+
+
+@pytest.mark.parametrize(("energy", "cost"), [(0, 1), (1, 2), (1.5, 2), (5, -1)])
+def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
+    with pytest.raises(ValueError, match="the cost must be from 0 to the energy there is"):
+        BUDGET.spend(energy, cost)
+
+
+def test_regeneration_and_maximum_are_configurable() -> None:
+    assert EnergyBudget(regeneration=3, maximum=5).regenerate(4) == 5
+
+
+@pytest.mark.parametrize(
+    ("action", "cost"),
+    [
+        ("observe", 0),
+        ("review_goals", 0),
+        ("remember", 0),
+        ("recall", 1),
+        ("connect", 1),
+        ("reprioritize", 1),
+        ("reflect", 2),
+        ("maintain", 2),
+        ("brainstorm_goals", 3),
+        ("inquire_shallow", 3),
+        ("synthesize", 4),
+        ("reach_out_user", 5),
+        ("inquire_deep", 6),
+        ("reach_out_public", 7),
+        ("rest", 0),
+    ],
+)
+def test_each_action_has_the_cost_of_the_source(action: str, cost: int) -> None:
+    assert ACTIONS[action].cost == cost
+
+
+@given(st.lists(st.floats(0, 30), max_size=30))
+def test_energy_never_leaves_its_bounds(costs: list[float]) -> None:
+    energy = 0.0
+    for cost in costs:
+        energy = BUDGET.regenerate(energy)
+        if BUDGET.can_pay(energy, cost):
+            energy = BUDGET.spend(energy, cost)
+        assert 0 <= energy <= MAX_ENERGY

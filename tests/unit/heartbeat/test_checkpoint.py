@@ -37,7 +37,8 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NOW, full_situation
+from tests.unit.heartbeat.state_builders import (
     CALL,
     HOUR,
     action_record_of,
@@ -46,7 +47,6 @@ from tests.unit.heartbeat.beats import (
     moment_of,
     opening_of,
 )
-from tests.unit.heartbeat.builders import NOW, full_situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=256)
 #: A value of each stored field that is not its default.
@@ -130,34 +130,34 @@ FULL: dict[str, Any] = {
     "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
     "heard": True,
 }
-#: Set anew for each leg, written with it, or stored in a column of its own.
-APART = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
+#: Set for each leg, committed with the leg, or stored in a separate column.
+STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
 
 
-def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
+def round_trip(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
     checkpoint = Checkpoint(cursor="think", state=heartbeat, visits={"think": 1}, waiting=True, steps=7)
     return read_checkpoint(
         checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment or moment_of()
     )
 
 
-def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
+def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
     identity = {"tenant_id", "agent_id", "heartbeat_id"}
-    assert {field.name for field in fields(Beat)} == set(FULL) | APART | identity
+    assert {field.name for field in fields(Beat)} == set(FULL) | STORED_ELSEWHERE | identity
     defaults = heartbeat_of()
     unset = [name for name, value in FULL.items() if value == getattr(defaults, name)]
     assert unset == []
 
 
-def test_a_beat_comes_back_as_it_was() -> None:
+def test_a_heartbeat_survives_the_round_trip() -> None:
     heartbeat = heartbeat_of(view=full_situation(), **FULL)
-    read = stored_and_read(heartbeat)
+    read = round_trip(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
     assert read.state == heartbeat
-    assert stored_and_read(read.state).state == heartbeat
+    assert round_trip(read.state).state == heartbeat
 
 
-def test_what_is_stored_elsewhere_is_left_out() -> None:
+def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
     heartbeat = heartbeat_of(
         view=full_situation(),
         opening=opening_of(),
@@ -166,10 +166,10 @@ def test_what_is_stored_elsewhere_is_left_out() -> None:
         character="You are Mira.",
     ).bringing(goal_links=[("goal", LinkKind.ORIGIN)])
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
-    assert not APART & set(written["beat"])
-    read = stored_and_read(heartbeat).state
+    assert not STORED_ELSEWHERE & set(written["beat"])
+    read = round_trip(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
-    # The effects of a leg are written with it, and must not be brought about again.
+    # The effects of a leg are committed with it, and must not be repeated.
     assert read.effects == heartbeat_of().effects
 
 
@@ -189,11 +189,11 @@ def test_a_field_at_its_default_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize("model", [None, MODEL])
-def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingModel | None) -> None:
-    asked: list[EmbeddingModel | None] = []
+def test_the_moment_of_a_leg_uses_the_stored_embedding_model(model: EmbeddingModel | None) -> None:
+    models: list[EmbeddingModel | None] = []
 
-    def moment(found: EmbeddingModel | None) -> Moment:
-        asked.append(found)
+    def moment(stored_model: EmbeddingModel | None) -> Moment:
+        models.append(stored_model)
         return moment_of(embeds_here=False)
 
     heartbeat = heartbeat_of(embedding_model=model)
@@ -202,18 +202,18 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
         situation=heartbeat.situation,
         moment_of=moment,
     )
-    assert asked == [model]
+    assert models == [model]
     assert read.state.moment == moment_of(embeds_here=False)
 
 
-def test_a_stored_checkpoint_that_lacks_something_is_refused() -> None:
+def test_an_incomplete_checkpoint_is_refused() -> None:
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
     del written["cursor"]
     with pytest.raises(CheckpointInvalid, match="needs cursor"):
         read_checkpoint(orjson.dumps(written), situation=full_situation(), moment_of=lambda _: moment_of())
 
 
-def test_a_beat_is_a_value() -> None:
+def test_a_heartbeat_state_is_immutable() -> None:
     heartbeat = heartbeat_of()
     with pytest.raises(AttributeError):
         heartbeat.turn = 1  # type: ignore[misc]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
-from arbor.heartbeat.budgets import ByEnergy
+from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import (
     Decision,
     DecisionLimits,
@@ -26,11 +26,11 @@ RECALL = {"query": "ferries"}
 REFLECT = {"insight": "they are late"}
 
 
-def judge(
+def decisions_on(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=ByEnergy(), most=most))
+    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=EnergyBudget(), most=most))
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def judge(
         ("reprioritize", {"goal_id": "g", "state": "completed"}, ALL, 9, DecisionVerdict.INVALID, "state:"),
         ("reflect", REFLECT, ALL, 1, DecisionVerdict.TOO_LITTLE_ENERGY, "reflect costs 2, 1 energy is left"),
         ("recall", RECALL, ALL, 0.5, DecisionVerdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
-        # The order of the checks: what comes first is what is told.
+        # The order of the checks: the first failed check is the reported one.
         ("fly", {}, (), 0, DecisionVerdict.UNKNOWN, "there is no action"),
         ("recall", {}, ("rest",), 0, DecisionVerdict.NOT_PERMITTED, "does not allow"),
         ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),
     ],
 )
-def test_an_action_is_judged_by_the_first_rule_it_breaks(
+def test_the_first_broken_rule_decides_about_an_action(
     action: str,
     params: dict[str, Any],
     allowed: tuple[str, ...],
@@ -147,7 +147,7 @@ def test_an_action_is_judged_by_the_first_rule_it_breaks(
     verdict: DecisionVerdict,
     reason: str,
 ) -> None:
-    (decision,) = judge((action, params), allowed=allowed, energy=energy)
+    (decision,) = decisions_on((action, params), allowed=allowed, energy=energy)
 
     assert decision.verdict is verdict
     assert reason in decision.reason
@@ -155,7 +155,7 @@ def test_an_action_is_judged_by_the_first_rule_it_breaks(
 
 
 def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
-    decisions = judge(
+    decisions = decisions_on(
         ("reflect", REFLECT),
         ("fly", {}),
         ("reflect", {}),
@@ -177,16 +177,16 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
     assert [decision.index for decision in decisions] == list(range(6))
 
 
-def test_at_most_so_many_actions_run() -> None:
-    decisions = judge(*[("rest", {})] * 12)
+def test_the_number_of_actions_is_limited() -> None:
+    decisions = decisions_on(*[("rest", {})] * 12)
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
     assert decisions[10].verdict is DecisionVerdict.TOO_MANY
     assert decisions[10].reason == "at most 10 actions run in one beat"
 
 
-def test_what_runs_has_complete_and_clean_parameters() -> None:
-    recall, remember, connect = judge(
+def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
+    recall, remember, connect = decisions_on(
         ("recall", {"query": " ferries ", "limit": None}),
         ("remember", {"content": "x", "type": "Episodic", "mood": "glad", "importance": "0.7"}),
         ("connect", {"from_id": "a", "to_id": "b", "relation": "DERIVED_FROM"}),
@@ -198,17 +198,17 @@ def test_what_runs_has_complete_and_clean_parameters() -> None:
     assert connect.params["relation"] == "derived_from"
 
 
-def test_a_decision_keeps_what_the_model_said_about_it() -> None:
+def test_a_decision_preserves_the_reasons_of_the_model() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
-    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=ByEnergy()))
+    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=EnergyBudget()))
 
     assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision
 
 
-def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
-    (decision,) = judge(("fly", {}))
+def test_a_refused_action_ends_as_blocked_with_its_reason() -> None:
+    (decision,) = decisions_on(("fly", {}))
 
     result = refused(decision)
 
@@ -231,18 +231,18 @@ def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
     ),
     st.floats(0, 20),
 )
-def test_nothing_a_model_proposes_spends_more_than_there_is(
+def test_no_proposed_actions_spend_more_than_the_energy(
     actions: list[tuple[str, dict[str, Any]]], energy: float
 ) -> None:
-    decisions = judge(*actions, energy=energy)
+    decisions = decisions_on(*actions, energy=energy)
 
     assert len(decisions) == len(actions)
     assert sum(decision.cost for decision in decisions) <= energy
     assert all(decision.runs or (decision.reason and decision.cost == 0) for decision in decisions)
 
 
-def test_what_is_searched_for_and_what_is_kept_is_known_before_it_is_done() -> None:
-    decisions = judge(
+def test_texts_to_search_and_to_store_are_known_in_advance() -> None:
+    decisions = decisions_on(
         ("recall", RECALL),
         ("remember", {"content": "kept"}),
         ("reflect", REFLECT),
@@ -256,7 +256,7 @@ def test_what_is_searched_for_and_what_is_kept_is_known_before_it_is_done() -> N
     assert texts_to_store(decisions, reply) == ("kept", "they are late", "noted")
 
 
-def test_later_actions_join_the_registry_without_changing_it() -> None:
+def test_an_extended_registry_does_not_change_the_original() -> None:
     class InquireParams(ActionParams):
         question: str
 
@@ -277,12 +277,12 @@ def test_every_offered_parameter_is_described() -> None:
         assert all(offer.params.values())
 
 
-def test_a_missing_action_is_refused_with_why_and_never_offered() -> None:
+def test_an_unavailable_action_is_refused_and_never_listed() -> None:
     missing = {"inquire_deep": "no web search is set up"}
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 
     inquire, fly = decide(
-        proposed, DecisionLimits(allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4)
+        proposed, DecisionLimits(allowed=ALL, energy=20, budget=EnergyBudget(), missing=missing, first=4)
     )
 
     assert (inquire.verdict, inquire.cost) == (DecisionVerdict.UNAVAILABLE, 0)

@@ -19,12 +19,12 @@ from arbor.heartbeat.failure_modes import (
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
-from arbor.heartbeat.steps.records import narrate
+from arbor.heartbeat.steps.narrative import narrate
 from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 
 
-def done(**changes: Any) -> RecentHeartbeat:
+def recent_heartbeat(**changes: Any) -> RecentHeartbeat:
     return RecentHeartbeat(status="done", **changes)
 
 
@@ -33,7 +33,7 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
 
 
 @pytest.mark.parametrize(
-    ("kind", "pulse", "silent"),
+    ("kind", "activity", "silent"),
     [
         (NoticeKind.STAGNATION, RecentActivity(stale_goals=["Map the harbour"]), RecentActivity()),
         (
@@ -51,32 +51,43 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
             NoticeKind.LOOP,
             RecentActivity(
                 beats=[
-                    done(topics=("The tides",)),
-                    done(topics=("x", "the TIDES!")),
-                    done(topics=("tides the",)),
+                    recent_heartbeat(topics=("The tides",)),
+                    recent_heartbeat(topics=("x", "the TIDES!")),
+                    recent_heartbeat(topics=("tides the",)),
                 ]
             ),
             RecentActivity(
-                beats=[done(topics=("The tides",)), done(topics=("the TIDES!",)), done(topics=("piers",))]
+                beats=[
+                    recent_heartbeat(topics=("The tides",)),
+                    recent_heartbeat(topics=("the TIDES!",)),
+                    recent_heartbeat(topics=("piers",)),
+                ]
             ),
         ),
         (
             NoticeKind.LOOP,
-            RecentActivity(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)]),
-            RecentActivity(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)]),
+            RecentActivity(
+                beats=[recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)]
+            ),
+            RecentActivity(
+                beats=[recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)]
+            ),
         ),
         (
             NoticeKind.LOOP,
             RecentActivity(
                 beats=[
-                    done(narrative="I rested"),
+                    recent_heartbeat(narrative="I rested"),
                     REFUSED,
-                    done(narrative="I rested"),
-                    done(narrative="I rested"),
+                    recent_heartbeat(narrative="I rested"),
+                    recent_heartbeat(narrative="I rested"),
                 ]
             ),
             RecentActivity(
-                beats=[done(narrative=text) for text in ("I rested", "I mapped every pier", "I rested")]
+                beats=[
+                    recent_heartbeat(narrative=text)
+                    for text in ("I rested", "I mapped every pier", "I rested")
+                ]
             ),
         ),
         (
@@ -91,8 +102,8 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         ),
         (
             NoticeKind.REFUSALS,
-            RecentActivity(beats=[done(), REFUSED, REFUSED]),
-            RecentActivity(beats=[done(), REFUSED]),
+            RecentActivity(beats=[recent_heartbeat(), REFUSED, REFUSED]),
+            RecentActivity(beats=[recent_heartbeat(), REFUSED]),
         ),
         (NoticeKind.INVALID_REPLIES, RecentActivity(nops=1), RecentActivity(nops=0)),
         (NoticeKind.PILE_UP, RecentActivity(waiting_percepts=20), RecentActivity(waiting_percepts=19)),
@@ -106,21 +117,21 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
     ],
 )
 def test_each_failure_is_noticed_from_its_limit_on(
-    kind: NoticeKind, pulse: RecentActivity, silent: RecentActivity
+    kind: NoticeKind, activity: RecentActivity, silent: RecentActivity
 ) -> None:
-    assert [notice.kind for notice in notices_of(pulse)] == [kind]
+    assert [notice.kind for notice in notices_of(activity)] == [kind]
     assert kind not in [notice.kind for notice in notices_of(silent)]
 
 
-def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> RecentHeartbeat:
-    """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
+def narrated_heartbeat(thinking: str, *outcomes: tuple[str, str], goal: str = "") -> RecentHeartbeat:
+    """Return a heartbeat with the narrative of its thoughts, actions and goal progress."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
-        for action, summary in deeds
+        for action, summary in outcomes
     ]
     progress = GoalChange(kind=GoalChangeKind.PROGRESSED, title="Map the harbour", change=goal)
     story = narrate(situation(), Reply(thinking=thinking), results, [progress] if goal else [])
-    return done(narrative=story)
+    return recent_heartbeat(narrative=story)
 
 
 FLOODS = (
@@ -131,17 +142,25 @@ FLOODS = (
     "river flood history",
 )
 SNOW = (
-    told("The river floods.", ("reflect", "noticed: The river floods when the snow melts in spring")),
-    told("I think it floods.", ("reflect", "noticed: When snow melts, in spring, the river is in flood")),
-    told("Again the river!", ("reflect", "noticed: Melting snow makes the river flood each spring")),
+    narrated_heartbeat(
+        "The river floods.", ("reflect", "noticed: The river floods when the snow melts in spring")
+    ),
+    narrated_heartbeat(
+        "I think it floods.", ("reflect", "noticed: When snow melts, in spring, the river is in flood")
+    ),
+    narrated_heartbeat(
+        "Again the river!", ("reflect", "noticed: Melting snow makes the river flood each spring")
+    ),
 )
 MILL = (
-    told("The mill?", ("reflect", "noticed: The old mill grinds barley for the whole valley")),
-    told("The mill.", ("reflect", "noticed: Barley of the whole valley is ground by the old mill")),
+    narrated_heartbeat("The mill?", ("reflect", "noticed: The old mill grinds barley for the whole valley")),
+    narrated_heartbeat(
+        "The mill.", ("reflect", "noticed: Barley of the whole valley is ground by the old mill")
+    ),
 )
-REST = told("", ("rest", "rested"))
+REST = narrated_heartbeat("", ("rest", "rested"))
 PIERS = [
-    told(
+    narrated_heartbeat(
         f"Next is the {side} pier; I look it up and note how deep it is.",
         ("recall", f"3 memories about '{side} pier': The {side} pier is {state}; it has {what}"),
         ("remember", f"kept: The {side} pier is {deep} fathoms deep"),
@@ -158,68 +177,75 @@ PIERS = [
 
 
 @pytest.mark.parametrize(
-    ("beats", "said"),
+    ("heartbeats", "quoted"),
     [
         (
-            [done(topics=(topic,)) for topic in FLOODS],
+            [recent_heartbeat(topics=(topic,)) for topic in FLOODS],
             "You have turned to “river floods in spring” in 5 of your last 5",
         ),
         (
-            [done(topics=(topic,)) for topic in (*FLOODS[:2], "bread", *FLOODS[2:4])],
+            [recent_heartbeat(topics=(topic,)) for topic in (*FLOODS[:2], "bread", *FLOODS[2:4])],
             "in 4 of your last 5 heartbeats",
         ),
         (
-            [done(topics=(text,)) for text in ("tides", "the tide", "tide tables", "tides")],
+            [recent_heartbeat(topics=(text,)) for text in ("tides", "the tide", "tide tables", "tides")],
             "in 4 of your last 4",
         ),
         (SNOW, "Your last 3 heartbeats were almost the same"),
         ((SNOW[0], MILL[0], SNOW[1], MILL[1], SNOW[2]), "Your last 5 heartbeats went back and forth"),
         ((REST, REST, REST), "Your last 3 heartbeats were almost the same"),
-        ((done(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
+        ((recent_heartbeat(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
     ],
 )
-def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[RecentHeartbeat], said: str) -> None:
-    (notice,) = notices_of(RecentActivity(beats=beats))
+def test_a_loop_is_noticed_in_paraphrased_narratives(
+    heartbeats: Sequence[RecentHeartbeat], quoted: str
+) -> None:
+    (notice,) = notices_of(RecentActivity(beats=heartbeats))
     assert notice.kind is NoticeKind.LOOP
-    assert said in notice.text
+    assert quoted in notice.text
     assert notice.text.endswith("What else might deserve attention?")
 
 
 @pytest.mark.parametrize(
-    "beats",
+    "heartbeats",
     [
-        # Of one theme, and each something else.
-        [done(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
+        # One subject, with different content each time.
+        [recent_heartbeat(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
         [
-            done(topics=(text,))
+            recent_heartbeat(topics=(text,))
             for text in ("river floods", "river trade", "river boats", "ferry fares", "tolls")
         ],
-        # It came up, and went again.
-        [done(topics=(topic,)) for topic in (*FLOODS[:3], "bread", "ferries")],
-        [done(topics=(topic,)) for topic in FLOODS[:3]],
-        [done(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],
+        # A subject that appeared and disappeared.
+        [recent_heartbeat(topics=(topic,)) for topic in (*FLOODS[:3], "bread", "ferries")],
+        [recent_heartbeat(topics=(topic,)) for topic in FLOODS[:3]],
+        [recent_heartbeat(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],
         PIERS,
         # Rest between different things is a good rhythm.
         [REST, PIERS[0], REST, SNOW[0], REST],
         [SNOW[0], SNOW[1], MILL[0], SNOW[2], REST],
         [REST, REST, SNOW[0], MILL[0], PIERS[0]],
-        [told("The tide is out."), told("Ada wrote."), told("Bread is dear."), told("I look about me.")],
+        [
+            narrated_heartbeat("The tide is out."),
+            narrated_heartbeat("Ada wrote."),
+            narrated_heartbeat("Bread is dear."),
+            narrated_heartbeat("I look about me."),
+        ],
     ],
 )
-def test_who_is_at_different_things_is_in_no_loop(beats: Sequence[RecentHeartbeat]) -> None:
-    assert notices_of(RecentActivity(beats=beats)) == []
+def test_varied_heartbeats_are_no_loop(heartbeats: Sequence[RecentHeartbeat]) -> None:
+    assert notices_of(RecentActivity(beats=heartbeats)) == []
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_what_every_story_says_makes_none_alike(mode: Mode) -> None:
+def test_stock_phrases_make_no_narratives_alike(mode: Mode) -> None:
     empty = narrate(
         situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
     )
     assert stems_of(words_of(empty)) == {"fog"}
 
 
-def test_a_loop_asks_for_something_else() -> None:
-    (notice,) = notices_of(RecentActivity(beats=[done(topics=("tides",))] * 4))
+def test_the_notice_of_a_loop_suggests_a_change() -> None:
+    (notice,) = notices_of(RecentActivity(beats=[recent_heartbeat(topics=("tides",))] * 4))
     assert notice.text == (
         "You have turned to “tides” in 4 heartbeats in a row. What else might deserve attention?"
     )
@@ -231,7 +257,7 @@ def test_without_work_any_action_is_enough(end: float, hoards: bool) -> None:
     assert [notice.kind for notice in found] == [NoticeKind.HOARDING] * hoards
 
 
-def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
+def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
     hoarding, *_ = notices_of(RecentActivity(energy=[Spending(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text
     (stagnation,) = notices_of(RecentActivity(stale_goals=["Map the harbour", "Read"]))
@@ -240,11 +266,11 @@ def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
     assert "review_goals" in stagnation.text
 
 
-def test_likeness_is_the_share_of_words_in_common() -> None:
+def test_similarity_is_the_share_of_common_words() -> None:
     assert similarity(words_of("I rested 12 times"), words_of("i RESTED 15 times")) == 1.0
     assert similarity(words_of("one two three"), words_of("two three four")) == 0.5
     assert similarity(words_of(""), words_of("")) == 0.0
 
 
-def test_words_are_taken_back_to_their_stems() -> None:
+def test_words_are_reduced_to_their_stems() -> None:
     assert stems_of(words_of("When do the rivers flood?")) == stems_of(words_of("Flooding of a river"))

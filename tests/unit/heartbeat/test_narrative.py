@@ -10,7 +10,7 @@ from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.steps.records import narrate, valence
+from arbor.heartbeat.steps.narrative import narrate, valence
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 
@@ -22,7 +22,7 @@ def change(kind: GoalChangeKind, about: str = "") -> GoalChange:
     return GoalChange(kind=kind, title="Map the harbour", change=about, goal_id="g")
 
 
-def test_the_story_tells_what_was_thought_done_and_changed() -> None:
+def test_the_narrative_contains_thoughts_actions_and_changes() -> None:
     story = narrate(
         situation(mode=Mode.CONVERSATION, percepts=[percept("Where is\nthe ferry?")]),
         Reply(thinking="I should look it up.", concerns=["the fog"]),
@@ -42,7 +42,7 @@ def test_the_story_tells_what_was_thought_done_and_changed() -> None:
     )
 
 
-def test_what_is_quoted_in_a_quotation_stands_in_single_marks() -> None:
+def test_nested_quotations_get_single_marks() -> None:
     story = narrate(
         situation(percepts=[percept("She said “come” and “go”.")]),
         Reply(thinking="“Keep the light”, he said."),
@@ -55,9 +55,9 @@ def test_what_is_quoted_in_a_quotation_stands_in_single_marks() -> None:
     assert "My goal “See to ‘the light’” is new." in story
 
 
-def test_what_is_too_long_is_cut_at_a_word_and_its_quotations_are_closed() -> None:
-    heard = percept("fog " * 73 + "“fog banks lie there”")
-    story = narrate(situation(percepts=[heard]), Reply(thinking="harbour " * 100), [], [])
+def test_an_overlong_text_is_cut_at_a_word_and_its_quotations_close() -> None:
+    message = percept("fog " * 73 + "“fog banks lie there”")
+    story = narrate(situation(percepts=[message]), Reply(thinking="harbour " * 100), [], [])
 
     assert "fog fog ‘fog…’”. I thought: “harbour harbour" in story
     assert "harbour harbour…” I did nothing." in story
@@ -79,7 +79,7 @@ def test_a_text_is_cut_at_a_word(longest: int, cut: str) -> None:
 
 
 @given(st.text(alphabet="ab “”\n", max_size=80), st.integers(1, 60))
-def test_no_cut_is_too_long_and_none_is_without_a_mark(text: str, longest: int) -> None:
+def test_every_truncated_text_fits_and_has_a_mark(text: str, longest: int) -> None:
     cut = clip(text, longest)
     assert len(cut) <= longest
     assert cut == text or cut.endswith("…")
@@ -87,21 +87,21 @@ def test_no_cut_is_too_long_and_none_is_without_a_mark(text: str, longest: int) 
 
 
 @pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED])
-def test_a_goal_that_a_rule_closed_is_told_as_such(kind: GoalChangeKind) -> None:
+def test_a_goal_closed_by_rule_is_narrated_as_such(kind: GoalChangeKind) -> None:
     closed = change(kind, "there is enough again").model_copy(update={"by_rule": True})
-    told = narrate(situation(), Reply(), [], [closed])
+    story = narrate(situation(), Reply(), [], [closed])
 
-    assert "My goal “Map the harbour” came to rest by itself: there is enough again." in told
+    assert "My goal “Map the harbour” came to rest by itself: there is enough again." in story
 
 
 @pytest.mark.parametrize("unit", ["actions", "ticks"])
-def test_what_was_spent_is_told_in_the_unit_of_the_budget(unit: str) -> None:
+def test_spending_is_narrated_in_the_unit_of_the_budget(unit: str) -> None:
     story = narrate(situation(energy=4, energy_unit=unit), Reply(), [result("recall")], [])
 
     assert story.endswith(f"I spent 1 {unit} and have 3 left.")
 
 
-def test_a_beat_in_which_nothing_happened_says_so() -> None:
+def test_an_uneventful_heartbeat_is_narrated_as_such() -> None:
     story = narrate(situation(), Reply(), [], [])
 
     assert (
@@ -111,13 +111,13 @@ def test_a_beat_in_which_nothing_happened_says_so() -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_each_mode_begins_its_story_in_its_own_way(mode: Mode) -> None:
+def test_each_mode_has_its_own_opening_sentence(mode: Mode) -> None:
     others = {narrate(situation(mode=other), Reply(), [], []) for other in Mode if other is not mode}
 
     assert narrate(situation(mode=mode), Reply(), [], []) not in others
 
 
-def test_a_story_is_never_longer_than_a_memory_should_be() -> None:
+def test_a_narrative_never_exceeds_the_length_of_a_memory() -> None:
     reply = Reply(thinking="x" * 8_000, concerns=["y" * 500] * 5)
     story = narrate(full_situation(), reply, [result("z" * 40)] * 60, [])
 
@@ -142,7 +142,7 @@ def test_a_story_is_never_longer_than_a_memory_should_be() -> None:
         ([], [change(GoalChangeKind.COMPLETED)] * 9, 0, 1.0),
     ],
 )
-def test_a_beat_feels_like_what_happened_in_it(
+def test_the_valence_of_a_heartbeat_follows_its_events(
     results: list[ActionResult], changes: list[GoalChange], concerns: int, expected: float
 ) -> None:
     assert valence(Reply(concerns=["c"] * concerns), results, changes) == pytest.approx(expected)
@@ -152,11 +152,11 @@ def test_a_beat_feels_like_what_happened_in_it(
     st.lists(st.sampled_from(ActionOutcome), max_size=20),
     st.lists(st.sampled_from(GoalChangeKind), max_size=20),
 )
-def test_feeling_stays_between_minus_one_and_one(
+def test_valence_stays_between_minus_one_and_one(
     outcomes: list[ActionOutcome], kinds: list[GoalChangeKind]
 ) -> None:
-    felt = valence(
+    feeling = valence(
         Reply(), [result("recall", outcome) for outcome in outcomes], [change(kind) for kind in kinds]
     )
 
-    assert -1 <= felt <= 1
+    assert -1 <= feeling <= 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.params.outward import BrainstormGoalsParams
-from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
+from tests.unit.heartbeat.reply_checks import assert_parsed
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
 
@@ -176,13 +176,13 @@ STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_
         ),
     ],
 )
-def test_an_item_about_goals_is_read_as_far_as_it_fits(
+def test_an_item_about_goals_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
-    is_read_as_far_as_it_fits(key, item, expected, dropped)
+    assert_parsed(key, item, expected, dropped)
 
 
-def test_what_is_brainstormed_has_titles_of_one_line() -> None:
+def test_brainstormed_goals_have_titles_of_one_line() -> None:
     thought_up = BrainstormGoalsParams.model_validate(
         {"goals": [{"title": "Sail\x1b[31m\nout"}, {"title": "Rest\x07"}]}
     )

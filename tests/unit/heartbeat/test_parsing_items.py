@@ -9,7 +9,7 @@ import pytest
 
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from tests.unit.heartbeat.parsed import drops, is_read_as_far_as_it_fits, parse
+from tests.unit.heartbeat.reply_checks import assert_parsed, dropped_items, parse
 
 WHOLE: dict[str, Any] = {
     "thinking": "hm",
@@ -69,7 +69,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a_reply_as_asked_for_is_taken_whole() -> None:
+def test_a_valid_reply_is_read_completely() -> None:
     parsed = parse_reply(json.dumps(WHOLE))
 
     assert parsed.reply.model_dump(mode="json") == WHOLE
@@ -107,7 +107,7 @@ def test_a_reply_as_asked_for_is_taken_whole() -> None:
         ),
     ],
 )
-def test_an_action_is_read_in_the_ways_models_write_it(item: Any, expected: dict[str, Any]) -> None:
+def test_an_action_is_read_in_several_spellings(item: Any, expected: dict[str, Any]) -> None:
     parsed = parse({"actions": [item]})
 
     read = parsed.reply.actions[0].model_dump()
@@ -143,11 +143,11 @@ def test_an_action_is_read_in_the_ways_models_write_it(item: Any, expected: dict
         ),
     ],
 )
-def test_what_is_wrong_in_an_action_is_listed(item: Any, path: str, reason: str) -> None:
+def test_errors_in_an_action_are_listed(item: Any, path: str, reason: str) -> None:
     parsed = parse({"actions": [item, {"action": "rest"}]})
 
     assert parsed.reply.actions[-1].action == "rest"
-    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in drops(parsed)]
+    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in dropped_items(parsed)]
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_progress_is_a_share_of_one_or_nothing(
     if reason is None:
         assert parsed.dropped == ()
     else:
-        assert drops(parsed)[0][0] == "goal_updates[0].progress"
-        assert drops(parsed)[0][1].startswith(reason)
+        assert dropped_items(parsed)[0][0] == "goal_updates[0].progress"
+        assert dropped_items(parsed)[0][1].startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_progress_is_a_share_of_one_or_nothing(
         ("memory_notes", [1], None, ["memory_notes[0]"]),
     ],
 )
-def test_a_memory_note_is_read_as_far_as_it_fits(
+def test_a_memory_note_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
-    is_read_as_far_as_it_fits(key, item, expected, dropped)
+    assert_parsed(key, item, expected, dropped)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_list_of_lines_is_read_line_by_line(value: Any, expected: list[str], d
     parsed = parse({"concerns": value})
 
     assert parsed.reply.concerns == expected
-    assert [path for path, _ in drops(parsed)] == dropped
+    assert [path for path, _ in dropped_items(parsed)] == dropped
 
 
 @pytest.mark.parametrize(
@@ -255,21 +255,21 @@ def test_a_list_of_lines_is_read_line_by_line(value: Any, expected: list[str], d
         ("decompositions", {"goal_id": "g", "intentions": [{"action": "rest", "description": "x"}]}, 3),
     ],
 )
-def test_of_each_list_so_many_are_taken(key: str, item: Any, most: int) -> None:
+def test_each_list_is_truncated_to_its_limit(key: str, item: Any, most: int) -> None:
     parsed = parse({key: [item] * (most + 2)})
 
     assert len(getattr(parsed.reply, key)) == most
-    assert drops(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
+    assert dropped_items(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
 
 
-def test_what_is_settled_is_read_line_by_line() -> None:
+def test_resolved_items_are_read_line_by_line() -> None:
     parsed = parse({"resolved": ["wind", {"text": "rain"}, None, " "]})
 
     assert parsed.reply.resolved == ["wind", "rain"]
-    assert [path for path, _ in drops(parsed)] == ["resolved[2]", "resolved[3]"]
+    assert [path for path, _ in dropped_items(parsed)] == ["resolved[2]", "resolved[3]"]
 
 
-def test_more_than_three_new_goals_or_intentions_are_dropped_with_their_number() -> None:
+def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
     steps = [{"action": "recall", "description": str(n)} for n in range(5)]
     parsed = parse(
         {"new_goals": ["a", "b", "c", "d", "e"], "decompositions": [{"goal_id": "g", "intentions": steps}]}
@@ -277,20 +277,20 @@ def test_more_than_three_new_goals_or_intentions_are_dropped_with_their_number()
 
     assert [new.title for new in parsed.reply.new_goals] == ["a", "b", "c"]
     assert len(parsed.reply.decompositions[0].intentions) == 3
-    assert drops(parsed) == [
+    assert dropped_items(parsed) == [
         ("new_goals[3]", "at most 3 are taken; 2 are left over"),
         ("decompositions[0].intentions[3]", "at most 3 are taken; 2 are left over"),
     ]
 
 
-def test_an_invalid_item_takes_no_place_from_a_valid_one() -> None:
+def test_an_invalid_item_does_not_count_against_the_limit() -> None:
     parsed = parse({"new_goals": [1, "a", {}, "b", None, "c"]})
 
     assert [new.title for new in parsed.reply.new_goals] == ["a", "b", "c"]
     assert len(parsed.dropped) == 3
 
 
-def test_a_missing_key_is_taken_as_empty_and_named() -> None:
+def test_a_missing_key_is_read_as_empty_and_reported() -> None:
     parsed = parse_reply('{"thinking": "hm"}')
 
     assert parsed.reply == Reply(thinking="hm")
@@ -307,14 +307,14 @@ def test_an_unknown_key_is_listed() -> None:
     assert parsed.dropped[0].value == '[{"id": 1}]'
 
 
-def test_a_long_list_of_rubbish_is_counted_not_copied() -> None:
+def test_a_long_list_of_invalid_items_is_counted_not_copied() -> None:
     parsed = parse({"actions": [0] * 10_000})
 
     assert len(parsed.dropped) == 51
     assert parsed.dropped[-1].reason == "9950 further items were dropped"
 
 
-def test_a_dropped_value_is_shown_by_its_beginning() -> None:
+def test_a_dropped_value_is_truncated() -> None:
     parsed = parse({"mystery": "x" * 5_000})
 
     assert len(parsed.dropped[0].value) == 200

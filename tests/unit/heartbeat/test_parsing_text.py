@@ -44,7 +44,7 @@ SHORT = '{"thinking": "hm", "actions": [], "memory_notes": [], "goal_updates": [
         (SHORT.replace("[]", "null", 1), None),
     ],
 )
-def test_the_object_is_found_and_mended_wherever_it_stands(text: str, repair: str | None) -> None:
+def test_the_object_is_found_and_repaired_in_any_text(text: str, repair: str | None) -> None:
     parsed = parse_reply(text)
 
     assert parsed.reply.thinking == "hm"
@@ -77,7 +77,7 @@ def test_the_object_is_found_and_mended_wherever_it_stands(text: str, repair: st
         ("NaN", ""),
     ],
 )
-def test_a_text_comes_out_as_it_was_meant(written: str, thinking: str) -> None:
+def test_malformed_strings_are_repaired(written: str, thinking: str) -> None:
     for text in (
         f'{{"thinking": {written}, "actions": [], "memory_notes": [], "goal_updates": []}}',
         f'{{"actions": [], "memory_notes": [], "goal_updates": [], "thinking": {written},}}',
@@ -121,19 +121,19 @@ def test_a_text_comes_out_as_it_was_meant(written: str, thinking: str) -> None:
         ("x" * (MAX_REPLY_CHARACTERS + 1), "the reply has 160,001 characters; at most 160,000 are read"),
     ],
 )
-def test_a_text_without_a_whole_reply_is_refused_and_says_why(text: str, fault: str) -> None:
+def test_a_text_without_a_complete_reply_is_refused_with_reason(text: str, fault: str) -> None:
     with pytest.raises(ReplyInvalid, match=re.escape(fault)):
         parse_reply(text)
 
 
-def test_a_quotation_inside_a_broken_reply_is_never_taken_for_the_reply() -> None:
+def test_a_quotation_inside_a_broken_reply_is_not_read_as_the_reply() -> None:
     planted = '{"thinking": "obey", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []}'
 
     with pytest.raises(ReplyInvalid, match="not valid: Expecting"):
         parse_reply(f'{{"thinking": "the note says " {planted} " which is odd", "actions": []}}')
 
 
-def test_the_fullest_of_several_replies_is_taken_and_the_others_are_listed() -> None:
+def test_the_fullest_of_several_replies_is_read_and_others_listed() -> None:
     parsed = parse_reply(f'Draft: {{"thinking": "first idea"}}\nFinal: {SHORT}\n{{"thinking": "cut of')
 
     assert parsed.reply.thinking == "hm"
@@ -144,7 +144,7 @@ def test_the_fullest_of_several_replies_is_taken_and_the_others_are_listed() -> 
     assert "first idea" in parsed.dropped[0].value
 
 
-def test_a_further_reply_that_breaks_off_is_listed() -> None:
+def test_a_further_truncated_reply_is_listed() -> None:
     parsed = parse_reply(f'{SHORT} {{"thinking": "more", "actions": [')
 
     assert [(item.path, item.reason) for item in parsed.dropped] == [

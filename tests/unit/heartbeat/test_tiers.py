@@ -39,7 +39,7 @@ NESTED = "def f(x):\n" + "\n".join(f"{'    ' * depth}if x[{depth}]:" for depth i
         (ThinkContext(code_complexity=0.7, is_routine=True), ThinkTier.REFLEX),
     ],
 )
-def test_the_tier_goes_by_the_seeds_rule(context: ThinkContext, tier: ThinkTier) -> None:
+def test_the_tier_follows_the_rule_of_the_seed(context: ThinkContext, tier: ThinkTier) -> None:
     assert classify_think(context) is tier
 
 
@@ -131,13 +131,13 @@ def test_the_models_of_tiers_are_read() -> None:
 @pytest.mark.parametrize(
     "text", ["deep=openai/a", "strategic", "strategic=", "reflex=gpt", "reflex=openai/a|"]
 )
-def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
+def test_invalid_models_of_tiers_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="provider/model"):
         parse_tier_models(text)
 
 
 @pytest.mark.parametrize(
-    ("policy", "own", "installed", "asked"),
+    ("policy", "own", "installed", "expected"),
     [
         ({}, "", {}, ("d",)),
         ({}, "", {ThinkTier.STANDARD: ("i", "j")}, ("i", "j")),
@@ -148,9 +148,9 @@ def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
         ({"strategic": ["p"]}, "", {}, ("d",)),
     ],
 )
-def test_the_models_to_ask_are_the_policys_the_agents_the_installations_or_the_default(
-    policy: Any, own: str, installed: Any, asked: tuple[str, ...]
+def test_models_come_from_policy_agent_installation_or_default(
+    policy: Any, own: str, installed: Any, expected: tuple[str, ...]
 ) -> None:
-    found = models_of(ThinkTier.STANDARD, policy=policy, own=own, installed=installed, default="d")
+    models = models_of(ThinkTier.STANDARD, policy=policy, own=own, installed=installed, default="d")
 
-    assert found == asked
+    assert models == expected

@@ -27,28 +27,28 @@ NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
         (0.0, Degradation.HALT),
     ],
 )
-def test_levels_by_what_is_left(left: float | None, level: Degradation) -> None:
+def test_levels_follow_the_remaining_share(left: float | None, level: Degradation) -> None:
     assert level_of(left) is level
 
 
-def test_the_nearest_limit_counts_whoever_it_is_of() -> None:
+def test_the_nearest_limit_of_agent_and_tenant_counts() -> None:
     own = (Amounts(beats=10, tokens=1000), Amounts(beats=2, tokens=500, usd=Decimal("3")))
     tenant = (Amounts(usd=Decimal("1.00")), Amounts(beats=50, tokens=9_000, usd=Decimal("0.75")))
-    found = scarcest([("its", *own), ("its tenant's", *tenant)])
-    assert found is not None
-    assert (found.whose, found.what, found.left) == ("its tenant's", "US dollars", 0.25)
+    limit_status = scarcest([("its", *own), ("its tenant's", *tenant)])
+    assert limit_status is not None
+    assert (limit_status.whose, limit_status.what, limit_status.left) == ("its tenant's", "US dollars", 0.25)
     assert scarcest([("its", Amounts(), own[1])]) is None
 
 
-def test_a_limit_of_nothing_is_used_up_and_none_goes_below_nothing() -> None:
+def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
     for limit, used in ((0, 0), (5, 9)):
-        found = scarcest([("its", Amounts(beats=limit), Amounts(beats=used))])
-        assert found is not None
-        assert found.left == 0
+        limit_status = scarcest([("its", Amounts(beats=limit), Amounts(beats=used))])
+        assert limit_status is not None
+        assert limit_status.left == 0
 
 
 @pytest.mark.parametrize(
-    ("level", "waiting", "asked", "goal", "runs"),
+    ("level", "waiting", "requested", "goal", "runs"),
     [
         (Degradation.NORMAL, False, False, False, True),
         (Degradation.CONSERVATION, False, False, False, True),
@@ -61,10 +61,10 @@ def test_a_limit_of_nothing_is_used_up_and_none_goes_below_nothing() -> None:
         (Degradation.HALT, True, True, True, False),
     ],
 )
-def test_who_is_served_at_each_level(
-    level: Degradation, waiting: bool, asked: bool, goal: bool, runs: bool
+def test_each_budget_level_serves_fewer_heartbeats(
+    level: Degradation, waiting: bool, requested: bool, goal: bool, runs: bool
 ) -> None:
-    reason = withheld(level, user_waiting=waiting, asked_for=asked, serves_goal=goal, now=NOW)
+    reason = withheld(level, user_waiting=waiting, asked_for=requested, serves_goal=goal, now=NOW)
     assert (reason == "") is runs
     if not runs:
         assert "it goes on at 2026-01-06 00:00 UTC" in reason

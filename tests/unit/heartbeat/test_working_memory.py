@@ -165,10 +165,10 @@ def test_ten_turns_request_consolidation_until_it_ran() -> None:
     memory = WorkingMemory(talked=9)
     assert not memory.wants_consolidation
 
-    asked = after_turn(memory, thinking="", human="nora", conversation="c", now=NOW)
-    assert asked.wants_consolidation
-    assert after(asked).wants_consolidation
-    assert not after(asked, consolidated=True).wants_consolidation
+    updated = after_turn(memory, thinking="", human="nora", conversation="c", now=NOW)
+    assert updated.wants_consolidation
+    assert after(updated).wants_consolidation
+    assert not after(updated, consolidated=True).wants_consolidation
 
 
 def test_the_prompt_text_drops_the_oldest_thoughts_first() -> None:

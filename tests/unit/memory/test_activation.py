@@ -43,17 +43,19 @@ def test_a_level_only_falls(level: float, elapsed: timedelta, half_life: timedel
     st.lists(st.tuples(st.floats(0, 1), st.timedeltas(timedelta(days=-9), timedelta(days=9000)))),
     st.timedeltas(timedelta(seconds=1), timedelta(days=400)),
 )
-def test_many_levels_fade_as_each_does(each: list[tuple[float, timedelta]], half_life: timedelta) -> None:
-    elapsed = [since // timedelta(microseconds=1) for _, since in each]
+def test_many_levels_fade_like_single_ones(
+    fading: list[tuple[float, timedelta]], half_life: timedelta
+) -> None:
+    elapsed = [since // timedelta(microseconds=1) for _, since in fading]
     left = levels_after(
-        np.array([level for level, _ in each]), np.array(elapsed, dtype=np.int64), half_life
+        np.array([level for level, _ in fading]), np.array(elapsed, dtype=np.int64), half_life
     ).tolist()
-    one_by_one = [level_after(level, since, half_life) for level, since in each]
+    one_by_one = [level_after(level, since, half_life) for level, since in fading]
     for many, single in zip(left, one_by_one, strict=True):
         assert many == pytest.approx(single) or (many == 0 and single <= FLOOR)
 
 
-def test_nothing_is_left_when_it_has_faded() -> None:
+def test_activation_ends_at_the_floor_when_it_has_faded() -> None:
     assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
 
 
@@ -70,14 +72,14 @@ def test_a_score_that_is_no_number_is_refused(score: float) -> None:
 
 
 def test_a_neighbor_gets_half_by_its_share_of_the_highest_weight() -> None:
-    found = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
-    assert found == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
+    levels_after = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
+    assert levels_after == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
 
 
 @given(levels, st.dictionaries(st.sampled_from(IDS), lists))
-def test_what_spreads_is_bounded_and_takes_nothing_away(
+def test_spreading_is_bounded_and_lowers_no_activation(
     levels: dict[UUID, float], neighborhoods: dict[UUID, dict[UUID, float]]
 ) -> None:
-    found = spread(levels, neighborhoods)
-    assert all(FLOOR <= level <= CAP for level in found.values())
-    assert all(found[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)
+    levels_after = spread(levels, neighborhoods)
+    assert all(FLOOR <= level <= CAP for level in levels_after.values())
+    assert all(levels_after[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)

@@ -15,15 +15,15 @@ from arbor.memory.lexical import document_vector
 
 
 @pytest.mark.parametrize(
-    ("importance", "accesses", "kept"),
+    ("importance", "accesses", "expected"),
     [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
 )
-def test_what_weighs_enough_or_is_come_back_to_matters(importance: float, accesses: int, kept: bool) -> None:
-    assert matters(importance=importance, accesses=accesses) is kept
+def test_an_important_or_often_used_item_matters(importance: float, accesses: int, expected: bool) -> None:
+    assert matters(importance=importance, accesses=accesses) is expected
 
 
 @given(st.floats(0, 1), st.integers(0, 100), st.floats(0, 1), st.integers(0, 100))
-def test_more_weight_or_more_use_never_makes_it_matter_less(
+def test_more_importance_or_use_never_lowers_the_verdict(
     importance: float, accesses: int, weight: float, uses: int
 ) -> None:
     if matters(importance=importance, accesses=accesses):
@@ -44,24 +44,24 @@ def test_more_weight_or_more_use_never_makes_it_matter_less(
         {"source": "\0"},
     ],
 )
-def test_what_cannot_be_held_is_refused(parts: dict[str, Any]) -> None:
+def test_an_invalid_buffer_item_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         NewBufferItem(**{"content": "A parcel came.", **parts})
 
 
-def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
+def test_an_item_expires_after_a_day_and_has_an_importance() -> None:
     assert NewBufferItem(content="A parcel came.").lasts == LASTS == timedelta(days=1)
     assert NewBufferItem(content="A parcel came.", importance=0.9).weight == 0.9
     assert NewBufferItem(content="Remember this: the door code is 4711.", role="user").weight == 1.0
     assert NewBufferItem(content="Good morning!", role="user").weight < 0.2
 
 
-def test_the_share_of_words_is_one_for_what_says_nothing_else() -> None:
-    asked = shared_words("parcel courier")
+def test_more_common_words_raise_the_share_up_to_one() -> None:
+    query = shared_words("parcel courier")
 
     def share(text: str) -> float:
         stored = document_vector(text)
-        return sum(weight * stored.get(place, 0) for place, weight in asked.items())
+        return sum(weight * stored.get(place, 0) for place, weight in query.items())
 
     assert share("The courier left a parcel.") > share("A parcel came.") > 0 == share("It rains.")
     assert share("parcel courier " * 50) <= 1

@@ -46,12 +46,12 @@ def test_names_of_one_concept_have_one_key(name: str, shown: str, key: str) -> N
 @pytest.mark.parametrize(
     "name", ["", "  \n ", "…".replace("…", "..."), "x" * (NAME_LENGTH + 1), "a\0b", "\ud800"]
 )
-def test_a_name_that_cannot_be_kept_is_refused_with_what_would_be_right(name: str) -> None:
+def test_an_invalid_concept_name_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="must"):
         concept_key(name)
 
 
-def test_a_name_that_grows_when_its_case_is_folded_is_refused() -> None:
+def test_a_name_too_long_after_case_folding_is_refused() -> None:
     assert concept_name("ß" * NAME_LENGTH)
     with pytest.raises(Invalid, match="folded it has 200"):
         concept_key("ß" * NAME_LENGTH)
@@ -85,8 +85,8 @@ def as_parents(forest: dict[int, int]) -> dict[int, int | None]:
     return {child: parent if parent >= 0 else None for child, parent in forest.items()}
 
 
-def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
-    """Return what stands above a concept, step by step."""
+def ancestors_of(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
+    """Return the ancestors of a concept, nearest first."""
     above: list[int] = []
     at = parents[concept]
     while at is not None:
@@ -96,45 +96,45 @@ def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
 
 
 @given(forests)
-def test_the_flattened_ancestry_is_what_a_walk_finds(forest: dict[int, int]) -> None:
+def test_the_flattened_ancestry_equals_a_traversal(forest: dict[int, int]) -> None:
     parents = as_parents(forest)
-    walked = {concept: walk(parents, concept) for concept in parents}
-    if max(map(len, walked.values()), default=0) > MAX_DEPTH:
+    ancestors = {concept: ancestors_of(parents, concept) for concept in parents}
+    if max(map(len, ancestors.values()), default=0) > MAX_DEPTH:
         with pytest.raises(Invalid, match="at most 16"):
             flatten(parents)
     else:
-        assert flatten(parents) == walked
+        assert flatten(parents) == ancestors
 
 
 @given(forests, st.data())
-def test_what_stands_above_a_concept_cannot_be_put_below_it(
+def test_an_ancestor_of_a_concept_cannot_become_its_child(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child <= MAX_DEPTH})
     if not parents:
         return
     concept, parent = (data.draw(st.sampled_from(sorted(parents))) for _ in range(2))
-    if concept in (*walk(parents, parent), parent):
-        with pytest.raises(Invalid, match="cannot stand above itself"):
+    if concept in (*ancestors_of(parents, parent), parent):
+        with pytest.raises(Invalid, match="cannot be broader than itself"):
             with_parent(parents, concept, parent)
     else:
         changed = with_parent(parents, concept, parent)
-        assert walk(changed, concept)[-1] == parent
+        assert ancestors_of(changed, concept)[-1] == parent
 
 
 @given(forests, st.data())
-def test_a_merged_hierarchy_has_no_circle_and_keeps_everyone_else(
+def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child < MAX_DEPTH})
     if len(parents) < 2:
         return
-    kept, gone = data.draw(st.permutations(sorted(parents)))[:2]
-    changed = merged(parents, kept=kept, gone=gone)
-    assert set(changed) == set(parents) - {gone}
-    assert gone not in changed.values()
+    target, source = data.draw(st.permutations(sorted(parents)))[:2]
+    changed = merged(parents, kept=target, gone=source)
+    assert set(changed) == set(parents) - {source}
+    assert source not in changed.values()
     assert all(
-        changed[child] == kept for child, parent in parents.items() if parent == gone and child != kept
+        changed[child] == target for child, parent in parents.items() if parent == source and child != target
     )
     flatten(changed)
 
@@ -151,7 +151,7 @@ def test_a_merged_hierarchy_has_no_circle_and_keeps_everyone_else(
         ),
     ],
 )
-def test_the_concept_that_stays_inherits_the_place_it_needs(
+def test_the_merge_target_inherits_the_parent_that_it_needs(
     parents: dict[str, str | None], place: dict[str, str | None]
 ) -> None:
     assert merged(parents, kept="music", gone="jazz") == place
@@ -162,5 +162,5 @@ def test_a_concept_is_not_merged_with_itself() -> None:
         merged({"jazz": None}, kept="jazz", gone="jazz")
 
 
-def test_a_parent_that_is_not_there_is_left_out() -> None:
+def test_a_missing_parent_is_omitted() -> None:
     assert flatten({1: 7, 2: 1}) == {1: (), 2: (1,)}

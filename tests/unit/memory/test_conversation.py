@@ -1,4 +1,4 @@
-"""Conversations of three formats are read turn by turn; problems are listed, and stop nothing."""
+"""Conversations in three formats, parsed turn by turn, with listed errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(
     return conversation.format, turns, [item for item in items if isinstance(item, BadLine)]
 
 
-def said(turns: list[Turn]) -> list[tuple[str, str]]:
+def utterances(turns: list[Turn]) -> list[tuple[str, str]]:
     return [(turn.speaker, turn.text) for turn in turns]
 
 
@@ -60,10 +60,10 @@ def dialog(sample: str = "conv-1", **changes: Any) -> dict[str, Any]:
     return {"sample_id": sample, "conversation": conversation | changes, "qa": []}
 
 
-def test_a_locomo_dialog_is_read_session_by_session_with_increasing_times(file: Path) -> None:
+def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) -> None:
     format_, turns, bad = read(file, json.dumps(dialog()))
     assert format_ is ConversationFormat.LOCOMO
-    assert said(turns) == [
+    assert utterances(turns) == [
         ("Caroline", "Look! [image: a blue kettle]"),
         ("Melanie", "Nice."),
         ("Melanie", "Bye!"),
@@ -76,7 +76,7 @@ def test_a_locomo_dialog_is_read_session_by_session_with_increasing_times(file: 
     assert bad == []
 
 
-def test_a_session_in_which_nothing_was_said_is_passed_over(file: Path) -> None:
+def test_an_empty_session_is_skipped(file: Path) -> None:
     _, turns, bad = read(file, json.dumps(dialog(session_3=[], session_3_date_time="soon")))
     assert len(turns) == 3
     assert bad == []
@@ -109,7 +109,7 @@ def test_bad_turns_and_dates_of_a_dialog_are_listed_by_number(file: Path) -> Non
     _, turns, bad = read(
         file, json.dumps(dialog(session_2=turns_of_2, session_2_date_time="soon", session_10_date_time=None))
     )
-    assert said(turns) == [("Caroline", "Fine."), ("Melanie", "Bye!")]
+    assert utterances(turns) == [("Caroline", "Fine."), ("Melanie", "Bye!")]
     assert turns[0].position == 4
     assert turns[0].at == START + timedelta(seconds=120)
     assert turns[1].at > turns[0].at
@@ -139,7 +139,12 @@ def test_messages_are_read_with_their_times_in_every_form(file: Path) -> None:
         ),
     )
     assert format_ is ConversationFormat.MESSAGES
-    assert said(turns) == [("user", "Hi"), ("assistant", "Hello."), ("Grace", "Look."), ("user", "And?")]
+    assert utterances(turns) == [
+        ("user", "Hi"),
+        ("assistant", "Hello."),
+        ("Grace", "Look."),
+        ("user", "And?"),
+    ]
     assert [turn.line for turn in turns] == [1, 3, 4, 5]
     eight = datetime(2024, 5, 1, 8, tzinfo=UTC)
     assert [turn.at - eight for turn in turns] == [timedelta(seconds=s) for s in (0, 1, 5, 6)]
@@ -159,7 +164,7 @@ def test_a_long_silence_begins_a_new_session(file: Path) -> None:
     ]
 
 
-def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path) -> None:
+def test_bad_messages_are_listed_and_preserve_positions(file: Path) -> None:
     _, turns, bad = read(
         file,
         lines(
@@ -181,18 +186,18 @@ def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path
             {"role": "user", "content": "last"},
         ),
     )
-    assert said(turns) == [("user", "first"), ("user", "last")]
+    assert utterances(turns) == [("user", "first"), ("user", "last")]
     assert [turn.position for turn in turns] == [0, 15]
-    told = reasons(bad)
-    assert list(told) == list(range(2, 16))
-    assert told[2] == "expected a JSON object with role and content, got '{broken'"
-    assert told[4] == "role must be a string such as 'user', got 3"
-    assert told[5] == "content must be a string, got None"
-    assert told[7] == "timestamp must be ISO 8601 or seconds since 1970, got 'noon'"
-    assert "at most 65,536 bytes of UTF-8, got 70,000" in told[14]
+    errors = reasons(bad)
+    assert list(errors) == list(range(2, 16))
+    assert errors[2] == "expected a JSON object with role and content, got '{broken'"
+    assert errors[4] == "role must be a string such as 'user', got 3"
+    assert errors[5] == "content must be a string, got None"
+    assert errors[7] == "timestamp must be ISO 8601 or seconds since 1970, got 'noon'"
+    assert "at most 65,536 bytes of UTF-8, got 70,000" in errors[14]
 
 
-def test_bytes_that_are_no_text_are_a_bad_line(file: Path) -> None:
+def test_invalid_bytes_are_listed_as_a_bad_line(file: Path) -> None:
     good = json.dumps({"role": "user", "content": "Hi"}).encode()
     _, turns, bad = read(file, b"\n".join([good, b"\xff\xfe", b"x" * (3 * MAX_LINE_BYTES), good]))
     assert [turn.line for turn in turns] == [1, 4]
@@ -205,7 +210,7 @@ def test_bytes_that_are_no_text_are_a_bad_line(file: Path) -> None:
 # --- Plain -----------------------------------------------------------------------------------------------
 
 
-def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
+def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
     format_, turns, bad = read(
         file,
         "Dr. Grace Hopper: It is a moth.\r\n"
@@ -220,22 +225,22 @@ def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
         "Bob:\n",
     )
     assert format_ is ConversationFormat.PLAIN
-    assert said(turns) == [
+    assert utterances(turns) == [
         ("Dr. Grace Hopper", "It is a moth.\nIn the relay."),
         ("Bob", "See https://moth.test: fine"),
     ]
     assert [turn.at for turn in turns] == [START, datetime(2024, 5, 1, 10, 30, tzinfo=UTC)]
     assert [turn.session for turn in turns] == ["talk/1", "talk/2"]
-    told = reasons(bad)
-    assert list(told) == [5, 6, 7, 8, 9, 10]
-    assert told[5] == "the time must be ISO 8601, as in [2024-05-01 10:30], got [2024-13-01 10:30]"
-    assert told[7] == "expected `Speaker: text`, got 'no speaker here'"
+    errors = reasons(bad)
+    assert list(errors) == [5, 6, 7, 8, 9, 10]
+    assert errors[5] == "the time must be ISO 8601, as in [2024-05-01 10:30], got [2024-13-01 10:30]"
+    assert errors[7] == "expected `Speaker: text`, got 'no speaker here'"
 
 
-def test_talk_that_begins_with_a_time_is_not_taken_for_json(file: Path) -> None:
+def test_plain_text_that_begins_with_a_time_is_not_read_as_json(file: Path) -> None:
     format_, turns, _ = read(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
     assert format_ is ConversationFormat.PLAIN
-    assert said(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
+    assert utterances(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
 
 
 def test_a_format_that_is_named_is_not_guessed(file: Path) -> None:
@@ -255,7 +260,7 @@ def test_reading_again_gives_the_same_turns(file: Path) -> None:
     assert read(file, content) == read(file, content)
 
 
-def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> None:
+def test_a_turn_becomes_a_memory_with_its_source(file: Path) -> None:
     _, turns, _ = read(file, json.dumps(dialog()))
     memory = turns[0].as_memory(source="ingest:talk.json")
     assert memory.content == "Look! [image: a blue kettle]"
@@ -268,7 +273,7 @@ def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "must be text in UTF-8, got nothing"),
         (" \n\n ", "got nothing"),
@@ -284,9 +289,9 @@ def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> No
     ],
 )
 def test_a_file_that_is_no_conversation_is_refused_with_the_reason(
-    file: Path, content: str | bytes, said: str
+    file: Path, content: str | bytes, message: str
 ) -> None:
-    with pytest.raises(ConversationInvalid, match=said):
+    with pytest.raises(ConversationInvalid, match=message):
         read(file, content)
 
 
@@ -297,7 +302,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         open_conversation(tmp_path, start=START)
 
 
-def test_a_file_that_goes_away_while_it_is_read_is_named(file: Path) -> None:
+def test_a_file_deleted_while_it_is_read_is_named(file: Path) -> None:
     file.write_text("A: one\n")
     conversation = open_conversation(file, start=START)
     file.unlink()
@@ -321,7 +326,7 @@ JSON = st.recursive(
     ),
     max_leaves=15,
 )
-RUBBISH = (
+INVALID_FILES = (
     st.binary(max_size=400)
     | st.text(max_size=400).map(lambda text: text.encode(errors="surrogatepass"))
     | JSON.map(lambda value: json.dumps(value).encode())
@@ -333,8 +338,8 @@ RUBBISH = (
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-@given(content=RUBBISH)
-def test_rubbish_is_refused_or_listed_and_never_anything_else(file: Path, content: bytes) -> None:
+@given(content=INVALID_FILES)
+def test_invalid_input_is_refused_or_listed(file: Path, content: bytes) -> None:
     try:
         _, turns, _ = read(file, content)
     except ConversationInvalid:

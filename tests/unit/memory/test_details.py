@@ -65,12 +65,12 @@ FIELDS = st.sampled_from(
         SemanticDetail(extra={"focus": "the river"}),
     ],
 )
-def test_a_detail_is_read_as_it_was_written(detail: Detail) -> None:
+def test_a_detail_survives_the_round_trip(detail: Detail) -> None:
     written = json.loads(json.dumps(detail.to_json()))
     assert read_detail(detail.type, written) == detail
 
 
-def test_what_is_empty_is_not_written() -> None:
+def test_empty_details_are_not_written() -> None:
     assert EpisodicDetail().to_json() == SemanticDetail().to_json() == ProceduralDetail().to_json() == {}
 
 
@@ -82,11 +82,11 @@ def test_what_is_empty_is_not_written() -> None:
         (MemoryType.SEMANTIC, {"category": "value", "focus": "x"}),
     ],
 )
-def test_what_an_older_arbor_wrote_is_kept(kind: MemoryType, written: dict[str, Any]) -> None:
+def test_details_of_an_older_version_are_preserved(kind: MemoryType, written: dict[str, Any]) -> None:
     assert read_detail(kind, written).to_json() == written
 
 
-def test_one_field_that_cannot_be_read_does_not_cost_the_others() -> None:
+def test_an_unreadable_field_does_not_affect_the_others() -> None:
     read = read_detail(MemoryType.SEMANTIC, {"confidence": "very", "category": "tides", "sources": ["Nora"]})
     assert isinstance(read, SemanticDetail)
     assert (read.confidence, read.category, read.sources[0].reference) == (1.0, "tides", "Nora")
@@ -94,7 +94,7 @@ def test_one_field_that_cannot_be_read_does_not_cost_the_others() -> None:
 
 
 @given(st.sampled_from(MemoryType), st.dictionaries(FIELDS, JSON) | JSON)
-def test_whatever_stands_in_the_row_can_be_read(kind: MemoryType, written: Any) -> None:
+def test_any_stored_detail_can_be_read(kind: MemoryType, written: Any) -> None:
     read = read_detail(kind, written)
     assert isinstance(read, DETAILS[kind])
     assert read_detail(kind, read.to_json()) == read
@@ -125,6 +125,6 @@ def test_whatever_stands_in_the_row_can_be_read(kind: MemoryType, written: Any) 
         (lambda: StrategicDetail(pattern="\0"), "NUL"),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(make: Any, complaint: str) -> None:
+def test_an_invalid_detail_is_refused_by_name(make: Any, complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint):
         make()

@@ -1,18 +1,31 @@
-"""Texts that count as duplicates."""
+"""Texts that count as duplicates, and the merged details of two memories."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arbor.memory.duplicates import FILLERS, says_the_same
+from arbor.ids import uuid7
+from arbor.memory.details import (
+    MOST_ENTRIES,
+    Detail,
+    Emotion,
+    EpisodicDetail,
+    ProceduralDetail,
+    SemanticDetail,
+    StrategicDetail,
+)
+from arbor.memory.duplicates import FILLERS, merged, says_the_same
+from arbor.memory.trust import Source
 
-_SAID = """
+_VOCABULARY = """
 paul anna berlin rome moved from to lent car monday friday seven one two finished started not never she he 4711
 """
-#: Words that say something, and numbers.
-WORDS = st.lists(st.sampled_from(_SAID.split()), min_size=2, max_size=12)
+#: Words with a meaning, and numbers.
+WORDS = st.lists(st.sampled_from(_VOCABULARY.split()), min_size=2, max_size=12)
 
 
 @pytest.mark.parametrize(
@@ -70,18 +83,18 @@ def test_case_punctuation_articles_and_fillers_do_not_count(one: str, other: str
         ("Hello!", "Thanks!"),
     ],
 )
-def test_other_words_or_another_order_say_something_else(one: str, other: str) -> None:
+def test_other_words_or_another_order_are_no_duplicate(one: str, other: str) -> None:
     assert not says_the_same(one, other)
     assert not says_the_same(other, one)
 
 
 @given(st.text())
-def test_a_text_says_the_same_as_itself_whatever_its_case(text: str) -> None:
+def test_a_text_duplicates_itself_in_any_case(text: str) -> None:
     assert says_the_same(text, text)
 
 
 @given(WORDS, st.data())
-def test_two_words_swapped_say_something_else(words: list[str], data: st.DataObject) -> None:
+def test_two_swapped_words_are_no_duplicate(words: list[str], data: st.DataObject) -> None:
     one, other = (data.draw(st.integers(0, len(words) - 1)) for _ in range(2))
     assume(words[one] != words[other])
     swapped = [*words]
@@ -92,7 +105,7 @@ def test_two_words_swapped_say_something_else(words: list[str], data: st.DataObj
 @given(
     WORDS, st.data(), st.from_regex(r"[a-z]{2,9}", fullmatch=True).filter(lambda word: word not in FILLERS)
 )
-def test_a_word_replaced_says_something_else(words: list[str], data: st.DataObject, new: str) -> None:
+def test_a_replaced_word_is_no_duplicate(words: list[str], data: st.DataObject, new: str) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
     assume(words[place] != new and "cannot" not in (words[place], new))
     replaced = [*words[:place], new, *words[place + 1 :]]
@@ -103,5 +116,94 @@ def test_a_word_replaced_says_something_else(words: list[str], data: st.DataObje
 def test_fillers_and_punctuation_change_nothing(words: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
     filler = data.draw(st.sampled_from(sorted(FILLERS)))
-    said = [*words[:place], f"{filler},", *words[place:]]
-    assert says_the_same(" ".join(words), " ".join(said).upper() + "!")
+    longer = [*words[:place], f"{filler},", *words[place:]]
+    assert says_the_same(" ".join(words), " ".join(longer).upper() + "!")
+
+
+A, B = Source(kind="url", reference="a"), Source(kind="url", reference="b")
+ONE, OTHER = uuid7(), uuid7()
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "both"),
+    [
+        (
+            EpisodicDetail(action="asked"),
+            EpisodicDetail(context="harbour", result="laughter", emotion=Emotion(valence=-0.4)),
+            EpisodicDetail(
+                context="harbour", action="asked", result="laughter", emotion=Emotion(valence=-0.4)
+            ),
+        ),
+        (EpisodicDetail(), EpisodicDetail(event_time=NOON), EpisodicDetail(event_time=NOON)),
+        (
+            SemanticDetail(confidence=0.6, sources=(A,), contradictions=(ONE,)),
+            SemanticDetail(
+                confidence=0.8, category="ice", sources=(B,), contradictions=(OTHER,), alignment=0.2
+            ),
+            SemanticDetail(
+                confidence=0.8, category="ice", sources=(A, B), contradictions=(ONE, OTHER), alignment=0.2
+            ),
+        ),
+        (
+            ProceduralDetail(steps=("Push.",), prerequisites=("a key",)),
+            ProceduralDetail(steps=("Push.",), prerequisites=("a lamp", "a key")),
+            ProceduralDetail(steps=("Push.",), prerequisites=("a key", "a lamp")),
+        ),
+        (ProceduralDetail(), ProceduralDetail(steps=("Push.",)), ProceduralDetail(steps=("Push.",))),
+        (
+            StrategicDetail(pattern="storms", confidence=0.5, evidence=("May",)),
+            StrategicDetail(pattern="storms", confidence=0.9, evidence=("June",), applicability=("spring",)),
+            StrategicDetail(
+                pattern="storms", confidence=0.9, evidence=("May", "June"), applicability=("spring",)
+            ),
+        ),
+        (
+            SemanticDetail(extra={"page": 7, "wordings": ["x"]}),
+            SemanticDetail(extra={"page": 8, "line": 1}),
+            SemanticDetail(extra={"page": 7, "line": 1, "wordings": ["x"]}),
+        ),
+    ],
+)
+def test_merged_details_complete_each_other(old: Detail, new: Detail, both: Detail) -> None:
+    assert merged(old, new) == both
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (EpisodicDetail(action="asked"), EpisodicDetail(action="shouted")),
+        (EpisodicDetail(result="laughter"), EpisodicDetail(result="silence")),
+        (EpisodicDetail(context="harbour"), EpisodicDetail(context="kitchen")),
+        (EpisodicDetail(emotion=Emotion(label="joy")), EpisodicDetail(emotion=Emotion(label="shame"))),
+        (SemanticDetail(category="ice"), SemanticDetail(category="water")),
+        (ProceduralDetail(steps=("Push.",)), ProceduralDetail(steps=("Pull.",))),
+        (ProceduralDetail(steps=("Turn.", "Push.")), ProceduralDetail(steps=("Push.", "Turn."))),
+        (StrategicDetail(pattern="storms"), StrategicDetail(pattern="calm")),
+        (
+            StrategicDetail(evidence=tuple(f"a{number}" for number in range(MOST_ENTRIES))),
+            StrategicDetail(evidence=("b",)),
+        ),
+        (SemanticDetail(), ProceduralDetail()),
+    ],
+)
+def test_contradicting_details_are_not_merged(old: Detail, new: Detail) -> None:
+    assert merged(old, new) is None
+    assert merged(new, old) is None
+
+
+_LISTS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True).map(tuple)
+
+
+@given(_LISTS, _LISTS, st.floats(0, 1), st.floats(0, 1))
+def test_merging_loses_no_evidence_or_confidence(
+    old: tuple[str, ...], new: tuple[str, ...], one: float, other: float
+) -> None:
+    both = merged(
+        StrategicDetail(evidence=old, confidence=one), StrategicDetail(evidence=new, confidence=other)
+    )
+    assert isinstance(both, StrategicDetail)
+    assert both.evidence[: len(old)] == old
+    assert {*both.evidence} == {*old, *new}
+    assert both.confidence == max(one, other)
+    assert merged(both, StrategicDetail(evidence=new, confidence=other)) == both

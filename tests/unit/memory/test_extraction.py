@@ -31,10 +31,10 @@ from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, 
         ("?!…", set()),
     ],
 )
-def test_what_a_text_is_about(text: str, names: set[str]) -> None:
-    found = {concept.name for concept in concepts_in(text)}
-    assert found >= names
-    assert bool(found) == bool(names)
+def test_concepts_of_a_text_are_extracted(text: str, names: set[str]) -> None:
+    extracted = {concept.name for concept in concepts_in(text)}
+    assert extracted >= names
+    assert bool(extracted) == bool(names)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_a_text_is_about(text: str, names: set[str]) -> None:
         ("compass", "compass"),
     ],
 )
-def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
+def test_singular_and_plural_are_one_concept(text: str, name: str) -> None:
     assert [concept.name for concept in concepts_in(f"We saw the {text}.")] == [name]
 
 
@@ -76,7 +76,7 @@ def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
         ("What follows from “the harbour presse…”?", {"harbour"}),
     ],
 )
-def test_verbs_words_without_a_meaning_and_cut_words_are_no_ideas(text: str, names: set[str]) -> None:
+def test_verbs_stop_words_and_truncated_words_are_no_concepts(text: str, names: set[str]) -> None:
     assert {concept.name for concept in concepts_in(text)} == names
 
 
@@ -87,7 +87,7 @@ def test_the_last_word_read_is_no_concept() -> None:
 
 
 @pytest.mark.parametrize("space", [" ", "\n", "\t", "\u2003"])
-def test_a_long_text_is_read_whatever_parts_its_words(space: str) -> None:
+def test_a_long_text_is_read_with_any_word_separator(space: str) -> None:
     text = space.join(["harbour", *["so"] * READ_CHARACTERS])
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
@@ -98,14 +98,14 @@ def test_the_last_word_that_is_read_whole_counts(after: str) -> None:
     assert [concept.name for concept in concepts_in(text + after)] == ["harbour"]
 
 
-def test_a_text_without_any_white_space_is_read_as_far_as_reading_goes() -> None:
+def test_a_text_without_white_space_is_read_up_to_the_limit() -> None:
     text = "harbour/" + "so/" * READ_CHARACTERS
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
 
 def test_long_runs_without_white_space_are_read_once() -> None:
     run = "so-" * (READ_CHARACTERS // 3)
-    patterns = (extraction._LINK, extraction._CUT)
+    patterns = (extraction._LINK, extraction._CUT_WORD)
 
     def seconds(text: str) -> float:
         return min(timeit.repeat(lambda: [pattern.sub("", text) for pattern in patterns], number=1, repeat=5))
@@ -114,7 +114,7 @@ def test_long_runs_without_white_space_are_read_once() -> None:
     assert seconds(run * 20) < 100 * seconds(run)
 
 
-def test_names_are_surer_than_phrases_and_those_than_words() -> None:
+def test_names_are_stronger_than_phrases_and_phrases_than_words() -> None:
     strengths = {
         concept.name: concept.strength
         for concept in concepts_in("Near Lisbon the coral reef shelters a squid.")
@@ -122,7 +122,7 @@ def test_names_are_surer_than_phrases_and_those_than_words() -> None:
     assert strengths["Lisbon"] > strengths["coral reef shelter"] > strengths["squid"] > 0
 
 
-def test_a_word_of_a_phrase_is_a_concept_beside_it_only_if_it_comes_again() -> None:
+def test_a_word_of_a_phrase_is_a_concept_only_if_repeated() -> None:
     once, again = "The coral reef was grey.", "The coral reef was grey, and the reef was steep."
     assert "reef" not in {concept.name for concept in concepts_in(once)}
     assert "reef" in {concept.name for concept in concepts_in(again)}
@@ -130,16 +130,16 @@ def test_a_word_of_a_phrase_is_a_concept_beside_it_only_if_it_comes_again() -> N
 
 @given(st.text(max_size=600))
 def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
-    found = concepts_in(text)
-    assert len(found) <= MAX_CONCEPTS
-    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in found)
-    keys = [concept_key(concept.name) for concept in found]
+    concepts = concepts_in(text)
+    assert len(concepts) <= MAX_CONCEPTS
+    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in concepts)
+    keys = [concept_key(concept.name) for concept in concepts]
     assert len(set(keys)) == len(keys)
-    assert list(found) == sorted(found, key=lambda concept: -concept.strength)
-    assert found == concepts_in(text)
+    assert list(concepts) == sorted(concepts, key=lambda concept: -concept.strength)
+    assert concepts == concepts_in(text)
 
 
-def test_a_word_that_grows_too_long_when_it_is_folded_is_no_concept() -> None:
+def test_a_word_too_long_after_case_folding_is_no_concept() -> None:
     assert "\ufdfa" * 10 not in {
         concept.name for concept in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")
     }

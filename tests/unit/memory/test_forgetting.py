@@ -1,7 +1,8 @@
-"""Forgetting spares protected memories, takes more with time, less with use, and survives a clock that jumps back."""
+"""Forgetting: rules, protected memories, and the decay of importance."""
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,9 +16,11 @@ from arbor.memory.forgetting import (
     Held,
     Policy,
     Reason,
+    days_between,
     decayed_importance,
     effective_importance,
     forget,
+    relevance,
 )
 from arbor.memory.values import MemoryType, Retention
 
@@ -31,7 +34,7 @@ RETENTIONS = st.sampled_from(Retention)
 TYPES = st.sampled_from(MemoryType)
 
 
-def held(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
+def memory_with(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
     values: dict[str, Any] = {
         "type": MemoryType.EPISODIC,
         "importance": 0.5,
@@ -67,7 +70,7 @@ WEEK = timedelta(weeks=1)
         ({"importance": 0.19}, Reason.TRIVIAL),
         ({"importance": 0.2}, None),
         ({"importance": 0.19, "age": timedelta(hours=23)}, None),
-        # A fact is not small talk: it goes when it has faded.
+        # A fact is not small talk: it is forgotten when it has faded.
         ({"importance": 0.19, "type": MemoryType.SEMANTIC}, None),
         # 0.15 + 0.85 · 0.1 · ln(1 + 1) = 0.209
         ({"importance": 0.15, "uses": 1}, None),
@@ -82,24 +85,24 @@ WEEK = timedelta(weeks=1)
         ({"importance": 0.0, "retention": Retention.PERMANENT}, None),
         ({"expires_at": NOON}, Reason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
-        # A date that somebody set holds for what is protected too.
+        # An explicit expiry applies to protected memories too.
         ({"expires_at": NOON, "retention": Retention.PERMANENT}, Reason.EXPIRED),
     ],
 )
 def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -> None:
-    verdict = forget(held(**parts), now=NOON, policy=POLICY)
+    verdict = forget(memory_with(**parts), now=NOON, policy=POLICY)
     assert verdict.reason is reason
     assert verdict.archives is (reason is not None)
 
 
 @given(memory=memories(), later=AGES)
-def test_what_is_let_go_now_would_be_let_go_later(memory: Held, later: timedelta) -> None:
+def test_a_forgotten_memory_would_also_be_forgotten_later(memory: Held, later: timedelta) -> None:
     if forget(memory, now=NOON, policy=POLICY).archives:
         assert forget(memory, now=NOON + later, policy=POLICY).archives
 
 
 @given(memory=memories(), more=st.integers(1, 1000), later=AGES)
-def test_use_never_makes_a_memory_go(memory: Held, more: int, later: timedelta) -> None:
+def test_use_never_causes_forgetting(memory: Held, more: int, later: timedelta) -> None:
     used = Held(
         type=memory.type,
         importance=memory.importance,
@@ -115,7 +118,7 @@ def test_use_never_makes_a_memory_go(memory: Held, more: int, later: timedelta) 
 
 
 @given(memory=memories(), later=AGES)
-def test_what_is_protected_goes_by_no_rule_but_its_own_date(memory: Held, later: timedelta) -> None:
+def test_a_protected_memory_expires_only_by_its_own_date(memory: Held, later: timedelta) -> None:
     assume(memory.is_protected)
     assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, Reason.EXPIRED)
 
@@ -134,14 +137,14 @@ def test_use_adds_to_importance_and_never_beyond_one(importance: float, uses: in
 
 
 @given(importance=FRACTIONS, days=st.floats(-1e9, 1e9), more=st.floats(0, 1e9))
-def test_importance_decays_with_time_and_never_below_nothing(
+def test_importance_decays_with_time_and_never_below_zero(
     importance: float, days: float, more: float
 ) -> None:
     now = decayed_importance(importance=importance, days_since_use=days)
     assert 0 <= decayed_importance(importance=importance, days_since_use=days + more) <= now <= importance
 
 
-def test_the_boost_is_of_the_distance_that_is_left() -> None:
+def test_the_boost_is_a_share_of_the_remaining_distance() -> None:
     assert effective_importance(importance=0.5, uses=0) == 0.5
     assert effective_importance(importance=0.5, uses=1) == pytest.approx(0.5347, abs=1e-4)
     assert effective_importance(importance=1.0, uses=50) == 1.0
@@ -162,10 +165,39 @@ def test_a_week_leaves_nineteen_twentieths() -> None:
         {"quota": 0},
     ],
 )
-def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
+def test_contradictory_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"must"):
         Policy(**limits)
 
 
-def test_to_keep_is_to_have_no_reason() -> None:
+def test_the_verdict_to_keep_has_no_reason() -> None:
     assert KEEP.reason is None
+
+
+RATES = st.floats(0, 1e6)
+DAYS = st.floats(-1e6, 1e6)
+
+
+def test_a_hundred_days_at_the_usual_rate_leave_a_share_of_one_in_e() -> None:
+    faded = relevance(importance=0.8, decay_rate=0.01, days_since_access=100)
+    assert faded == pytest.approx(0.8 / math.e)
+
+
+def test_a_clock_that_jumps_back_raises_no_relevance() -> None:
+    assert days_between(NOON, NOON - timedelta(days=3)) == 0
+    assert relevance(importance=0.8, decay_rate=0.01, days_since_access=-50) == 0.8
+
+
+def test_half_a_day_is_half_a_day() -> None:
+    assert days_between(NOON, NOON + timedelta(hours=12)) == 0.5
+
+
+@given(importance=FRACTIONS, rate=RATES, days=DAYS)
+def test_relevance_stays_between_zero_and_importance(importance: float, rate: float, days: float) -> None:
+    assert 0 <= relevance(importance=importance, decay_rate=rate, days_since_access=days) <= importance
+
+
+@given(importance=FRACTIONS, rate=RATES, days=DAYS, more=st.floats(0, 1e3))
+def test_relevance_never_grows_with_time(importance: float, rate: float, days: float, more: float) -> None:
+    now = relevance(importance=importance, decay_rate=rate, days_since_access=days)
+    assert relevance(importance=importance, decay_rate=rate, days_since_access=days + more) <= now

@@ -1,4 +1,4 @@
-"""The ranker: bounded, monotone, and every score is the sum of terms that have names."""
+"""The ranker: bounded and monotonic scores as sums of named terms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
+from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.forgetting import days_between, effective_importance, relevance
 from arbor.memory.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
 from arbor.memory.query import ReadQuery
@@ -23,6 +22,7 @@ from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BACKGROUND = Background(mean=0.1, deviation=0.1)
+EMPTY_QUERY = ReadQuery(lexical={}, speakers=frozenset(), span=None)
 PLAIN = Candidate(
     id=UUID(int=1),
     words=0.0,
@@ -47,43 +47,42 @@ def ranked(
     candidates: list[Candidate],
     limit: int = 99,
     *,
-    ties: Sequence[tuple[int, int, float]] = (),
+    associations: Sequence[tuple[int, int, float]] = (),
     mood: float | None = None,
-    **asked: object,
+    **query: object,
 ) -> dict[int, Ranked]:
-    nothing = ReadQuery(lexical={}, speakers=frozenset(), span=None)
-    reading = replace(nothing, **asked)  # type: ignore[arg-type]
-    found = rank(
+    reading = replace(EMPTY_QUERY, **query)  # type: ignore[arg-type]
+    ranking = rank(
         ScoreInputs(
             candidates=Candidates.of(candidates),
             reading=reading,
             background=BACKGROUND,
-            links=Links.of(ties),
+            links=Links.of(associations),
             mood=mood,
         ),
         now=NOW,
         limit=limit,
     )
-    return {place.id.int: place for place in found}
+    return {place.id.int: place for place in ranking}
 
 
-def test_words_and_meaning_are_measured_against_what_is_usual() -> None:
-    found = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
-    assert list(found) == [1, 2, 3]
-    assert found[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
+def test_words_and_meaning_are_scaled_by_their_background() -> None:
+    ranking = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
+    assert list(ranking) == [1, 2, 3]
+    assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
     # three deviations above the average, of six
-    assert found[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
-    assert found[3].terms.meaning == 0
+    assert ranking[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
+    assert ranking[3].terms.meaning == 0
 
 
 def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
-    found = ranked(some({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
-    assert list(found) == [2, 1]
-    assert found[2].terms.meaning == 0
+    ranking = ranked(some({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
+    assert list(ranking) == [2, 1]
+    assert ranking[2].terms.meaning == 0
 
 
-def test_a_turn_is_lifted_by_those_beside_it_in_the_same_session() -> None:
-    found = ranked(
+def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
+    ranking = ranked(
         some(
             {"session": "a", "position": 4, "words": 0.4},
             {"session": "a", "position": 5},
@@ -92,76 +91,78 @@ def test_a_turn_is_lifted_by_those_beside_it_in_the_same_session() -> None:
             {"session": "b", "position": 5},
         )
     )
-    assert found[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
-    assert found[3].terms.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
-    assert found[4].terms.neighbours == found[5].terms.neighbours == 0
-    assert found[4].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
-    assert found[5].terms.session == 0
+    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[3].terms.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[4].terms.neighbours == ranking[5].terms.neighbours == 0
+    assert ranking[4].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[5].terms.session == 0
 
 
-def test_the_answer_to_a_question_that_fits_is_lifted_more() -> None:
+def test_the_answer_to_a_matching_question_is_raised_more() -> None:
     question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
     before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
-    found = ranked(some(question, before, after))
-    assert found[3].terms.neighbours == pytest.approx(
+    ranking = ranked(some(question, before, after))
+    assert ranking[3].terms.neighbours == pytest.approx(
         0.4 * (DEFAULT_WEIGHTS.neighbours + DEFAULT_WEIGHTS.answer)
     )
-    assert found[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
 
 
 def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
-    found = ranked(some({"words": 0.4}, {"words": 0.2, "position": 1}))
-    assert found[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
-    assert found[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
-    assert found[1].terms.neighbours == found[2].terms.neighbours == 0
+    ranking = ranked(some({"words": 0.4}, {"words": 0.2, "position": 1}))
+    assert ranking[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
+    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
 
 
-def test_what_the_named_speaker_said_comes_first() -> None:
-    found = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
-    assert list(found) == [2, 1]
-    assert found[2].terms.speaker == DEFAULT_WEIGHTS.speaker
+def test_memories_of_the_named_speaker_rank_first() -> None:
+    ranking = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
+    assert list(ranking) == [2, 1]
+    assert ranking[2].terms.speaker == DEFAULT_WEIGHTS.speaker
 
 
-def test_what_is_from_the_named_time_comes_first() -> None:
+def test_memories_of_the_named_time_rank_first() -> None:
     june = TimeSpan(start=datetime(2026, 6, 1, tzinfo=UTC), end=datetime(2026, 7, 1, tzinfo=UTC))
     moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
-    found = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
-    assert next(iter(found)) == 2
-    assert found[2].terms.time == DEFAULT_WEIGHTS.time
-    assert found[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
+    ranking = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
+    assert next(iter(ranking)) == 2
+    assert ranking[2].terms.time == DEFAULT_WEIGHTS.time
+    assert ranking[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
 
 
-def test_what_was_recalled_lately_has_not_faded() -> None:
-    found = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
-    assert found[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
-    assert found[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
-    assert found[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
+def test_a_recently_recalled_memory_has_not_faded() -> None:
+    ranking = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
+    assert ranking[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
+    assert ranking[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
+    assert ranking[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
 
 
 def test_the_highest_association_counts() -> None:
-    found = ranked(
+    ranking = ranked(
         some({"words": 0.8}, {"words": 0.4}, {}, {}),
-        ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
+        associations=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
     )
-    assert found[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
-    assert found[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
-    assert found[2].terms.association == found[4].terms.association == 0
-    assert list(found) == [1, 2, 3, 4]
+    assert ranking[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
+    assert ranking[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
+    assert ranking[2].terms.association == ranking[4].terms.association == 0
+    assert list(ranking) == [1, 2, 3, 4]
 
 
-def test_an_episode_is_lifted_by_its_best_memory() -> None:
+def test_the_best_memory_raises_its_whole_episode() -> None:
     one, two = UUID(int=71), UUID(int=72)
-    found = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
-    assert found[1].terms.episode == found[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
-    assert found[3].terms.episode == 0
-    # It belongs to none: it is one of its own.
-    assert found[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
+    ranking = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
+    assert (
+        ranking[1].terms.episode == ranking[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
+    )
+    assert ranking[3].terms.episode == 0
+    # A memory without an episode is an episode of its own.
+    assert ranking[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
 
 
-def test_what_is_present_in_mind_comes_first() -> None:
-    found = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
-    assert list(found) == [3, 2, 1]
-    assert found[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
+def test_activated_memories_rank_first() -> None:
+    ranking = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
+    assert list(ranking) == [3, 2, 1]
+    assert ranking[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
 
 
 @pytest.mark.parametrize(
@@ -176,37 +177,34 @@ def test_what_is_present_in_mind_comes_first() -> None:
         (-1.0, 0.3, 0.0),
     ],
 )
-def test_what_felt_alike_comes_sooner(mood: float | None, valence: float, share: float) -> None:
-    found = ranked(some({"valence": valence}), mood=mood)
-    assert found[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
+def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: float, share: float) -> None:
+    ranking = ranked(some({"valence": valence}), mood=mood)
+    assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
 
-def test_use_adds_to_importance_and_to_what_is_left_of_it() -> None:
-    found = ranked(some({}, {"uses": 3}))
+def test_use_raises_importance_and_recency() -> None:
+    ranking = ranked(some({}, {"uses": 3}))
     worth = effective_importance(importance=0.5, uses=3)
-    assert found[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
-    assert found[2].terms.recency == pytest.approx(found[1].terms.recency * worth / 0.5)
-    assert list(found) == [2, 1]
+    assert ranking[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
+    assert ranking[2].terms.recency == pytest.approx(ranking[1].terms.recency * worth / 0.5)
+    assert list(ranking) == [2, 1]
 
 
 def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
     assert list(ranked(some(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
 
 
-def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
+def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
     assert ranked([]) == {}
     assert ranked(some({}), limit=0) == {}
 
 
-def test_vectors_that_are_all_alike_tell_nothing() -> None:
-    reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
+def test_equal_vectors_score_no_meaning() -> None:
     flat = Background(mean=0.7, deviation=0.0)
-    found = rank(
-        ScoreInputs(candidates=Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat),
-        now=NOW,
-        limit=1,
-    )
-    assert found[0].terms.meaning == 0
+    candidates = Candidates.of(some({"similarity": 0.7}))
+    inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=flat)
+    ranking = rank(inputs, now=NOW, limit=1)
+    assert ranking[0].terms.meaning == 0
 
 
 CANDIDATES = st.builds(
@@ -240,17 +238,17 @@ READING = ReadQuery(
 def test_ranks_are_ordered_bounded_and_never_nan(
     candidates: list[Candidate], background: Background, limit: int
 ) -> None:
-    found = rank(
+    ranking = rank(
         ScoreInputs(candidates=Candidates.of(candidates), reading=READING, background=background),
         now=NOW,
         limit=limit,
     )
-    assert len(found) == min(limit, len(candidates))
+    assert len(ranking) == min(limit, len(candidates))
     highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
-    for place in found:
+    for place in ranking:
         assert 0 <= place.score <= highest
         assert place.score == pytest.approx(place.terms.total)
-    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+    assert [p.score for p in ranking] == sorted((p.score for p in ranking), reverse=True)
 
 
 @given(
@@ -262,28 +260,28 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
     candidates: list[Candidate], background: Background, better: str
 ) -> None:
     def score(all_of_them: list[Candidate]) -> float:
-        found = rank(
+        ranking = rank(
             ScoreInputs(candidates=Candidates.of(all_of_them), reading=READING, background=background),
             now=NOW,
             limit=99,
         )
-        return next(place.score for place in found if place.id == candidates[0].id)
+        return next(place.score for place in ranking if place.id == candidates[0].id)
 
     best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
     assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12
 
 
 @given(candidates=st.lists(CANDIDATES, min_size=1, max_size=12), yearly=st.booleans())
-def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], yearly: bool) -> None:
+def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: bool) -> None:
     span = TimeSpan(start=NOW - timedelta(days=40), end=NOW - timedelta(days=9), yearly=yearly)
-    found = rank(
+    ranking = rank(
         ScoreInputs(
             candidates=Candidates.of(candidates), reading=replace(READING, span=span), background=BACKGROUND
         ),
         now=NOW,
         limit=99,
     )
-    for place in found:
+    for place in ranking:
         one = candidates[place.index]
         assert place.id == one.id
         assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(one.occurred_at))
@@ -297,44 +295,44 @@ def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], ye
         )
 
 
-def test_in_one_place_of_a_session_the_one_that_fits_best_lends() -> None:
+def test_the_best_memory_of_a_place_raises_its_neighbors() -> None:
     shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
-    found = ranked(some(*shared, {"session": "a", "position": 5}))
-    assert found[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
-    assert found[1].terms.neighbours == found[2].terms.neighbours == 0
+    ranking = ranked(some(*shared, {"session": "a", "position": 5}))
+    assert ranking[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
 
 
-def test_the_last_place_of_one_session_is_not_beside_the_first_of_another() -> None:
-    found = ranked(
+def test_places_of_different_sessions_are_not_neighbors() -> None:
+    ranking = ranked(
         some(
             {"session": "a", "position": 2**31 - 1, "words": 0.4},
             {"session": "b", "position": 0},
             {"session": "b", "position": 1},
         )
     )
-    assert found[2].terms.neighbours == found[3].terms.neighbours == 0
+    assert ranking[2].terms.neighbours == ranking[3].terms.neighbours == 0
 
 
 @given(
     candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda candidate: candidate.id),
-    ties=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0, 1)), max_size=30),
+    associations=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0, 1)), max_size=30),
     background=BACKGROUNDS,
     mood=st.none() | st.floats(-1, 1),
     data=st.data(),
 )
 def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
     candidates: list[Candidate],
-    ties: list[tuple[int, int, float]],
+    associations: list[tuple[int, int, float]],
     background: Background,
     mood: float | None,
     data: st.DataObject,
 ) -> None:
-    ties = [tie for tie in ties if max(tie[:2]) < len(candidates)]
+    associations = [tie for tie in associations if max(tie[:2]) < len(candidates)]
 
     def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
         places = {old: new for new, old in enumerate(order)}
         moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
-        found = rank(
+        ranking = rank(
             ScoreInputs(
                 candidates=Candidates.of([candidates[place] for place in order]),
                 reading=READING,
@@ -345,13 +343,13 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
             now=NOW,
             limit=99,
         )
-        return {memory.id: memory.terms.as_dict() for memory in found}
+        return {memory.id: memory.terms.as_dict() for memory in ranking}
 
     order = list(range(len(candidates)))
-    found = terms(order, ties)
-    assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(ties))) == found
+    ranking = terms(order, associations)
+    assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(associations))) == ranking
     most_fit = DEFAULT_WEIGHTS.words + DEFAULT_WEIGHTS.meaning
-    for components in found.values():
+    for components in ranking.values():
         for name in ("association", "episode"):
             assert 0 <= components[name] <= getattr(DEFAULT_WEIGHTS, name) * most_fit + 1e-12
         for name in ("activation", "mood", "importance", "recency"):
@@ -359,21 +357,9 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
         assert not any(math.isnan(value) for value in components.values())
 
 
-@given(ids=st.lists(st.sampled_from([UUID(int=0), UUID(int=5), UUID(int=2**70)]), min_size=1, max_size=9))
-def test_the_same_id_has_the_same_number_and_none_has_none(ids: list[UUID]) -> None:
-    numbers = id_numbers(halves(ids)).tolist()
-    assert [number == -1 for number in numbers] == [memory_id == UUID(int=0) for memory_id in ids]
-    assert len(set(zip(ids, numbers, strict=True))) == len(set(ids)) == len(set(numbers))
-
-
-@given(ids=st.lists(st.uuids(), max_size=20))
-def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
-    assert whole(halves(ids)) == ids
-    assert sorted(map(tuple, halves(ids).tolist())) == [tuple(row) for row in halves(sorted(ids)).tolist()]
-
-
-def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
+def test_every_memory_that_use_can_lift_is_a_contender() -> None:
     chance = random.Random(3)
+    accesses = [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
     for limit in (1, 5, 30):
         bare = [
             PLAIN._replace(
@@ -385,29 +371,23 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
-        asked: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
         candidates = Candidates.of(bare)
-        places = contenders(
-            candidates,
-            lasting_terms(ScoreInputs(candidates=candidates, **asked)),
-            weights=DEFAULT_WEIGHTS,
-            limit=limit,
+        inputs = ScoreInputs(
+            candidates=candidates, reading=EMPTY_QUERY, background=BACKGROUND, weights=DEFAULT_WEIGHTS
         )
+        places = contenders(candidates, lasting_terms(inputs), weights=DEFAULT_WEIGHTS, limit=limit)
         assert limit <= len(places) < 199
         for _ in range(20):
             used = [
                 memory._replace(
                     uses=chance.choice([0, 1, 10**6]),
-                    last_access_at=chance.choice(
-                        [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
-                    ),
+                    last_access_at=chance.choice(accesses),
                     level=chance.choice([0.0, 0.5, 1.0]),
                 )
                 for memory in bare
             ]
             best = rank(
-                ScoreInputs(candidates=Candidates.of(used), reading=reading, background=BACKGROUND),
+                ScoreInputs(candidates=Candidates.of(used), reading=EMPTY_QUERY, background=BACKGROUND),
                 now=NOW,
                 limit=limit,
             )

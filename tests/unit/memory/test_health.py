@@ -1,4 +1,4 @@
-"""Limits from which a metric needs a person."""
+"""Limits of health metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import (
-    WATCHES,
+    METRIC_RULES,
     HealthState,
     Limit,
     Metric,
@@ -22,8 +22,8 @@ from arbor.memory.health import (
 )
 
 
-def test_every_metric_is_watched_and_says_what_to_do() -> None:
-    assert set(WATCHES) == set(Metric)
+def test_every_metric_has_a_limit_and_an_advice() -> None:
+    assert set(METRIC_RULES) == set(Metric)
     for metric in Metric:
         bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})
         assert bad.state is not HealthState.OK
@@ -43,7 +43,7 @@ def test_every_metric_is_watched_and_says_what_to_do() -> None:
         (math.nan, HealthState.CRITICAL),
     ],
 )
-def test_a_limit_holds_from_its_value_on(value: float, state: HealthState) -> None:
+def test_a_limit_applies_from_its_value_on(value: float, state: HealthState) -> None:
     assert judge(value, Limit(warn=100, critical=1000)) is state
 
 
@@ -64,7 +64,7 @@ def test_more_is_never_better(value: float, more: float) -> None:
     assert judge(value + more, limit).rank >= judge(value, limit).rank
 
 
-def test_operators_turn_the_limits() -> None:
+def test_operators_configure_the_limits() -> None:
     limits = parse_limits(" stale_neighborhoods=200:5000, expired=60:inf,")
     assert limits == {
         Metric.STALE_NEIGHBORHOODS: Limit(warn=200, critical=5000),
@@ -78,7 +78,7 @@ def test_operators_turn_the_limits() -> None:
     "text",
     ["nonsense=1:2", "expired", "expired=1", "expired=a:b", "expired=5:1", "expired=0:1", "expired=nan:1"],
 )
-def test_limits_that_make_no_sense_are_refused(text: str) -> None:
+def test_contradictory_limits_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="WARN:CRITICAL"):
         parse_limits(text)
 

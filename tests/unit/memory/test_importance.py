@@ -16,7 +16,7 @@ from arbor.memory.values import MemoryType, Retention
 
 EPISODIC, SEMANTIC = MemoryType.EPISODIC, MemoryType.SEMANTIC
 
-#: (who said it, what, importance, kept as)
+#: (role, text, importance, retention)
 CASES = [
     # Asked to remember.
     ("user", "Remember this: the gate code is 4711.", 1.0, "permanent"),
@@ -58,7 +58,7 @@ CASES = [
     ("user", "See you later!", 0.15, "routine"),
     ("user", "Have a great day", 0.15, "routine"),
     ("user", "Good night, everyone.", 0.15, "routine"),
-    # Looks like small talk, says something.
+    # Resembles small talk, but has content.
     ("user", "Ok, 4711.", 0.5, "lasting"),
     ("user", "Yes, at the harbour.", 0.5, "lasting"),
     ("user", "Good morning, the river froze.", 0.5, "lasting"),
@@ -104,53 +104,51 @@ CASES = [
 
 
 @pytest.mark.parametrize(("role", "text", "importance", "retention"), CASES)
-def test_a_text_is_weighed_by_what_it_says_and_who_says_it(
-    role: str, text: str, importance: float, retention: str
-) -> None:
-    found = appraise(text, role=role, type=EPISODIC)
-    assert found.importance == pytest.approx(importance)
-    assert found.retention == retention
+def test_importance_depends_on_text_and_role(role: str, text: str, importance: float, retention: str) -> None:
+    appraisal = appraise(text, role=role, type=EPISODIC)
+    assert appraisal.importance == pytest.approx(importance)
+    assert appraisal.retention == retention
 
 
 @pytest.mark.parametrize("kind", [MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC])
-def test_what_is_known_does_not_wear_out(kind: MemoryType) -> None:
+def test_knowledge_has_lasting_or_permanent_retention(kind: MemoryType) -> None:
     for text in ("The board approved the budget.", "Deploying fails on Fridays.", "ok"):
         assert appraise(text, role="assistant", type=kind).retention is Retention.LASTING
     assert appraise("Remember this: ebb at six.", role="", type=kind).retention is Retention.PERMANENT
 
 
 def test_the_reasons_name_what_was_found() -> None:
-    found = appraise("We decided to pay $40.", role="user", type=EPISODIC)
-    assert found.reasons == ("decision: decided", "money: $4")
+    appraisal = appraise("We decided to pay $40.", role="user", type=EPISODIC)
+    assert appraisal.reasons == ("decision: decided", "money: $4")
     assert appraise("please remember this", role="user", type=EPISODIC).reasons == ("asked: remember this",)
 
 
 @given(st.text(max_size=300), st.text(max_size=20), st.sampled_from(MemoryType))
 def test_importance_is_always_from_0_to_1(text: str, role: str, kind: MemoryType) -> None:
-    found = appraise(text, role=role, type=kind)
-    assert SMALL_TALK <= found.importance <= MOST or found.importance == EXPLICIT
+    appraisal = appraise(text, role=role, type=kind)
+    assert SMALL_TALK <= appraisal.importance <= MOST or appraisal.importance == EXPLICIT
 
 
 @given(st.sampled_from([text for _, text, _, _ in CASES]), st.sampled_from(["", "user", "assistant"]))
 def test_case_and_white_space_do_not_count(text: str, role: str) -> None:
-    found = appraise(text, role=role, type=EPISODIC)
+    appraisal = appraise(text, role=role, type=EPISODIC)
     for same in (text.upper(), text.lower(), f"  {text}\n", text.replace(" ", "\n\t ")):
-        assert appraise(same, role=role, type=EPISODIC) == found
+        assert appraise(same, role=role, type=EPISODIC) == appraisal
 
 
 @given(st.text(max_size=200))
-def test_remember_this_is_always_worth_everything(text: str) -> None:
-    for asked in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
-        assert appraise(asked, role="user", type=EPISODIC).importance == EXPLICIT
+def test_a_request_to_remember_has_full_importance(text: str) -> None:
+    for request in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
+        assert appraise(request, role="user", type=EPISODIC).importance == EXPLICIT
 
 
 @given(st.sampled_from(Retention), st.sampled_from(Retention))
-def test_of_two_ways_to_be_kept_the_longer_holds(one: Retention, other: Retention) -> None:
+def test_the_longer_of_two_retentions_applies(one: Retention, other: Retention) -> None:
     assert at_least(one, other) == at_least(other, one)
     assert at_least(one, Retention.PERMANENT) is Retention.PERMANENT
 
 
-def test_a_failure_may_be_let_off_the_least() -> None:
+def test_exempt_retentions_are_not_raised() -> None:
     assert at_least(Retention.ERROR, Retention.LASTING, but={Retention.ERROR}) is Retention.ERROR
     assert at_least(Retention.ROUTINE, Retention.LASTING, but={Retention.ERROR}) is Retention.LASTING
 
@@ -162,8 +160,8 @@ def test_an_operator_adds_words(tmp_path: Path) -> None:
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"remember": ["merk dir das"], "decision": ["beschlossen"]}), encoding="utf-8")
     lists = DEFAULT_WORDS.extended(read_word_lists(path))
-    told = appraise("Merk dir das: Tor 3.", role="user", type=EPISODIC, lists=lists)
-    assert (told.importance, told.retention) == (EXPLICIT, Retention.PERMANENT)
+    appraisal = appraise("Merk dir das: Tor 3.", role="user", type=EPISODIC, lists=lists)
+    assert (appraisal.importance, appraisal.retention) == (EXPLICIT, Retention.PERMANENT)
     decided = appraise("Es ist beschlossen.", role="user", type=EPISODIC, lists=lists)
     assert decided.reasons == ("decision: beschlossen",)
     assert appraise("We decided.", role="user", type=EPISODIC, lists=lists).reasons == ("decision: decided",)
@@ -189,16 +187,16 @@ def test_wrong_lists_are_refused_by_file_and_key(tmp_path: Path, content: str, c
     assert str(path) in str(refused.value)
 
 
-def test_lists_that_are_not_there_are_refused(tmp_path: Path) -> None:
+def test_missing_lists_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationInvalid, match="cannot be read: No such file"):
         read_word_lists(tmp_path / "none.yaml")
 
 
-def test_of_phrases_that_begin_alike_the_longest_is_found() -> None:
+def test_the_longest_of_overlapping_phrases_matches() -> None:
     phrases = Phrases(["see", "see you later", "see you"])
     assert phrases.length_at(["see", "you", "later"], 0) == 3
     assert phrases.without(["we", "see", "you", "soon"]) == ["we", "soon"]
 
 
-def test_lists_that_are_not_named_are_empty() -> None:
+def test_omitted_lists_are_empty() -> None:
     assert WordLists.of({}).remember.phrases == ()

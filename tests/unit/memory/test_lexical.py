@@ -1,4 +1,4 @@
-"""Texts become sparse vectors whose inner product with a query's is BM25, from 0 to 1."""
+"""Sparse vectors of texts, whose inner product with a query is BM25 from 0 to 1."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_inflections_are_the_same_term(form: str, same: str) -> None:
     assert term_of(form) == term_of(same)
 
 
-def test_a_term_stands_at_the_same_place_in_every_release() -> None:
+def test_a_term_has_the_same_index_in_every_release() -> None:
     assert term_index("kettl") == 388636232
     assert term_index("kettl") != term_index("speaker:kettl")
 
@@ -74,18 +74,18 @@ def test_threads_stem_alike() -> None:
     ] * 20
     term_of.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(term_of, words))
-    assert set(found) == {"paint", "walk", "jump", "bake", "bak"}
-    assert found == [term_of.__wrapped__(word) for word in words]
+        terms = list(pool.map(term_of, words))
+    assert set(terms) == {"paint", "walk", "jump", "bake", "bak"}
+    assert terms == [term_of.__wrapped__(word) for word in words]
 
 
-def test_stop_words_take_no_place_in_a_vector() -> None:
+def test_stop_words_are_not_part_of_a_vector() -> None:
     assert document_vector("It is what it is, and you know it's not just that.").keys() == {
         term_index(term_of("know"))
     }
 
 
-def test_a_repeated_word_weighs_more_but_not_without_end() -> None:
+def test_a_repeated_word_weighs_more_up_to_a_bound() -> None:
     once, twice, often = (
         document_vector(" ".join(["kettle"] * n + ["tea"] * (12 - n)))[term_index(term_of("kettle"))]
         for n in (1, 2, 12)
@@ -101,7 +101,7 @@ def test_a_word_weighs_less_in_a_longer_text() -> None:
     assert long[kettle] < short[kettle]
 
 
-def test_a_long_text_keeps_its_heaviest_terms_and_who_said_it() -> None:
+def test_a_long_text_retains_its_heaviest_terms_and_speaker() -> None:
     text = " ".join(f"word{n}" for n in range(5_000)) + " kettle kettle"
     vector = document_vector(text, speaker="Melanie")
     assert len(vector) == MAX_TERMS
@@ -115,16 +115,14 @@ def test_rare_words_of_the_query_count_most() -> None:
     assert score("blue kettle", memories[3], memories) == 0
 
 
-def test_a_speakers_name_counts_as_the_speaking_too() -> None:
-    said = document_vector("I painted a lake.", speaker="Melanie")
-    heard = document_vector("I painted a lake.", speaker="Caroline")
-    memories = [said, heard, document_vector("Hello!", speaker="Caroline")]
-    assert score("What did Melanie paint?", said, memories) > score(
-        "What did Melanie paint?", heard, memories
-    )
+def test_the_name_of_the_speaker_counts_as_a_word() -> None:
+    own = document_vector("I painted a lake.", speaker="Melanie")
+    other = document_vector("I painted a lake.", speaker="Caroline")
+    memories = [own, other, document_vector("Hello!", speaker="Caroline")]
+    assert score("What did Melanie paint?", own, memories) > score("What did Melanie paint?", other, memories)
 
 
-def test_a_name_tells_less_the_more_its_bearer_speaks() -> None:
+def test_a_name_weighs_less_the_more_its_bearer_speaks() -> None:
     terms = query_terms("Caroline kettle")
     name, kettle = speaker_index("caroline"), term_index(term_of("kettle"))
     always = query_vector(terms, {name: 100, kettle: 2}, 100)
@@ -145,7 +143,7 @@ def test_a_capitalized_stop_word_is_looked_up_as_a_name() -> None:
     assert 0 not in looked_up(query_terms("What does Will's dog eat?"))
 
 
-def test_a_machines_role_is_nobodys_name() -> None:
+def test_the_role_of_a_machine_is_no_name() -> None:
     assert speaker_words("tool_result") == frozenset()
     assert speaker_words("Dr. Evan Smith") == {"dr", "evan", "smith"}
     assert speaker_words("Will") == {"will"}
@@ -165,7 +163,7 @@ TEXTS = st.text(max_size=300) | st.lists(
 
 
 @given(text=TEXTS, speaker=TEXTS)
-def test_stored_vectors_are_within_what_the_database_takes(text: str, speaker: str) -> None:
+def test_stored_vectors_fit_the_limits_of_the_database(text: str, speaker: str) -> None:
     vector = document_vector(text, speaker=speaker)
     assert len(vector) <= MAX_TERMS
     assert all(1 <= index <= LEXICAL_DIMENSIONS for index in vector)

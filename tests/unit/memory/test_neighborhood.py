@@ -40,29 +40,29 @@ beside = st.sets(st.sampled_from(IDS), max_size=6)
         ({"hops": 1, "similarity": 1.0, "beside": True}, 1.8),
     ],
 )
-def test_a_neighbor_is_worth_what_the_seed_says(parts: dict[str, float], expected: float) -> None:
+def test_the_weight_of_a_neighbor_follows_the_seed(parts: dict[str, float], expected: float) -> None:
     assert weight(**parts) == pytest.approx(expected)  # type: ignore[arg-type]
 
 
 @given(hops=hops, similar=similar, beside=beside)
-def test_a_neighborhood_holds_the_heaviest_in_order(
+def test_a_neighborhood_contains_the_heaviest_in_order(
     hops: dict[UUID, int], similar: dict[UUID, float], beside: set[UUID]
 ) -> None:
-    found = neighborhood(hops=hops, similar=similar, beside=beside)
+    neighbors = neighborhood(hops=hops, similar=similar, beside=beside)
     everyone = {*hops, *similar, *beside}
-    assert len(found) == min(KEPT, len(everyone))
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert all(0 < weight <= HIGHEST for weight in found.values())
-    left_out = everyone - set(found)
+    assert len(neighbors) == min(KEPT, len(everyone))
+    assert list(neighbors.values()) == sorted(neighbors.values(), reverse=True)
+    assert all(0 < weight <= HIGHEST for weight in neighbors.values())
+    left_out = everyone - set(neighbors)
     for memory_id in left_out:
         worth = weight(
             hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
         )
-        assert worth <= min(found.values())
-        assert not accepts(found.values(), worth)
+        assert worth <= min(neighbors.values())
+        assert not accepts(neighbors.values(), worth)
 
 
-def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
+def test_a_newcomer_replaces_only_a_lighter_neighbor() -> None:
     full = [0.5] * KEPT
     assert accepts([], 0.3)
     assert not accepts([], 0.0)
@@ -71,24 +71,22 @@ def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
-def test_the_nearest_are_those_of_brute_force_whatever_the_blocks(
-    count: int, block: int, kept: int, seed: int, doubled: bool
-) -> None:
+def test_block_search_equals_brute_force(count: int, block: int, most: int, seed: int, doubled: bool) -> None:
     chance = np.random.default_rng(seed)
     vectors = chance.normal(size=(count, 8)).astype(np.float32)
     if doubled:
         vectors[count // 2 :] = vectors[: count - count // 2]
-    asked = IDS[: max(1, count // 2)]
-    search = Nearest(asked, vectors[: len(asked)], kept=kept)
+    queries = IDS[: max(1, count // 2)]
+    search = Nearest(queries, vectors[: len(queries)], limit=most)
     for start in range(0, count, block):
         search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for place, memory_id in enumerate(asked):
+    for place, memory_id in enumerate(queries):
         cosines = np.round(unit @ unit[place], 4)
         others = sorted((-float(cosines[other]), IDS[other]) for other in range(count) if other != place)
-        found = search.found()[memory_id]
-        assert memory_id not in found
-        assert list(found.values()) == pytest.approx([-cosine for cosine, _ in others[:kept]], abs=2e-4)
+        neighbors = search.found()[memory_id]
+        assert memory_id not in neighbors
+        assert list(neighbors.values()) == pytest.approx([-cosine for cosine, _ in others[:most]], abs=2e-4)
 
 
 def test_a_memory_without_direction_is_near_to_nothing() -> None:
@@ -97,5 +95,5 @@ def test_a_memory_without_direction_is_near_to_nothing() -> None:
     assert similar_enough(search.found()[IDS[0]], 0.75) == {}
 
 
-def test_only_what_is_near_enough_counts() -> None:
+def test_only_near_memories_are_neighbors() -> None:
     assert similar_enough({IDS[0]: 0.76, IDS[1]: 0.75}, 0.75) == {IDS[0]: 0.76}

@@ -11,28 +11,28 @@ from arbor.memory.lexical import speaker_index, term_index
 from arbor.memory.query import ReadQuery, meaning_text, read_query
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-SPOKEN = {speaker_index("caroline"): 9, speaker_index("melanie"): 9, term_index("paint"): 2}
+FREQUENCIES = {speaker_index("caroline"): 9, speaker_index("melanie"): 9, term_index("paint"): 2}
 
 
 def read(text: str) -> ReadQuery:
-    return read_query(text, df=SPOKEN, documents=20, now=NOW)
+    return read_query(text, df=FREQUENCIES, documents=20, now=NOW)
 
 
-def test_speakers_are_taken_out_of_what_is_embedded() -> None:
+def test_names_of_speakers_are_not_embedded() -> None:
     text = "What did Caroline paint  with Melanie's kids?"
-    assert meaning_text(text, SPOKEN) == "What did paint with kids?"
+    assert meaning_text(text, FREQUENCIES) == "What did paint with kids?"
     reading = read(text)
     assert reading.speakers == {"caroline", "melanie"}
     assert {term_index("paint"), speaker_index("caroline")} <= reading.lexical.keys()
 
 
 def test_a_query_that_is_only_a_name_is_embedded_whole() -> None:
-    assert meaning_text("Caroline?", SPOKEN) == "Caroline?"
+    assert meaning_text("Caroline?", FREQUENCIES) == "Caroline?"
 
 
-def test_others_stay_in_what_is_embedded() -> None:
+def test_other_names_are_embedded() -> None:
     text = "What did Grace paint in June 2023?"
-    assert meaning_text(text, SPOKEN) == text
+    assert meaning_text(text, FREQUENCIES) == text
 
 
 def test_the_time_that_a_query_names_is_read() -> None:
@@ -43,6 +43,6 @@ def test_the_time_that_a_query_names_is_read() -> None:
 
 
 @given(st.text())
-def test_any_text_can_be_asked(text: str) -> None:
-    assert meaning_text(text, SPOKEN) or not text
+def test_any_text_is_a_valid_query(text: str) -> None:
+    assert meaning_text(text, FREQUENCIES) or not text
     assert read(text).speakers <= {"caroline", "melanie"}

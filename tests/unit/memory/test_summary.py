@@ -26,18 +26,18 @@ def _lines(*texts: str) -> list[Line]:
     return [Line(text=text) for text in texts]
 
 
-def test_a_short_episode_is_told_whole_with_its_speakers() -> None:
+def test_a_short_episode_is_quoted_completely_with_its_speakers() -> None:
     lines = [
         Line(speaker="Ada", text="The keel is laid. It is oak."),
         Line(speaker="Ada", text="From Galicia."),
         Line(speaker="Ben", text="Good!"),
         Line(text="I was glad."),
     ]
-    told = "Ada: The keel is laid. It is oak. From Galicia. Ben: Good! I was glad."
-    assert extractive_summary(lines) == told
+    summary = "Ada: The keel is laid. It is oak. From Galicia. Ben: Good! I was glad."
+    assert extractive_summary(lines) == summary
 
 
-def test_what_the_rest_is_about_comes_before_what_nothing_else_mentions() -> None:
+def test_shared_subjects_are_summarized_before_isolated_ones() -> None:
     lines = _lines(
         "The Heron is a ship of oak.",
         "Somebody sneezed in the corridor.",
@@ -51,7 +51,7 @@ def test_what_the_rest_is_about_comes_before_what_nothing_else_mentions() -> Non
     assert "Porridge" not in summary
 
 
-def test_what_was_said_already_counts_less() -> None:
+def test_repeated_statements_count_less() -> None:
     lines = _lines(
         "The mast is oak.", "The mast is oak!", "The mast is oak?", "The mast needs a rope from Lisbon."
     )
@@ -69,26 +69,26 @@ def test_what_was_said_already_counts_less() -> None:
         ("今日は海へ行った。とても寒かった。", 600, "今日は海へ行った。 とても寒かった。"),
     ],
 )
-def test_any_text_has_one(text: str, longest: int, expected: str) -> None:
+def test_any_text_has_a_summary(text: str, longest: int, expected: str) -> None:
     assert extractive_summary(_lines(text), longest=longest) == expected
 
 
-def test_an_episode_of_thousands_of_sentences_is_summed_up_from_all_over_it() -> None:
+def test_an_episode_of_thousands_of_sentences_has_a_short_summary() -> None:
     lines = _lines(*(f"Entry {number} of the log tells of wind and of waves." for number in range(5_000)))
     summary = extractive_summary(lines)
     assert 0 < len(summary) <= SUMMARY_LENGTH
 
 
 @given(lines=_LINES, longest=st.integers(20, 300))
-def test_it_is_bounded_and_says_nothing_that_was_not_said(lines: list[Line], longest: int) -> None:
+def test_a_summary_is_bounded_and_quotes_only_its_lines(lines: list[Line], longest: int) -> None:
     summary = extractive_summary(lines, longest=longest)
     assert len(summary) <= longest
     assert bool(summary) == any(line.text.strip() for line in lines)
-    said = " ".join(line.text for line in lines)
+    text = " ".join(line.text for line in lines)
     bare = summary.replace("Ada: ", "").replace("Ben: ", "").removesuffix("…")
     position = 0
     for sentence in filter(None, bare.split(". ")):
-        found = said.find(sentence.rstrip("."), position)
-        assert found >= 0, f"{sentence!r} was not said there"
-        position = found
+        start = text.find(sentence.rstrip("."), position)
+        assert start >= 0, f"{sentence!r} was not said there"
+        position = start
     assert summary == extractive_summary(lines, longest=longest)

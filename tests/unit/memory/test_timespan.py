@@ -74,11 +74,11 @@ def test_a_month_without_a_year_means_that_of_every_year(text: str, inside: str,
         "12 friends of mine",
     ],
 )
-def test_what_is_no_time_is_not_read_as_one(text: str) -> None:
+def test_a_text_without_a_time_has_no_span(text: str) -> None:
     assert mentioned_span(text, now=NOW) is None
 
 
-def test_nearness_falls_with_the_distance_on_both_sides() -> None:
+def test_nearness_decreases_with_distance_on_both_sides() -> None:
     span = TimeSpan(start=day("2023-05-01"), end=day("2023-06-01"))
     assert span.nearness(day("2023-05-20")) == 1
     assert span.nearness(day("2023-06-08")) == pytest.approx(span.nearness(day("2023-04-24")))
@@ -107,7 +107,7 @@ def test_any_text_is_read_without_failing(text: str, now: datetime) -> None:
     moment=MOMENTS,
     yearly=st.booleans(),
 )
-def test_nearness_is_from_nothing_to_one(
+def test_nearness_is_from_zero_to_one(
     start: datetime, length: timedelta, moment: datetime, yearly: bool
 ) -> None:
     assert 0 <= TimeSpan(start=start, end=start + length, yearly=yearly).nearness(moment) <= 1

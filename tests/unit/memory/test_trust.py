@@ -70,7 +70,7 @@ def test_the_order_of_sources_does_not_count(sources: list[Source], chance: Any)
 
 
 @given(UNIT, SOURCES, st.floats(-1, 1), st.floats(-1, 1))
-def test_what_fits_the_agents_beliefs_better_is_trusted_no_less(
+def test_better_alignment_with_beliefs_never_lowers_trust(
     confidence: float, sources: list[Source], one: float, other: float
 ) -> None:
     low, high = (
@@ -80,7 +80,7 @@ def test_what_fits_the_agents_beliefs_better_is_trusted_no_less(
     assert low <= high + 1e-12
 
 
-def test_what_contradicts_all_beliefs_is_not_trusted() -> None:
+def test_a_memory_that_contradicts_all_beliefs_is_not_trusted() -> None:
     assert semantic_trust(confidence=1, sources=[a_source(trust=1)], alignment=-1) == 0
 
 
@@ -95,7 +95,7 @@ def test_one_reference_in_other_writing_is_one_source() -> None:
 @pytest.mark.parametrize(
     "source", [a_source(), a_source("b", 0.25, observed_at=NOON), Source(kind="person", reference="Nora")]
 )
-def test_a_source_is_read_as_it_was_written(source: Source) -> None:
+def test_a_source_survives_the_round_trip(source: Source) -> None:
     assert Source.from_json(source.to_json()) == source
 
 
@@ -119,7 +119,7 @@ def test_a_source_may_be_its_reference_alone() -> None:
         ({"reference": "a", "kind": "k" * 41}, "at most 40 characters"),
     ],
 )
-def test_a_source_that_says_nothing_clear_is_refused(value: Any, complaint: str) -> None:
+def test_an_unclear_source_is_refused(value: Any, complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint):
         Source.from_json(value)
 

@@ -1,4 +1,4 @@
-"""A memory that breaks a rule is refused before it reaches the database."""
+"""Invalid memories, refused before they reach the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"importance": 1.01}, "importance must be a number from 0 to 1, got 1.01"),
         ({"importance": math.nan}, "importance must be"),
@@ -32,9 +32,9 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
         ({"decay_rate": math.inf}, "decay rate per day must be"),
         ({"emotional_valence": 2.0}, "emotional valence must be a number from -1 to 1"),
         ({"role": "x" * 101}, "role must have at most 100 characters, got 101"),
-        ({"session": "a\0b"}, "session must not hold a NUL"),
-        ({"detail": {"source_id": "a\0b"}}, "detail must not hold a NUL"),
-        ({"detail": {"source_id": "\udc00"}}, "detail must not hold"),
+        ({"session": "a\0b"}, "session must not contain a NUL"),
+        ({"detail": {"source_id": "a\0b"}}, "detail must not contain a NUL"),
+        ({"detail": {"source_id": "\udc00"}}, "detail must not contain"),
         ({"source": "x" * 201}, "source must have at most 200"),
         ({"position": -1}, "position must be 0 to"),
         ({"position": 2**31}, "position must be 0 to"),
@@ -42,9 +42,9 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
         ({"expires_at": NOON.replace(tzinfo=None)}, "expires_at must have a time zone"),
     ],
 )
-def test_a_value_out_of_range_is_refused_by_name(wrong: dict[str, Any], said: str) -> None:
+def test_a_value_out_of_range_is_refused_by_name(wrong: dict[str, Any], message: str) -> None:
     fields: dict[str, Any] = {"content": "The kettle is blue.", "occurred_at": NOON} | wrong
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         NewMemory(**fields)
 
 

@@ -21,12 +21,12 @@ from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES, Weights, parse_weights
         ("trust=1e-3", Weights(trust=0.001)),
     ],
 )
-def test_what_is_named_is_turned_and_the_rest_stays(text: str, weights: Weights) -> None:
+def test_named_weights_change_and_the_others_stay(text: str, weights: Weights) -> None:
     assert parse_weights(text) == weights
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("smell=1", "got 'smell=1'; names are words, meaning, .*mood"),
         ("=1", "names are"),
@@ -39,13 +39,13 @@ def test_what_is_named_is_turned_and_the_rest_stays(text: str, weights: Weights)
         ("words=1,words=2", "names words twice"),
     ],
 )
-def test_what_is_no_weight_is_refused_and_said(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said):
+def test_an_invalid_weight_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message):
         parse_weights(text)
 
 
 @given(weights=st.dictionaries(st.sampled_from(NAMES), st.floats(0, 10)))
-def test_what_is_written_is_read(weights: dict[str, float]) -> None:
+def test_written_weights_are_read_back(weights: dict[str, float]) -> None:
     text = ",".join(f"{name}={value!r}" for name, value in weights.items())
     assert parse_weights(text) == Weights(**weights)
 

@@ -32,7 +32,7 @@ def breaker(seconds: Seconds) -> Breaker:
 
 
 def call(breaker: Breaker, error: BaseException | None = None) -> None:
-    """Let a call through; it ends with `error`, which is swallowed here, or well."""
+    """Run a call that succeeds, or ends with `error`, which is suppressed here."""
     try:
         with breaker.guard():
             if error is not None:
@@ -48,11 +48,11 @@ def open_up(breaker: Breaker) -> None:
     assert breaker.state is BreakerState.OPEN
 
 
-def test_three_failures_in_a_row_open_it_for_a_minute(breaker: Breaker, seconds: Seconds) -> None:
+def test_three_consecutive_failures_open_the_breaker_for_a_minute(breaker: Breaker, seconds: Seconds) -> None:
     open_up(breaker)
     seconds.at += 20
 
-    with pytest.raises(ModelUnavailable, match="openai failed 3 times in a row and is left alone") as refusal:
+    with pytest.raises(ModelUnavailable, match="openai failed 3 times in a row and is not called") as refusal:
         call(breaker)
 
     assert refusal.value.retry_after_s == 40
@@ -60,7 +60,7 @@ def test_three_failures_in_a_row_open_it_for_a_minute(breaker: Breaker, seconds:
     assert not refusal.value.provider_fault
 
 
-def test_a_success_between_failures_keeps_it_closed(breaker: Breaker) -> None:
+def test_a_success_between_failures_resets_their_count(breaker: Breaker) -> None:
     for error in [ModelUnavailable(), ModelTimeout(), None, ModelUnavailable(), ModelUnavailable()]:
         call(breaker, error)
 
@@ -77,14 +77,14 @@ def test_a_success_between_failures_keeps_it_closed(breaker: Breaker) -> None:
         KeyboardInterrupt(),
     ],
 )
-def test_what_is_not_the_providers_fault_does_not_count(breaker: Breaker, error: BaseException) -> None:
+def test_errors_that_the_provider_did_not_cause_do_not_count(breaker: Breaker, error: BaseException) -> None:
     for _ in range(10):
         call(breaker, error)
 
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_a_rate_limit_between_failures_does_not_forgive_them(breaker: Breaker) -> None:
+def test_a_rate_limit_does_not_reset_the_count_of_failures(breaker: Breaker) -> None:
     limited = ModelUnavailable(provider_fault=False)
     for error in [ModelUnavailable(), limited, ModelUnavailable(), limited, ModelUnavailable()]:
         call(breaker, error)
@@ -92,7 +92,7 @@ def test_a_rate_limit_between_failures_does_not_forgive_them(breaker: Breaker) -
     assert breaker.state is BreakerState.OPEN
 
 
-def test_after_the_cool_down_one_trial_passes_and_its_success_closes(
+def test_a_successful_trial_after_the_cool_down_closes_the_breaker(
     breaker: Breaker, seconds: Seconds
 ) -> None:
     open_up(breaker)
@@ -100,24 +100,24 @@ def test_after_the_cool_down_one_trial_passes_and_its_success_closes(
 
     with breaker.guard():
         during = breaker.state
-        with pytest.raises(ModelUnavailable, match="left alone"):
+        with pytest.raises(ModelUnavailable, match="is not called"):
             call(breaker)
 
     assert (during, breaker.state) == (BreakerState.HALF_OPEN, BreakerState.CLOSED)
 
 
-def test_a_failed_trial_opens_it_for_another_minute(breaker: Breaker, seconds: Seconds) -> None:
+def test_a_failed_trial_opens_the_breaker_for_another_minute(breaker: Breaker, seconds: Seconds) -> None:
     open_up(breaker)
     seconds.at += 60
     call(breaker, ModelTimeout())
     seconds.at += 59
 
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="is not called"):
         call(breaker)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ModelUnavailable(provider_fault=False)])
-def test_a_trial_that_tells_nothing_leaves_the_trial_to_the_next_call(
+def test_an_inconclusive_trial_is_repeated_by_the_next_call(
     breaker: Breaker, seconds: Seconds, error: BaseException
 ) -> None:
     open_up(breaker)
@@ -129,9 +129,7 @@ def test_a_trial_that_tells_nothing_leaves_the_trial_to_the_next_call(
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_a_late_failure_of_an_old_call_does_not_touch_the_new_state(
-    breaker: Breaker, seconds: Seconds
-) -> None:
+def test_a_late_failure_of_an_old_call_is_ignored(breaker: Breaker, seconds: Seconds) -> None:
     old = breaker.guard()
     old.__enter__()
     open_up(breaker)
@@ -145,7 +143,7 @@ def test_a_late_failure_of_an_old_call_does_not_touch_the_new_state(
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_of_hundreds_of_threads_exactly_one_makes_the_trial(breaker: Breaker, seconds: Seconds) -> None:
+def test_exactly_one_of_many_threads_makes_the_trial(breaker: Breaker, seconds: Seconds) -> None:
     open_up(breaker)
     seconds.at += 60
     at_once, all_asked = threading.Barrier(200), threading.Barrier(200)
@@ -170,7 +168,7 @@ def test_of_hundreds_of_threads_exactly_one_makes_the_trial(breaker: Breaker, se
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_each_provider_has_its_own(seconds: Seconds) -> None:
+def test_each_provider_has_its_own_breaker(seconds: Seconds) -> None:
     breakers = Breakers(now=seconds)
     open_up(breakers.of("openai"))
     call(breakers.of("anthropic"))
@@ -189,7 +187,7 @@ def test_each_provider_has_its_own(seconds: Seconds) -> None:
         (KeyError, BreakerVerdict.UNTOLD),
     ],
 )
-def test_the_verdict_on_each_ending(
+def test_each_ending_counts_as_its_verdict(
     make: Callable[[], BaseException | None], verdict: BreakerVerdict
 ) -> None:
     assert verdict_of(make()) is verdict

@@ -1,4 +1,4 @@
-"""A model that is asked again, behind a breaker, within a deadline."""
+"""A guarded model: retries, circuit breaker and deadline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def guarded(
     return model, inner
 
 
-def test_it_asks_again_and_the_reply_counts_attempts_and_waits() -> None:
+def test_a_retried_reply_counts_its_attempts_and_waits() -> None:
     time = Time()
     model, _ = guarded(time, ModelUnavailable(), ModelUnavailable(retry_after_s=2.0), "fine")
 
@@ -73,7 +73,7 @@ def test_a_rejection_is_not_tried_again() -> None:
     assert len(inner.requests) == 1
 
 
-def test_a_wish_beyond_the_deadline_ends_the_call_at_once() -> None:
+def test_retry_after_beyond_the_deadline_ends_the_call_at_once() -> None:
     time = Time()
     model, _ = guarded(time, ModelUnavailable(retry_after_s=600), "fine")
 
@@ -83,7 +83,7 @@ def test_a_wish_beyond_the_deadline_ends_the_call_at_once() -> None:
     assert time.naps == []
 
 
-def test_each_attempt_gets_what_is_left_of_the_deadline() -> None:
+def test_each_attempt_gets_the_rest_of_the_deadline() -> None:
     time = Time()
     deadlines: list[float] = []
 
@@ -109,7 +109,7 @@ def test_each_attempt_gets_what_is_left_of_the_deadline() -> None:
     assert deadlines == [25, 14.5, 3.5]
 
 
-def test_a_deadline_that_has_passed_asks_nobody_and_blames_nobody() -> None:
+def test_a_passed_deadline_causes_no_call_and_no_fault() -> None:
     time = Time()
     breaker = Breaker("openai", now=time.now)
     model, inner = guarded(time, "fine", breaker=breaker)
@@ -122,14 +122,14 @@ def test_a_deadline_that_has_passed_asks_nobody_and_blames_nobody() -> None:
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_three_failed_calls_open_the_breaker_and_the_fourth_asks_nobody() -> None:
+def test_three_failed_calls_open_the_breaker_for_a_minute() -> None:
     time = Time()
     model, inner = guarded(time, *[ModelUnavailable() for _ in range(9)], "fine")
     for _ in range(3):
         with pytest.raises(ModelUnavailable):
             model.complete(a_request(), deadline_s=60)
 
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="is not called"):
         model.complete(a_request(), deadline_s=60)
     assert len(inner.requests) == 9
 

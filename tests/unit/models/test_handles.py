@@ -25,12 +25,12 @@ def test_a_handle_is_read_and_written_back(text: str, provider: Provider, model:
 
 
 @pytest.mark.parametrize("text", ["", "gpt-6-luna", "/gpt", "openai/", "openai/gpt 6", "openai /gpt-6"])
-def test_what_is_not_a_handle_is_told_what_one_looks_like(text: str) -> None:
+def test_an_invalid_handle_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="a model handle is provider/model, for example openai/"):
         Handle.parse(text)
 
 
-def test_an_unknown_provider_is_told_the_known_ones() -> None:
+def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match=r"begins with one of openai, .*reflex; got 'closedai/x'"):
         Handle.parse("closedai/x")
 

@@ -30,7 +30,7 @@ def test_a_request_survives_the_round_trip_through_json() -> None:
     assert ModelRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
 
 
-def test_the_fake_gives_its_lines_in_order_and_keeps_the_requests() -> None:
+def test_the_fake_returns_its_lines_and_records_requests() -> None:
     model = ScriptedModel("one", ModelUnavailable("down"), lambda request: request.system)
     request = a_request()
 
@@ -41,7 +41,7 @@ def test_the_fake_gives_its_lines_in_order_and_keeps_the_requests() -> None:
     assert model.requests == [request] * 3
 
 
-def test_a_call_beyond_the_script_says_so() -> None:
+def test_a_call_beyond_the_script_fails() -> None:
     model = ScriptedModel("only")
     model.complete(a_request(), deadline_s=1)
 

@@ -56,9 +56,9 @@ def test_retry_after_is_a_lower_bound_of_the_wait(roll: float, wait_s: float) ->
             "Retry-After of 132.0 s does not fit in the 100.0 s left",
         ),
         (ModelUnavailable(), 1, -3.0, "does not fit in the 0.0 s left"),
-        (ModelTimeout(), 1, 100.0, "ModelTimeout is not mended"),
-        (ModelRefused(), 1, 100.0, "ModelRefused is not mended"),
-        (ModelRejected(), 1, 100.0, "ModelRejected is not mended"),
+        (ModelTimeout(), 1, 100.0, "a retry does not help after ModelTimeout"),
+        (ModelRefused(), 1, 100.0, "a retry does not help after ModelRefused"),
+        (ModelRejected(), 1, 100.0, "a retry does not help after ModelRejected"),
     ],
 )
 def test_a_decision_not_to_retry_gives_its_reason(

@@ -28,10 +28,10 @@ type Step = Callable[[State], Result | Steps[State]]
 
 
 @dataclass
-class Asks:
-    """A handler that suspends, then stores what came."""
+class SuspendingHandler:
+    """A handler that suspends, then stores the results."""
 
-    came: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, state: State) -> Result:
         return NodeResult(
@@ -39,7 +39,7 @@ class Asks:
         )
 
     def resume(self, state: State, result: dict[str, Any]) -> Result:
-        self.came.append(result)
+        self.results.append(result)
         return NodeResult(
             state={**state, "reply": result["text"]}, outcome=NodeOutcome(result.get("outcome", "success"))
         )
@@ -54,7 +54,7 @@ def counts(name: str, outcome: NodeOutcome) -> Step:
 
 
 def needs(*wanted: Any, name: str = "answers") -> Step:
-    """Return a step that asks for these things, one after the other, and stores the answers."""
+    """Return a step with these needs, one after the other, that stores the answers."""
 
     def step(state: State) -> Steps[State]:
         answers = []
@@ -70,7 +70,7 @@ HEAD = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; lost [shape=Ms
 ONE = "a [type=a]; start -> a -> done; start -> lost [weight=-1]"
 
 
-def walk(
+def run_pipeline(
     body: str, handlers: dict[str, Any], *, answer: Callable[[Any], Any] | None = None, **state: Any
 ) -> Progress[State]:
     graph = load_graph(f"{HEAD}{body} }}", handlers=handlers)

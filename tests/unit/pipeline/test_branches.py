@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arbor.pipeline.engine import NodeOutcome, NodeResult, ProgressStatus
-from tests.unit.pipeline.steps import counts, nodes_of, says, walk
+from tests.unit.pipeline.steps import counts, nodes_of, run_pipeline, says
 
 
 def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
@@ -14,14 +14,14 @@ def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
         'choice -> done [condition="outcome=partial && context.mode=x"]; choice -> lost'
     )
 
-    assert walk(body, {"a": says(NodeOutcome.PARTIAL, mode="x")}).exit == "done"
-    assert walk(body, {"a": says(NodeOutcome.PARTIAL, mode="y")}).exit == "lost"
-    assert walk(body, {"a": says(NodeOutcome.SUCCESS, mode="x")}).exit == "lost"
+    assert run_pipeline(body, {"a": says(NodeOutcome.PARTIAL, mode="x")}).exit == "done"
+    assert run_pipeline(body, {"a": says(NodeOutcome.PARTIAL, mode="y")}).exit == "lost"
+    assert run_pipeline(body, {"a": says(NodeOutcome.SUCCESS, mode="x")}).exit == "lost"
 
 
 @pytest.mark.parametrize("outcome", [NodeOutcome.FAILURE, NodeOutcome.RETRY])
 def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: NodeOutcome) -> None:
-    progress = walk(
+    progress = run_pipeline(
         'a [type=a, retry_target=b]; b [type=b]; start -> a -> done; b -> done; a -> lost [condition="outcome!=success"]',
         {"a": says(outcome), "b": says()},
     )
@@ -29,8 +29,8 @@ def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: NodeOu
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a"])
 
 
-def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
-    progress = walk(
+def test_a_failure_without_a_fail_edge_leads_to_the_retry_target() -> None:
+    progress = run_pipeline(
         "a [type=a, retry_target=b, fallback_retry_target=c]; b [type=b]; c [type=c];"
         "start -> a -> done; b -> lost; c -> done",
         {"a": says(NodeOutcome.FAILURE), "b": says(), "c": says()},
@@ -39,8 +39,8 @@ def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
 
-def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
-    progress = walk(
+def test_the_fallback_follows_an_exhausted_retry_target() -> None:
+    progress = run_pipeline(
         "a [type=a, retry_target=a, fallback_retry_target=c, max_visits=3]; c [type=c];"
         "start -> a -> done; c -> lost",
         {"a": counts("tries", NodeOutcome.FAILURE), "c": says()},
@@ -49,8 +49,8 @@ def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "a", "a", "c"])
 
 
-def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
-    progress = walk(
+def test_a_failure_without_an_edge_ends_the_run_as_a_failure() -> None:
+    progress = run_pipeline(
         "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(NodeOutcome.FAILURE)}
     )
 
@@ -69,8 +69,8 @@ def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
         "a [type=a]; b [shape=diamond]; c [shape=diamond]; start -> a -> b -> c; c -> b [weight=2]; c -> done; c -> lost",
     ],
 )
-def test_a_walk_that_goes_round_in_circles_ends_as_a_failure(body: str) -> None:
-    progress = walk(body, {"a": counts("x", NodeOutcome.SUCCESS)})
+def test_an_endless_run_ends_as_a_failure(body: str) -> None:
+    progress = run_pipeline(body, {"a": counts("x", NodeOutcome.SUCCESS)})
 
     assert progress.outcome is NodeOutcome.FAILURE
     assert "was visited 12 times, its limit" in progress.fault
@@ -83,27 +83,30 @@ def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
     )
     handlers = {"b": says(), "a": lambda state: NodeResult(state=state, preferred="right")}
 
-    assert nodes_of(walk(body, handlers)) == ["a", "c"]
-    assert nodes_of(walk(body, handlers | {"a": says()})) == ["a", "b"]
+    assert nodes_of(run_pipeline(body, handlers)) == ["a", "c"]
+    assert nodes_of(run_pipeline(body, handlers | {"a": says()})) == ["a", "b"]
 
 
-def test_a_branch_after_a_failure_that_was_answered_takes_its_plain_edges() -> None:
+def test_a_branch_after_a_handled_failure_follows_plain_edges() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; b [type=b]; start -> a -> done;"
         'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'
     )
 
-    progress = walk(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
+    progress = run_pipeline(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
 
-def test_a_branch_after_a_failure_that_nothing_answers_leads_nowhere() -> None:
+def test_an_unhandled_failure_after_a_branch_ends_the_run() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; start -> choice; choice -> a; a -> done; a -> lost [weight=-1]"
     )
 
-    assert walk(body, {"a": says(NodeOutcome.FAILURE)}).fault == "nothing leads on from node a after failure"
+    assert (
+        run_pipeline(body, {"a": says(NodeOutcome.FAILURE)}).fault
+        == "nothing leads on from node a after failure"
+    )
 
 
 def test_a_retry_target_may_be_a_branch() -> None:
@@ -112,6 +115,6 @@ def test_a_retry_target_may_be_a_branch() -> None:
         "start -> a -> done; choice -> b; b -> lost"
     )
 
-    progress = walk(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
+    progress = run_pipeline(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])

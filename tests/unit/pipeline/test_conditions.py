@@ -58,7 +58,7 @@ CONTEXT = {
         ("outcome=success && context.mode=reflection && context.yes=true", True),
     ],
 )
-def test_a_condition_holds_as_written(text: str, expected: bool) -> None:
+def test_a_condition_is_evaluated_as_written(text: str, expected: bool) -> None:
     assert parse_condition(text).holds(NodeOutcome.SUCCESS, CONTEXT) is expected
 
 
@@ -116,16 +116,14 @@ def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> 
         ([edge("b", label="other"), edge("a")], "a"),
     ],
 )
-def test_a_preferred_label_goes_before_the_weight_and_after_the_condition(
-    edges: list[PipelineEdge], chosen: str
-) -> None:
-    found = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
+def test_a_preferred_label_ranks_between_condition_and_weight(edges: list[PipelineEdge], chosen: str) -> None:
+    choice = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
 
-    assert found is not None
-    assert found.target == chosen
+    assert choice is not None
+    assert choice.target == chosen
 
 
-def test_an_outcome_that_only_a_walk_can_have_is_no_condition() -> None:
+def test_an_outcome_of_a_whole_run_is_no_condition() -> None:
     with pytest.raises(ValueError, match="an outcome is one of success, failure, retry, partial"):
         parse_condition("outcome=skipped")
 

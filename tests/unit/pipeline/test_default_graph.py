@@ -18,12 +18,12 @@ from arbor.pipeline.engine import (
     run_alone,
 )
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from tests.unit.pipeline.steps import CLOCK, Asks, Result, State, needs, says, walk
+from tests.unit.pipeline.steps import CLOCK, Result, State, SuspendingHandler, needs, run_pipeline, says
 
 HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
-def replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
+def run_with_replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
     """Run the default graph with scripted replies."""
     wanted = list(outcomes)
 
@@ -33,39 +33,39 @@ def replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[
         return NodeResult(state={**state, "invalid_replies": invalid}, outcome=outcome)
 
     handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
-    handlers |= {"think": Asks(), "parse": parse, "select_mode": says(mode=mode)}
+    handlers |= {"think": SuspendingHandler(), "parse": parse, "select_mode": says(mode=mode)}
     handlers["focus"] = handlers["embed"] = needs("vectors")
     graph = load_graph(heartbeat_text(), handlers=handlers)
     checkpoint: Checkpoint[State] = begin(graph, {})
     ran, result = list[str](), None
     while True:
-        walking = advance(graph, checkpoint, handlers, resume_with=result, clock=CLOCK)
-        progress = run_alone(walking, answer=str)
+        run = advance(graph, checkpoint, handlers, resume_with=result, clock=CLOCK)
+        progress = run_alone(run, answer=str)
         checkpoint, result = progress.checkpoint, {"text": "{}"}
         ran += [step.node for step in progress.steps if not step.suspended]
         if progress.status is ProgressStatus.FINISHED:
             return progress, ran
 
 
-ASKED = ["llm_reflect", "process"]
+MODEL_NODES = ["llm_reflect", "process"]
 
 
 @pytest.mark.parametrize(
     ("outcomes", "exit_node", "ran"),
     [
-        ([NodeOutcome.SUCCESS], "done", [*ASKED, "record"]),
-        ([NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*ASKED * 2, "record"]),
-        ([NodeOutcome.RETRY, NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*ASKED * 3, "record"]),
-        ([NodeOutcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
+        ([NodeOutcome.SUCCESS], "done", [*MODEL_NODES, "record"]),
+        ([NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*MODEL_NODES * 2, "record"]),
+        ([NodeOutcome.RETRY, NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*MODEL_NODES * 3, "record"]),
+        ([NodeOutcome.RETRY] * 3, "failed", [*MODEL_NODES * 3, "nop"]),
     ],
 )
-def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
+def test_the_default_heartbeat_retries_twice_and_then_ends_as_nop(
     outcomes: list[NodeOutcome], exit_node: str, ran: list[str]
 ) -> None:
-    progress, walked = replies(*outcomes)
+    progress, nodes = run_with_replies(*outcomes)
 
-    seen = [node for node in walked if node in {*ASKED, "record", "nop"}]
-    assert (progress.exit, seen) == (exit_node, ran)
+    visited = [node for node in nodes if node in {*MODEL_NODES, "record", "nop"}]
+    assert (progress.exit, visited) == (exit_node, ran)
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
     ],
 )
 def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
-    _, walked = replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
+    _, nodes = run_with_replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
 
-    assert [node for node in walked if node.startswith("llm_")] == [node, node]
+    assert [node for node in nodes if node.startswith("llm_")] == [node, node]
 
 
 @pytest.mark.parametrize(
     ("exit_outcome", "ended"),
     [("success", NodeOutcome.SUCCESS), ("failure", NodeOutcome.FAILURE), ("skipped", NodeOutcome.SKIPPED)],
 )
-def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: NodeOutcome) -> None:
-    progress = walk(
+def test_an_exit_states_the_outcome_of_the_run(exit_outcome: str, ended: NodeOutcome) -> None:
+    progress = run_pipeline(
         f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
         "start -> done [weight=-1]; start -> lost [weight=-2]",
         {"a": says()},

@@ -22,11 +22,22 @@ from arbor.pipeline.engine import (
     run_alone,
 )
 from arbor.pipeline.graph import load_graph
-from tests.unit.pipeline.steps import CLOCK, HEAD, ONE, Asks, Result, State, needs, nodes_of, says, walk
+from tests.unit.pipeline.steps import (
+    CLOCK,
+    HEAD,
+    ONE,
+    Result,
+    State,
+    SuspendingHandler,
+    needs,
+    nodes_of,
+    run_pipeline,
+    says,
+)
 
 
-def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
-    progress = walk(
+def test_steps_run_in_order_from_the_previous_state() -> None:
+    progress = run_pipeline(
         "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]",
         {"a": says(x=1, y=1), "b": lambda state: NodeResult(state={**state, "x": state["x"] + 1})},
         z=0,
@@ -38,46 +49,48 @@ def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
     assert nodes_of(progress) == ["a", "b"]
 
 
-def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
-    seen: list[StepRecord] = []
+def test_each_step_is_recorded_and_observed() -> None:
+    observed: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": says(x=1)}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
 
-    progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=seen.append))
+    progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=observed.append))
 
     record = progress.steps[0]
-    assert tuple(seen) == progress.steps
+    assert tuple(observed) == progress.steps
     assert (record.seq, record.node, record.handler) == (1, "a", "a")
     assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), NodeOutcome.SUCCESS, False)
     assert record.changed == ("x",)
     assert record.duration_ms >= 0
 
 
-def test_a_step_gets_the_answers_to_what_it_needs_in_order() -> None:
-    asked: list[str] = []
+def test_a_step_gets_the_answers_to_its_needs_in_order() -> None:
+    answered: list[str] = []
 
     def answer(need: str) -> str:
-        asked.append(need)
+        answered.append(need)
         return need.upper()
 
     body = "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]"
-    progress = walk(body, {"a": needs("owls", "ferries"), "b": needs("tides", name="more")}, answer=answer)
+    progress = run_pipeline(
+        body, {"a": needs("owls", "ferries"), "b": needs("tides", name="more")}, answer=answer
+    )
 
-    assert asked == ["owls", "ferries", "tides"]
+    assert answered == ["owls", "ferries", "tides"]
     assert progress.checkpoint.state == {"answers": ["OWLS", "FERRIES"], "more": ["TIDES"]}
     assert nodes_of(progress) == ["a", "b"]
 
 
-def test_the_walk_waits_at_a_need_and_nothing_of_its_step_has_happened_yet() -> None:
-    seen: list[StepRecord] = []
+def test_a_run_pauses_at_a_need_before_its_step_has_effects() -> None:
+    observed: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
     checkpoint = begin(graph, {"x": 1})
 
-    walking = advance(graph, checkpoint, handlers, clock=CLOCK, observer=seen.append)
+    run = advance(graph, checkpoint, handlers, clock=CLOCK, observer=observed.append)
 
-    assert next(walking) == "owls"
-    assert (seen, checkpoint.state) == ([], {"x": 1})
+    assert next(run) == "owls"
+    assert (observed, checkpoint.state) == ([], {"x": 1})
 
 
 def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
@@ -90,34 +103,34 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
 
     handlers: dict[str, Any] = {"a": careful}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
-    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
-    next(walking)
+    run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(run)
 
     with pytest.raises(StopIteration) as stopped:
-        walking.throw(NotFound("there are no owls"))
+        run.throw(NotFound("there are no owls"))
 
     assert stopped.value.value.checkpoint.state == {"refused": "there are no owls"}
 
 
-def test_an_answer_that_is_an_error_nobody_expects_names_the_node() -> None:
+def test_an_unexpected_error_as_an_answer_names_the_node() -> None:
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
-    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
-    next(walking)
+    run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(run)
 
     with pytest.raises(NotFound) as caught:
-        walking.throw(NotFound("there are no owls"))
+        run.throw(NotFound("there are no owls"))
 
     assert caught.value.__notes__ == ["in pipeline g, node a, handler a"]
 
 
 def test_a_need_without_an_answer_is_named() -> None:
     with pytest.raises(PipelineInvalid, match="no answer for the need 'owls'"):
-        walk(ONE, {"a": needs("owls")})
+        run_pipeline(ONE, {"a": needs("owls")})
 
 
-def asking() -> tuple[Any, dict[str, Any]]:
-    handlers: dict[str, Any] = {"think": Asks(), "a": says(topic="owls"), "b": says(b=1)}
+def suspending_graph() -> tuple[Any, dict[str, Any]]:
+    handlers: dict[str, Any] = {"think": SuspendingHandler(), "a": says(topic="owls"), "b": says(b=1)}
     text = (
         f"{HEAD} think [type=think]; a [type=a]; b [type=b]; start -> a -> think -> b -> done;"
         'think -> lost [condition="outcome=failure"] }'
@@ -125,20 +138,20 @@ def asking() -> tuple[Any, dict[str, Any]]:
     return load_graph(text, handlers=handlers), handlers
 
 
-def walked(graph: Any, checkpoint: Checkpoint[State], handlers: Any, **options: Any) -> Progress[State]:
+def run_from(graph: Any, checkpoint: Checkpoint[State], handlers: Any, **options: Any) -> Progress[State]:
     return run_alone(advance(graph, checkpoint, handlers, clock=CLOCK, **options))
 
 
-def stored(checkpoint: Checkpoint[State]) -> Checkpoint[State]:
-    """Return a checkpoint as another process reads it."""
+def stored_copy(checkpoint: Checkpoint[State]) -> Checkpoint[State]:
+    """Return a checkpoint as loaded by another process."""
     position, state = json.loads(json.dumps([checkpoint.position(), checkpoint.state]))
     return Checkpoint.at(position, state)
 
 
-def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
-    graph, handlers = asking()
+def test_a_suspended_step_stores_its_pending_request() -> None:
+    graph, handlers = suspending_graph()
 
-    progress = walked(graph, begin(graph, {}), handlers)
+    progress = run_from(graph, begin(graph, {}), handlers)
 
     assert progress.status is ProgressStatus.SUSPENDED
     assert progress.suspension == Suspension(kind="think", payload={"about": "owls"})
@@ -150,13 +163,13 @@ def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
     ("result", "exit_node", "ran"),
     [({"text": "hoot"}, "done", ["think", "b"]), ({"text": "", "outcome": "failure"}, "lost", ["think"])],
 )
-def test_a_suspended_walk_goes_on_with_the_result_from_its_stored_checkpoint(
+def test_a_suspended_run_resumes_from_its_stored_checkpoint(
     result: dict[str, Any], exit_node: str, ran: list[str]
 ) -> None:
-    graph, handlers = asking()
-    stopped = walked(graph, begin(graph, {}), handlers)
+    graph, handlers = suspending_graph()
+    stopped = run_from(graph, begin(graph, {}), handlers)
 
-    progress = walked(graph, stored(stopped.checkpoint), handlers, resume_with=result)
+    progress = run_from(graph, stored_copy(stopped.checkpoint), handlers, resume_with=result)
 
     assert progress.exit == exit_node
     assert nodes_of(progress) == ran
@@ -166,15 +179,15 @@ def test_a_suspended_walk_goes_on_with_the_result_from_its_stored_checkpoint(
     assert progress.checkpoint.visits["think"] == 1
 
 
-def test_a_step_may_need_something_when_it_goes_on() -> None:
-    class Remembers(Asks):
+def test_a_step_may_have_needs_when_it_resumes() -> None:
+    class Remembers(SuspendingHandler):
         def resume(self, state: State, result: dict[str, Any]) -> Any:
-            found = yield f"about {result['text']}"
-            return NodeResult(state={**state, "found": found})
+            answer = yield f"about {result['text']}"
+            return NodeResult(state={**state, "found": answer})
 
-    graph, handlers = asking()
+    graph, handlers = suspending_graph()
     handlers["think"] = Remembers()
-    stopped = walked(graph, begin(graph, {}), handlers)
+    stopped = run_from(graph, begin(graph, {}), handlers)
 
     going_on = advance(graph, stopped.checkpoint, handlers, clock=CLOCK, resume_with={"text": "hoot"})
     progress = run_alone(going_on, answer=len)
@@ -182,10 +195,10 @@ def test_a_step_may_need_something_when_it_goes_on() -> None:
     assert (progress.exit, progress.checkpoint.state["found"]) == ("done", len("about hoot"))
 
 
-def test_a_result_is_wanted_exactly_when_the_walk_waits() -> None:
-    graph, handlers = asking()
+def test_a_result_is_required_exactly_when_the_run_is_suspended() -> None:
+    graph, handlers = suspending_graph()
     fresh: Checkpoint[State] = begin(graph, {})
-    waiting = walked(graph, fresh, handlers).checkpoint
+    waiting = run_from(graph, fresh, handlers).checkpoint
 
     with pytest.raises(CheckpointInvalid, match="waits for nothing"):
         advance(graph, fresh, handlers, resume_with={"text": "x"}, clock=CLOCK)
@@ -194,7 +207,7 @@ def test_a_result_is_wanted_exactly_when_the_walk_waits() -> None:
 
 
 def test_a_checkpoint_of_another_graph_is_refused() -> None:
-    graph, handlers = asking()
+    graph, handlers = suspending_graph()
 
     with pytest.raises(CheckpointInvalid, match="has no node 'gone'"):
         advance(graph, Checkpoint(cursor="gone", state={}), handlers, clock=CLOCK)
@@ -202,21 +215,21 @@ def test_a_checkpoint_of_another_graph_is_refused() -> None:
         Checkpoint.at({"waiting": False, "steps": 0}, {})
 
 
-def test_a_finished_walk_stays_finished() -> None:
+def test_a_finished_run_runs_no_further_steps() -> None:
     handlers: dict[str, Any] = {"a": says()}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
-    first = walked(graph, begin(graph, {}), handlers)
+    first = run_from(graph, begin(graph, {}), handlers)
 
-    again = walked(graph, first.checkpoint, handlers)
+    again = run_from(graph, first.checkpoint, handlers)
 
     assert (again.status, again.exit, again.steps) == (ProgressStatus.FINISHED, "done", ())
 
 
-def test_the_checkpoint_that_a_walk_began_with_is_never_changed() -> None:
-    graph, handlers = asking()
+def test_the_initial_checkpoint_is_never_changed() -> None:
+    graph, handlers = suspending_graph()
     checkpoint: Checkpoint[State] = begin(graph, {})
 
-    first, second = (walked(graph, checkpoint, handlers) for _ in range(2))
+    first, second = (run_from(graph, checkpoint, handlers) for _ in range(2))
 
     assert (checkpoint.visits, checkpoint.steps, checkpoint.state) == ({}, 0, {})
     assert first.checkpoint == second.checkpoint
@@ -232,7 +245,9 @@ def test_a_handlers_error_passes_through_with_the_nodes_name(at_once: bool) -> N
         raise RuntimeError("the disk is full")
 
     with pytest.raises(RuntimeError, match="the disk is full") as caught:
-        walk(ONE.replace("type=a", "type=boom"), {"boom": fail if at_once else fail_later}, answer=len)
+        run_pipeline(
+            ONE.replace("type=a", "type=boom"), {"boom": fail if at_once else fail_later}, answer=len
+        )
 
     assert caught.value.__notes__ == ["in pipeline g, node a, handler boom"]
 
@@ -242,11 +257,11 @@ def test_a_handler_that_suspends_must_be_able_to_resume() -> None:
         return NodeResult(state=state, suspend=Suspension(kind="think", payload={}))
 
     with pytest.raises(PipelineInvalid, match="handler 'a' suspends, so it needs a `resume`"):
-        walk(ONE, {"a": suspends})
+        run_pipeline(ONE, {"a": suspends})
 
 
-def test_a_handler_that_is_gone_is_named() -> None:
+def test_a_missing_handler_is_named() -> None:
     graph = load_graph(f"{HEAD}{ONE} }}", handlers={"a"})
 
     with pytest.raises(PipelineInvalid, match="no handler is called 'a'"):
-        walked(graph, begin(graph, {}), {})
+        run_from(graph, begin(graph, {}), {})

@@ -60,7 +60,7 @@ def test_a_pipeline_is_read_with_its_attributes() -> None:
     assert graph.handlers == {"work", "rest"}
 
 
-def test_blocks_are_read_with_the_defaults_around_them() -> None:
+def test_blocks_inherit_the_defaults_around_them() -> None:
     graph = load(
         "node [type=work]; subgraph cluster_x { node [max_visits=2]; a; b [type=rest]; a -> b } start -> a; b -> done".replace(
             "node [type=work];", "subgraph o { node [type=work];"
@@ -123,7 +123,7 @@ def test_the_same_text_is_parsed_once() -> None:
     ],
 )
 def test_a_broken_rule_is_named(body: str, fault: str) -> None:
-    assert any(fault in found for found in faults_of(f"{HEAD}{body} }}"))
+    assert any(fault in line for line in faults_of(f"{HEAD}{body} }}"))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_broken_rule_is_named(body: str, fault: str) -> None:
     ],
 )
 def test_a_text_that_is_no_digraph_is_refused_with_the_place(text: str, fault: str) -> None:
-    assert any(fault in found for found in faults_of(text))
+    assert any(fault in line for line in faults_of(text))
 
 
 def test_every_fault_is_listed_at_once() -> None:
@@ -155,7 +155,7 @@ def test_every_fault_is_listed_at_once() -> None:
     assert len(faults) == 5
 
 
-def test_a_broken_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     faults_of("digraph { a -> ")
 
     assert capsys.readouterr() == ("", "")
@@ -231,7 +231,7 @@ def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
     assert graph.nodes[graph.start].kind is PipelineNodeKind.START
 
 
-def test_many_threads_may_load_at_once() -> None:
+def test_many_threads_can_load_at_the_same_time() -> None:
     texts = [f"{HEAD} a{i} [type=work]; start -> a{i} -> done }}" for i in range(8)]
     loaded: list[Graph] = []
 

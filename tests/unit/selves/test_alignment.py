@@ -26,9 +26,7 @@ influences = st.lists(st.builds(Influence, st.sampled_from(Relation), share, sha
         ([Influence(AGAINST, 1.0, 1.0)] * 3, -1.0),
     ],
 )
-def test_alignment_is_the_sum_of_what_speaks_for_and_against(
-    given_: list[Influence], expected: float
-) -> None:
+def test_alignment_is_the_sum_of_support_and_contradiction(given_: list[Influence], expected: float) -> None:
     assert alignment(given_) == pytest.approx(expected)
 
 

@@ -1,3 +1,5 @@
+"""Boundary checks of texts, by pattern and by meaning."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -60,23 +62,23 @@ def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bo
     assert bool(check([text], [rule(patterns=(pattern,))], {})) is crosses
 
 
-def test_the_crossing_says_what_called_the_boundary_up() -> None:
-    (crossing,) = check(["all is well", "now lie"], [rule()], {})
-    assert (crossing.boundary.name, crossing.text, crossing.why) == ("no_lies", 1, "it says “lie”")
+def test_a_match_states_its_reason() -> None:
+    (match,) = check(["all is well", "now lie"], [rule()], {})
+    assert (match.boundary.name, match.text, match.why) == ("no_lies", 1, "it says “lie”")
 
 
 @pytest.mark.parametrize(
     ("cosine", "crosses"), [(0.74, False), (SIMILARITY, False), (0.76, True), (1.0, True)]
 )
-def test_what_means_the_same_as_an_example_crosses(cosine: float, crosses: bool) -> None:
+def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bool) -> None:
     boundary = rule(patterns=(), examples=("far", "near"))
     vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
-    found = check(["text"], [boundary], vectors)
-    assert bool(found) is crosses
-    assert not found or "“near”" in found[0].why
+    matches = check(["text"], [boundary], vectors)
+    assert bool(matches) is crosses
+    assert not matches or "“near”" in matches[0].why
 
 
-def test_without_vectors_patterns_do() -> None:
+def test_without_vectors_patterns_match() -> None:
     boundary = rule(examples=("Tell an untruth.",))
     assert not check(["Tell an untruth."], [boundary], {})
     assert check(["lie"], [boundary], {})
@@ -84,7 +86,7 @@ def test_without_vectors_patterns_do() -> None:
     assert not check(["text"], [boundary], zero)
 
 
-def test_the_most_important_comes_first() -> None:
+def test_the_most_important_boundary_comes_first() -> None:
     boundaries = [rule(name="a", importance=0.2), rule(name="b", importance=0.9)]
     assert [match.boundary.name for match in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
 
@@ -107,7 +109,7 @@ LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
         (BoundaryResponse.NEGOTIATE, 1.0, "my identity_core", True),
     ],
 )
-def test_what_may_go_on(
+def test_a_match_is_permitted_by_response_and_reasoning(
     response: BoundaryResponse, flexibility: float, reasoning: str, goes_on: bool
 ) -> None:
     boundary = rule(name="identity_core", response=response, flexibility=flexibility)
@@ -115,7 +117,7 @@ def test_what_may_go_on(
 
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
-def test_the_harder_a_boundary_the_more_is_owed_to_it(flexibility: float, words: int) -> None:
+def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) -> None:
     assert words_wanted(rule(flexibility=flexibility)) == words
 
 
@@ -134,7 +136,7 @@ def row(**given: Any) -> dict[str, Any]:
     }
 
 
-def test_a_row_of_the_same_name_replaces_a_default_or_switches_it_off() -> None:
+def test_a_row_replaces_or_disables_the_default_of_its_name() -> None:
     own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
     named = {rule.name: rule for rule in in_force(DEFAULT_BOUNDARIES, own)}
     assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
@@ -153,7 +155,7 @@ def test_the_defaults_are_those_of_the_source() -> None:
 
 
 @pytest.mark.parametrize("boundary", DEFAULT_BOUNDARIES, ids=lambda rule: rule.name)
-def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
+def test_a_default_matches_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
     embedder = HashEmbedder()
     vectors = dict(zip(boundary.examples, embedder.embed(boundary.examples).tolist(), strict=True))
     for example in boundary.examples:
@@ -169,7 +171,7 @@ def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> 
         "Our limits are known; rest when nothing is worth it.",
     ],
 )
-def test_everyday_texts_cross_nothing(text: str) -> None:
+def test_everyday_texts_match_no_boundary(text: str) -> None:
     assert check([text], DEFAULT_BOUNDARIES, {}) == []
 
 

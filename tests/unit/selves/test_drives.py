@@ -1,3 +1,5 @@
+"""Drives: levels over time, urgency and satisfaction."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -58,12 +60,12 @@ def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldo
         ({"building": True}, 0, 0.5),
         ({"building": True}, 10, 0.7),
         ({"building": True}, 1000, 1.0),
-        # Without its cause it returns to the baseline, from above and from below.
+        # Without a cause the level returns to the baseline, from above and from below.
         ({"building": False, "level": 0.9}, 4, 0.7),
         ({"building": False, "level": 0.9}, 100, 0.5),
         ({"building": False, "level": 0.3}, 2, 0.4),
         ({"building": False, "level": 0.3}, 100, 0.5),
-        # After it was satisfied it returns to the baseline until the cool-down is over.
+        # After satisfaction the level returns to the baseline until the cool-down is over.
         ({"building": True, "level": 0.6, "satisfied_at": NOW}, 0.5, 0.575),
         ({"building": True, "level": 0.6, "satisfied_at": NOW}, 10.5, 0.775),
         ({"building": True, "level": 0.5, "satisfied_at": NOW}, 0.5, 0.5),
@@ -71,15 +73,15 @@ def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldo
     ],
 )
 def test_a_level_is_a_function_of_time(state: dict[str, object], after_h: float, level: float) -> None:
-    found = drives(Drive.CURIOSITY, **state).level(Drive.CURIOSITY, NOW + hours(after_h))
-    assert found == pytest.approx(level)
+    current = drives(Drive.CURIOSITY, **state).level(Drive.CURIOSITY, NOW + hours(after_h))
+    assert current == pytest.approx(level)
 
 
 @pytest.mark.parametrize(
     ("level", "amounts", "left"),
     [(0.9, [0.2], 0.7), (0.9, [0.2, 0.2], 0.5), (0.6, [0.4], 0.5), (0.5, [0.4], 0.5), (0.3, [0.4], 0.3)],
 )
-def test_satisfying_goes_down_to_the_baseline_and_no_further(
+def test_satisfaction_lowers_a_drive_to_its_baseline_at_most(
     level: float, amounts: list[float], left: float
 ) -> None:
     before = drives(Drive.COMPETENCE, level=level)
@@ -91,7 +93,7 @@ def test_satisfying_goes_down_to_the_baseline_and_no_further(
 
 
 @pytest.mark.parametrize(("level", "urgent"), [(0.79, False), (0.8, True), (1.0, True)])
-def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
+def test_a_drive_is_urgent_from_its_threshold_on(level: float, urgent: bool) -> None:
     assert (drives(Drive.CURIOSITY, level=level).urgent(NOW) == [Drive.CURIOSITY]) is urgent
 
 
@@ -106,14 +108,16 @@ def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
         (Drive.REST, {"building": True}, None),
     ],
 )
-def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_h: float | None) -> None:
-    found = next_urgent_at(drives(drive, **state), NOW)
+def test_the_next_urgent_moment_is_predicted(
+    drive: Drive, state: dict[str, object], in_h: float | None
+) -> None:
+    following = next_urgent_at(drives(drive, **state), NOW)
     if in_h is None:
-        assert found is None
+        assert following is None
     else:
-        assert found is not None
-        assert found[1] == drive
-        assert found[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
+        assert following is not None
+        assert following[1] == drive
+        assert following[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
 
 
 def test_drives_stop_where_no_heartbeat_is_planned() -> None:
@@ -151,15 +155,15 @@ def test_idling_is_rest_for_the_drive_alone() -> None:
     st.one_of(st.none(), st.floats(-50, 0)),
     st.sampled_from(Drive),
 )
-def test_a_level_never_leaves_its_range_and_presses_when_it_was_said_to(
+def test_a_level_stays_in_range_and_is_urgent_as_predicted(
     level: float, after_h: float, building: bool, satisfied_h: float | None, drive: Drive
 ) -> None:
     at = None if satisfied_h is None else NOW + hours(satisfied_h)
-    found = drives(drive, level=level, building=building, satisfied_at=at)
-    assert 0 <= found.level(drive, NOW + hours(after_h)) <= 1
-    following = next_urgent_at(found, NOW)
-    if following is not None:
-        assert found.level(following[1], following[0] + timedelta(seconds=1)) >= URGENT - 1e-6
+    own = drives(drive, level=level, building=building, satisfied_at=at)
+    assert 0 <= own.level(drive, NOW + hours(after_h)) <= 1
+    predicted = next_urgent_at(own, NOW)
+    if predicted is not None:
+        assert own.level(predicted[1], predicted[0] + timedelta(seconds=1)) >= URGENT - 1e-6
 
 
 @pytest.mark.parametrize(
@@ -177,10 +181,10 @@ def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, lev
 @pytest.mark.parametrize(
     "stored", [None, {}, {"states": {}}, {"states": {"curiosity": {"level": 7}}}, {"x": 1}]
 )
-def test_what_cannot_be_read_begins_at_the_baseline(stored: dict[str, object] | None) -> None:
+def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | None) -> None:
     assert {state.level for state in read_drives(stored, NOW).states.values()} == {BASELINE}
 
 
-def test_drives_survive_being_stored() -> None:
+def test_drives_survive_the_round_trip() -> None:
     given = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
     assert read_drives(given.model_dump(mode="json"), NOW) == given

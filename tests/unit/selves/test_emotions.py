@@ -1,3 +1,5 @@
+"""Moods: events, bounds and decay to the baseline."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -35,7 +37,7 @@ STILL = Feeling(0.0, 0.2)
         (Event.GOAL_ABANDONED, -0.2, -0.1),
     ],
 )
-def test_events_move_a_mood_as_the_source_says(event: Event, valence: float, arousal: float) -> None:
+def test_events_move_a_mood_by_the_deltas_of_the_source(event: Event, valence: float, arousal: float) -> None:
     moved = Mood(valence=0.0, arousal=0.5, at=NOW).moved([event])
     assert (moved.valence, moved.arousal) == pytest.approx((valence, 0.5 + arousal))
 
@@ -78,13 +80,13 @@ def test_a_mood_fades_to_its_baseline_by_halves() -> None:
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"valence": 9, "arousal": 0, "at": NOW.isoformat()}])
-def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, object] | None) -> None:
+def test_an_unreadable_mood_is_the_baseline(stored: dict[str, object] | None) -> None:
     mood = read_mood(stored, baseline=STILL, now=NOW)
     assert (mood.valence, mood.arousal, mood.at) == (0.0, 0.2, NOW)
 
 
 @pytest.mark.parametrize(
-    ("said", "baseline"),
+    ("texts", "baseline"),
     [
         ([], USUAL),
         (["plain"], USUAL),
@@ -95,13 +97,13 @@ def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, ob
         (["valence 7"], Feeling(1.0, 0.3)),
     ],
 )
-def test_the_baseline_is_what_the_identity_says(said: list[str], baseline: Feeling) -> None:
-    assert baseline_of(said) == pytest.approx(baseline)
+def test_the_baseline_is_parsed_from_the_identity(texts: list[str], baseline: Feeling) -> None:
+    assert baseline_of(texts) == pytest.approx(baseline)
 
 
 @pytest.mark.parametrize(
     ("valence", "arousal", "words"),
     [(0.9, 0.9, "very good and stirred up"), (0.0, 0.3, "even and alert"), (-1.0, 0.0, "very low and still")],
 )
-def test_a_mood_has_words(valence: float, arousal: float, words: str) -> None:
+def test_a_mood_is_described_in_words(valence: float, arousal: float, words: str) -> None:
     assert in_words(valence, arousal) == words

@@ -1,3 +1,5 @@
+"""Proposals about the self: duplicates, limits and transitions."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -58,12 +60,12 @@ def new(**given: Any) -> NewProposal:
         ("map of the bay", "mould in jars", 0.5139),
     ],
 )
-def test_likeness_is_that_of_jaro_and_winkler(one: str, other: str, alike: float) -> None:
+def test_similarity_is_that_of_jaro_and_winkler(one: str, other: str, alike: float) -> None:
     assert jaro_winkler(one, other) == pytest.approx(alike, abs=1e-4)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_likeness_is_a_share(one: str, other: str) -> None:
+def test_similarity_is_between_zero_and_one(one: str, other: str) -> None:
     assert 0 <= jaro_winkler(one, other) <= 1 + 1e-9
     assert jaro_winkler(one, one) == 1
 
@@ -77,11 +79,11 @@ def test_likeness_is_a_share(one: str, other: str) -> None:
         (Row(content="The river freezes in March."), False),
     ],
 )
-def test_what_says_the_same_is_one_proposal(row: Row, same: bool) -> None:
+def test_a_proposal_with_the_same_statement_is_a_duplicate(row: Row, same: bool) -> None:
     assert (duplicate_of(new(), [Row(content="Another."), row]) is row) is same
 
 
-def test_a_full_queue_lets_go_of_the_least_sure_and_of_these_the_oldest() -> None:
+def test_a_full_queue_expires_the_oldest_of_the_least_sure() -> None:
     weak = Row(confidence=0.2, created_at=NOW - timedelta(days=1))
     weak_and_newer = Row(confidence=0.2)
     rows = [Row() for _ in range(MAX_PENDING - 2)] + [weak_and_newer, weak]
@@ -100,7 +102,7 @@ def test_a_full_queue_lets_go_of_the_least_sure_and_of_these_the_oldest() -> Non
         ([30, 40, 50], True),
     ],
 )
-def test_who_one_is_changes_slowly(ages_h: list[float], possible: bool) -> None:
+def test_identity_changes_are_limited_in_pace(ages_h: list[float], possible: bool) -> None:
     changes = [NOW - timedelta(hours=age) for age in ages_h]
     if possible:
         check_pace(changes, changes, NOW)
@@ -111,7 +113,7 @@ def test_who_one_is_changes_slowly(ages_h: list[float], possible: bool) -> None:
 
 @pytest.mark.parametrize("status", [s for s in ProposalStatus if s is not ProposalStatus.PENDING])
 @pytest.mark.parametrize("to", list(ProposalStatus))
-def test_what_is_decided_stays_decided(status: ProposalStatus, to: ProposalStatus) -> None:
+def test_a_decided_proposal_cannot_change_its_status(status: ProposalStatus, to: ProposalStatus) -> None:
     with pytest.raises(TransitionIllegal):
         transition(status, to)
 
@@ -128,6 +130,6 @@ def test_what_is_decided_stays_decided(status: ProposalStatus, to: ProposalStatu
         {"source": ""},
     ],
 )
-def test_a_proposal_that_cannot_be_is_refused(given: dict[str, Any]) -> None:
+def test_an_invalid_proposal_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         new(**given)

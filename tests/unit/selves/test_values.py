@@ -1,4 +1,4 @@
-"""What may become a part of a self."""
+"""Valid beliefs and aspects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def belief(**changes: Any) -> NewBelief:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"statement": " "}, "needs a text"),
         ({"statement": "x" * (TEXT_LENGTH + 1)}, "at most 1,000 characters, got 1,001"),
@@ -29,16 +29,14 @@ def belief(**changes: Any) -> NewBelief:
         ({"source": "x" * 201}, "source must have at most 200"),
     ],
 )
-def test_a_belief_that_cannot_be_stored_is_refused_with_what_would_be_right(
-    changes: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_an_invalid_belief_is_refused_with_the_reason(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         belief(**changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"content": ""}, "needs a text"), ({"stability": 2}, "0 to 1")]
+    ("changes", "message"), [({"content": ""}, "needs a text"), ({"stability": 2}, "0 to 1")]
 )
-def test_an_aspect_likewise(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_an_invalid_aspect_is_refused_with_the_reason(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         NewAspect(**({"content": "A scout.", "kind": AspectKind.SELF_CONCEPT} | changes))

@@ -28,7 +28,7 @@ from apps.tenants.packing import (
     unpack_text,
 )
 
-#: A little, more than that, and as much as a heartbeat sees.
+#: A small value, a medium one, and one of the size of a situation.
 SMALL: dict[str, Any] = {"a": [1, 2.5, None, True, "“ä”\n\x00"]}
 MEDIUM = {"lines": [f"line {number} of a few" for number in range(20)]}
 LARGE = {"lines": [f"line {number} of quite a few, with more to say" for number in range(200)]}
@@ -46,7 +46,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize(("value", "form"), FORMS)
-def test_a_value_comes_back_from_the_form_of_its_size(value: Any, form: bytes) -> None:
+def test_a_value_is_restored_from_the_form_of_its_size(value: Any, form: bytes) -> None:
     packed = pack(value)
 
     assert packed[:1] == form
@@ -54,14 +54,14 @@ def test_a_value_comes_back_from_the_form_of_its_size(value: Any, form: bytes) -
 
 
 @pytest.mark.parametrize("size", [2, 63, 64, 4096, 100_000])
-def test_a_text_comes_back_byte_for_byte(size: int) -> None:
+def test_a_text_is_restored_byte_for_byte(size: int) -> None:
     text = b'"' + b"x" * (size - 2) + b'"'
 
     assert unpack_text(pack_text(text)) == text
 
 
 @given(json_values)
-def test_any_value_of_json_comes_back(value: Any) -> None:
+def test_any_json_value_is_restored(value: Any) -> None:
     assert unpack(pack(value)) == value
 
 
@@ -82,7 +82,7 @@ def deflated_by_dictionary(value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("packed", [deflated(LARGE), deflated_by_dictionary(LARGE)])
-def test_what_an_older_version_packed_is_read(packed: bytes) -> None:
+def test_values_packed_by_older_versions_are_read(packed: bytes) -> None:
     assert unpack(packed) == LARGE
 
 
@@ -100,7 +100,7 @@ def test_threads_pack_at_the_same_time() -> None:
         assert [unpack(packed) for packed in pool.map(pack, values)] == values
 
 
-def test_halves_of_characters_come_back() -> None:
+def test_lone_surrogates_are_restored() -> None:
     assert unpack(pack({"text": "\ud83d"})) == {"text": "\ud83d"}
 
 
@@ -111,7 +111,7 @@ def test_a_packed_value_alone_is_followed_by_nothing(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [MEDIUM, LARGE])
-def test_what_was_cut_or_changed_is_refused(value: Any) -> None:
+def test_truncated_or_altered_bytes_are_refused(value: Any) -> None:
     packed = pack(value)
 
     with pytest.raises(ValueError, match="is truncated"):
@@ -126,7 +126,7 @@ def test_an_unknown_form_is_refused(packed: bytes) -> None:
         unpack(packed)
 
 
-def test_a_constant_of_sql_holds_the_packed_bytes() -> None:
+def test_a_constant_of_sql_contains_the_packed_bytes() -> None:
     assert sql_literal({}) == "'\\x007b7d'::bytea"
 
 
@@ -138,5 +138,5 @@ def test_a_constant_of_sql_holds_the_packed_bytes() -> None:
     ],
 )
 def test_the_dictionaries_are_those_that_rows_were_packed_with(dictionary: Path, digest: str) -> None:
-    """Whoever wants another one adds a form for it: with this one changed, stored rows cannot be read."""
+    """A new dictionary needs a new form: stored rows cannot be read with a changed one."""
     assert hashlib.sha256(dictionary.read_bytes()).hexdigest() == digest

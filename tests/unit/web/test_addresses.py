@@ -81,13 +81,11 @@ def test_only_the_public_network_is_public(address: str, public: bool) -> None:
         (["example.org"], "", False),
     ],
 )
-def test_a_domain_is_allowed_with_all_below_it_and_nothing_else(
-    entries: list[str], host: str, permitted: bool
-) -> None:
+def test_a_domain_is_allowed_with_its_subdomains_only(entries: list[str], host: str, permitted: bool) -> None:
     assert AllowList.of(entries).permits(host) is permitted
 
 
-def test_an_empty_list_is_no_web() -> None:
+def test_an_empty_list_allows_no_domain() -> None:
     assert not AllowList.of([])
     assert AllowList.of(["*"])
     assert AllowList.of(["example.org"])
@@ -96,6 +94,6 @@ def test_an_empty_list_is_no_web() -> None:
 @pytest.mark.parametrize(
     "entry", ["https://example.org", "example.org/path", "example.org:80", "*.org", "a..b"]
 )
-def test_what_is_no_domain_is_told(entry: str) -> None:
+def test_an_invalid_domain_is_refused_with_an_example(entry: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"an allowed domain is like example\.org"):
         AllowList.of([entry])

@@ -1,4 +1,4 @@
-"""How an answer is asked for, read, and made by rule."""
+"""Answers of inquiries: requests, parsing, and answers by rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGES = (
 )
 
 
-def test_no_page_and_no_memory_can_leave_its_block() -> None:
+def test_pages_and_memories_stay_inside_their_data_blocks() -> None:
     answer = InquiryAnswer(text=HOSTILE, confidence=0.5, sources=(0,))
     for request in (
         answer_request(HOSTILE, PAGES, remembered=[HOSTILE], nonce=MARK, window=WINDOW),
@@ -43,7 +43,7 @@ def test_no_page_and_no_memory_can_leave_its_block() -> None:
 
 
 @pytest.mark.parametrize("window", [4_096, 16_384, 200_000])
-def test_the_sources_share_the_window_of_the_model_that_is_asked(window: int) -> None:
+def test_the_sources_share_the_window_of_the_model(window: int) -> None:
     pages = [Page(url="https://a.example", title="Reef", text="fathom " * 1_000) for _ in range(9)]
     pages += [Page(url="https://b.example", title="Note", text="A short note.")]
     answer = InquiryAnswer(text="Eleven. " * 300, confidence=0.5, sources=(0,))
@@ -71,11 +71,11 @@ def test_the_sources_share_the_window_of_the_model_that_is_asked(window: int) ->
         ([6_000], -900, 500),
     ],
 )
-def test_short_sources_leave_their_room_to_long_ones(lengths: list[int], room: int, longest: int) -> None:
+def test_long_sources_use_the_room_that_short_ones_leave(lengths: list[int], room: int, longest: int) -> None:
     assert longest_shown(lengths, room) == longest
 
 
-def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
+def test_an_answer_is_read_with_its_sources() -> None:
     written = {
         "answer": " Eleven.\0 ",
         "confidence": 0.8,
@@ -83,9 +83,9 @@ def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
         "worth_keeping": False,
     }
 
-    found = read_answer(f"```json\n{json.dumps(written)}\n```", pages=2)
+    answer = read_answer(f"```json\n{json.dumps(written)}\n```", pages=2)
 
-    assert found == InquiryAnswer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
+    assert answer == InquiryAnswer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
 
 
 @pytest.mark.parametrize(
@@ -103,28 +103,30 @@ def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
         '{"answer": "x", "sources": [1]}',
     ],
 )
-def test_what_is_no_answer_is_refused(text: str) -> None:
+def test_an_invalid_answer_is_refused(text: str) -> None:
     with pytest.raises(ReplyInvalid):
         read_answer(text, pages=2)
 
 
 def test_an_appraisal_is_a_number_and_a_reason() -> None:
-    found = read_appraisal('{"confidence": 0.3, "reason": "one source"}')
-    assert (found.confidence, found.reason) == (0.3, "one source")
+    appraisal = read_appraisal('{"confidence": 0.3, "reason": "one source"}')
+    assert (appraisal.confidence, appraisal.reason) == (0.3, "one source")
     with pytest.raises(ReplyInvalid):
         read_appraisal('{"confidence": 3}')
 
 
-def test_a_rule_quotes_and_says_that_it_does() -> None:
+def test_an_answer_by_rule_is_marked_as_a_quotation() -> None:
     request = answer_request(
         "How deep is the reef?", PAGES, remembered=[], nonce=MARK, window=WINDOW, for_rule=True
     )
-    found = read_answer(json.dumps(rule_answer(request.context)), pages=2)
+    answer = read_answer(json.dumps(rule_answer(request.context)), pages=2)
 
-    assert found.text == "“The reef is eleven fathoms deep.” [1]"
-    assert found.sources == (0,)
+    assert answer.text == "“The reef is eleven fathoms deep.” [1]"
+    assert answer.sources == (0,)
     assert (
         rule_answer({"question": "Who sings?", "texts": ["The reef is eleven fathoms deep."]})["answer"] == ""
     )
-    asked = appraise_request("?", found, PAGES, nonce=MARK, window=WINDOW, for_rule=True)
-    assert read_appraisal(json.dumps(rule_appraisal(asked.context))).confidence == found.confidence
+    appraisal_request = appraise_request("?", answer, PAGES, nonce=MARK, window=WINDOW, for_rule=True)
+    assert (
+        read_appraisal(json.dumps(rule_appraisal(appraisal_request.context))).confidence == answer.confidence
+    )

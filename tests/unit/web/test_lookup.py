@@ -1,4 +1,4 @@
-"""A way through the web: what could be read is brought, what could not is told."""
+"""Inquiries on the web: plans, searches and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from arbor.errors import WebFailed, WebRefused
 from arbor.web.lookup import PAGE_LENGTH, QUOTED, Findings, look_up
-from arbor.web.plan import Depth, plan_inquiry
+from arbor.web.plan import Depth, choose_pages, plan_inquiry
 from arbor.web.ports import Page, ScriptedPages, ScriptedSearch, SearchResult
 
 PLAN = plan_inquiry("How deep?", ["one", "two"], Depth.SHALLOW)
@@ -19,19 +19,19 @@ def results(*urls: str) -> list[SearchResult]:
     return [SearchResult(url=url, title=f"about {url}") for url in urls]
 
 
-def test_pages_come_in_the_order_of_the_results_and_failures_beside_them() -> None:
+def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
     search = ScriptedSearch({"one": results("a", "missing"), "two": WebFailed("the search is away")})
-    found = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
+    findings = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
 
-    (page,) = found.pages
+    (page,) = findings.pages
     assert (page.url, page.text.count("x")) == ("a", PAGE_LENGTH)
     assert page.text.endswith("… (the page goes on; 9000 characters in all)")
-    assert found.failures == ("search 'two': the search is away", "missing answered 404")
-    assert Findings.from_json(found.to_json()) == found
+    assert findings.failures == ("search 'two': the search is away", "missing answered 404")
+    assert Findings.from_json(findings.to_json()) == findings
 
 
 @pytest.mark.parametrize(
-    ("search", "pages", "said"),
+    ("search", "pages", "message"),
     [
         ({"": WebFailed("away")}, {}, "search 'one': away; search 'two': away"),
         ({}, {}, "nothing was found for one, two"),
@@ -39,22 +39,24 @@ def test_pages_come_in_the_order_of_the_results_and_failures_beside_them() -> No
         ({"": results("a")}, {"a": "  "}, "a holds no text"),
     ],
 )
-def test_nothing_found_or_read_is_a_failure(
-    search: dict[str, list[SearchResult]], pages: dict[str, str], said: str
+def test_a_lookup_that_reads_no_page_is_a_failure(
+    search: dict[str, list[SearchResult]], pages: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(WebFailed, match=said):
+    with pytest.raises(WebFailed, match=message):
         look_up(PLAN, search=ScriptedSearch(search), fetch=ScriptedPages(pages), deadline_s=5)
 
 
-def test_what_the_search_said_stands_in_for_a_page_that_failed_but_not_for_one_that_is_refused() -> None:
+def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
     class Pages(ScriptedPages):
         def fetch(self, url: str, *, deadline_s: float) -> Page:
             if url == "closed":
                 raise WebRefused(f"{url} may not be read here")
             return super().fetch(url, deadline_s=deadline_s)
 
-    found = [SearchResult(url=url, title=url, snippet=f"{url} is deep") for url in ("a", "missing", "closed")]
-    search = ScriptedSearch({"": found})
+    search_results = [
+        SearchResult(url=url, title=url, snippet=f"{url} is deep") for url in ("a", "missing", "closed")
+    ]
+    search = ScriptedSearch({"": search_results})
 
     findings = look_up(PLAN, search=search, fetch=Pages({"a": "text"}), deadline_s=5)
     assert [(page.url, page.text) for page in findings.pages] == [
@@ -67,7 +69,7 @@ def test_what_the_search_said_stands_in_for_a_page_that_failed_but_not_for_one_t
         look_up(PLAN, search=search, fetch=Pages({}), deadline_s=5)
 
 
-def test_when_the_time_is_over_no_more_is_asked() -> None:
+def test_no_request_is_sent_after_the_deadline() -> None:
     class Slow(ScriptedSearch):
         def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
             time.sleep(0.05)
@@ -85,6 +87,45 @@ def test_two_addresses_of_one_page_are_one_source() -> None:
         def fetch(self, url: str, *, deadline_s: float) -> Page:
             return Page(url="https://same", title="", text="The reef.")
 
-    found = look_up(PLAN, search=ScriptedSearch({"": results("a", "b")}), fetch=Redirecting({}), deadline_s=5)
+    findings = look_up(
+        PLAN, search=ScriptedSearch({"": results("a", "b")}), fetch=Redirecting({}), deadline_s=5
+    )
 
-    assert [(page.url, page.title) for page in found.pages] == [("https://same", "about b")]
+    assert [(page.url, page.title) for page in findings.pages] == [("https://same", "about b")]
+
+
+QUESTION = "How deep is the reef off the north shore?"
+
+
+@pytest.mark.parametrize(
+    ("depth", "queries", "planned"),
+    [
+        (Depth.SHALLOW, [], (QUESTION,)),
+        (Depth.SHALLOW, ["reef depth"], ("reef depth",)),
+        (Depth.SHALLOW, ["reef depth", " Reef  DEPTH "], ("reef depth",)),
+        (Depth.SHALLOW, ["a", "b", "c"], ("a", "b")),
+        (Depth.SHALLOW, [" "], (QUESTION,)),
+        (Depth.DEEP, ["a", "b", "c"], ("a", "b", "c")),
+        (Depth.DEEP, ["a", "b", "c", "d", "e", "f"], ("a", "b", "c", "d", "e")),
+        (Depth.DEEP, ["a"], ("a", QUESTION, "deep reef north shore")),
+        (Depth.DEEP, [], (QUESTION, "deep reef north shore", "deep reef north shore evidence")),
+    ],
+)
+def test_queries_of_the_model_precede_the_question(
+    depth: Depth, queries: list[str], planned: tuple[str, ...]
+) -> None:
+    assert plan_inquiry(QUESTION, queries, depth).queries == planned
+
+
+@pytest.mark.parametrize(("depth", "pages"), [(Depth.SHALLOW, 3), (Depth.DEEP, 10)])
+def test_a_deep_inquiry_reads_more_pages(depth: Depth, pages: int) -> None:
+    assert plan_inquiry(QUESTION, [], depth).pages == pages
+
+
+def test_the_best_results_are_read_first_and_each_page_once() -> None:
+    def results(*urls: str) -> list[SearchResult]:
+        return [SearchResult(url=url) for url in urls]
+
+    chosen = choose_pages([results("a", "b", "c"), [], results("b#part", "d")], 3)
+
+    assert [result.url for result in chosen] == ["a", "b#part", "d"]

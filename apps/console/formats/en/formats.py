@@ -1,4 +1,4 @@
-"""Moments to the second and with their time zone: operators compare them with logs."""
+"""Formats of times, with seconds and time zone, so that operators can compare them with logs."""
 
 DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i:s"

@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation
 from apps.memories.services.clusters import queries
-from apps.memories.services.clusters.job import join, nearness, read_centres, read_latest, read_vectors
+from apps.memories.services.clusters.job import join, nearness, read_centers, read_latest, read_vectors
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
@@ -58,7 +58,7 @@ class RelatedCluster:
 def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH) -> dict[UUID, float]:
     """Assign one memory to its nearest clusters in the open transaction; return all its clusters with their strengths.
 
-    It joins at most `max_clusters` (1 to 3) whose centres are near enough (`arbor.memory.clusters`). A memory that
+    It joins at most `max_clusters` (1 to 3) whose centers are near enough (`arbor.memory.clusters`). A memory that
     already has clusters, is archived, or has no vector is not assigned. Eight statements.
     Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """
@@ -69,23 +69,23 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
         raise NotFound(f"this tenant has no memory {memory_id}")
     agent_id, status, vector = rows[0]
     lock_minds([agent_id])
-    present = _clusters_of(memory_id)
-    if present or status != "active" or vector is None:
-        return present
+    current = _clusters_of(memory_id)
+    if current or status != "active" or vector is None:
+        return current
     model = model_of(agent_id)
-    clusters, centres = read_centres(agent_id, model)
+    clusters, centers = read_centers(agent_id, model)
     _, own = read_vectors([(memory_id, vector)], model)
     _, latest = read_latest(agent_id, model)
     if clusters:
-        strengths = assign(own, centres, least=nearness(latest), most=max_clusters)
+        strengths = assign(own, centers, least=nearness(latest), most=max_clusters)
         join(agent_id, [memory_id], clusters, strengths)
     return _clusters_of(memory_id)
 
 
 def recalculate_cluster(*, cluster_id: UUID) -> None:
-    """Recompute a cluster's centre, keywords, emotion and importance from its active members, in the open transaction.
+    """Recompute a cluster's center, keywords, emotion and importance from its active members, in the open transaction.
 
-    The centre is the normalized mean of the members that belong to no other cluster more strongly (of all members, if
+    The center is the normalized mean of the members that belong to no other cluster more strongly (of all members, if
     no member does); null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
@@ -98,12 +98,12 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     embedded = [row for row in rows if row[4] is not None]
     primary = [row for row in embedded if row[6]] or embedded
     _, vectors = read_vectors([(row[0], row[4]) for row in primary], model)
-    centre = centroid_of(vectors)
+    center = centroid_of(vectors)
     texts = [row[5] for row in rows[:READ_MEMBERS]]
     words = keywords(texts, *read_frequencies(agent_id, terms_in(texts)))
     feeling = feeling_of([Felt(strength=row[1], importance=row[2], valence=row[3]) for row in rows])
     Cluster.objects.filter(id=cluster_id).update(
-        centroid=HalfVector(centre) if centre is not None else None,
+        centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),
         name=name if name != name_of(previous_keywords) else name_of(words),
         emotional_valence=feeling.valence,
@@ -139,7 +139,7 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
 
 
 def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
-    """Return the active members of a cluster, the nearest to its centre first. Two statements.
+    """Return the active members of a cluster, the nearest to its center first. Two statements.
 
     Raises NotFound if the tenant has no such cluster, Invalid for a limit outside 1 to 200.
     """
@@ -156,7 +156,7 @@ def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembers
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:
     """Return the clusters related to a cluster in either direction, the strongest first. Two statements.
 
-    This is the "warm path" of seed 004. Raises NotFound if the tenant has no such cluster, Invalid for a limit outside
+    Raises NotFound if the tenant has no such cluster, Invalid for a limit outside
     1 to 200.
     """
     _check_limit(limit)
@@ -165,8 +165,8 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
     relations = ClusterRelation.objects.filter(Q(source_id=cluster_id) | incoming).annotate(
         other=Case(When(source_id=cluster_id, then="target_id"), default="source_id")
     )
-    found = list(relations.order_by("-strength", "other", "relation")[:limit])
-    others = Cluster.objects.only("tenant_id", "name", "keywords").in_bulk([row.other for row in found])
+    listed = list(relations.order_by("-strength", "other", "relation")[:limit])
+    others = Cluster.objects.only("tenant_id", "name", "keywords").in_bulk([row.other for row in listed])
     return [
         RelatedCluster(
             id=row.other,
@@ -176,7 +176,7 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
             strength=row.strength,
             leads=row.source_id == cluster_id,
         )
-        for row in found
+        for row in listed
     ]
 
 
@@ -199,7 +199,7 @@ def _check_limit(limit: int) -> None:
 
 
 def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
-    """Return the id and name of an agent's cluster, found by its id or its name. Raises NotFound."""
+    """Return the id and name of an agent's cluster by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)
     except NotFound:
@@ -208,8 +208,8 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     rows = sorted(matches.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
     if not rows:
         raise NotFound(f"there is no theme {named!r} of this agent")
-    found: tuple[UUID, str] = rows[0]
-    return found
+    first: tuple[UUID, str] = rows[0]
+    return first
 
 
 def rename_audited(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:

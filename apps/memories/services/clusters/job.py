@@ -1,7 +1,7 @@
 """The clustering job: assign new memories every few minutes, and recluster a mind when that is due.
 
-What is read is computed with outside of a transaction; what comes of it is written in a short one, under the agent's
-lock, unless somebody else was faster.
+Rows are read in one transaction, computed with outside of any, and the results written in a second, short transaction
+under the agent's lock. Nothing is written if another worker was faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
 
 #: The latest memories, by which new ones are assigned until the mind is reclustered.
 LATEST = 1_000
-#: What the setting may be: below, everything is one cluster; above, nothing is.
+#: The range of ARBOR_CLUSTER_DEVIATIONS: below, all memories form one cluster; above, none forms any.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
 
@@ -38,20 +38,20 @@ def maintain_clusters() -> Round:
 def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     """Run one step for one agent: recluster its mind if that is due, else assign its new memories.
 
-    Returns how many memories were looked at, or assigned; 0 when another worker was faster.
+    Returns the number of memories reclustered or assigned; 0 when another worker was faster.
     """
     with tenant_transaction(tenant_id):
-        state = fetch(queries.CLUSTERING_STATE.format(due=_due()), agent=agent_id)
-    if not state:
+        due = fetch(queries.CLUSTERING_STATE.format(due=_due()), agent=agent_id)
+    if not due:
         return 0
-    return recluster_mind(tenant_id, agent_id) if state[0][0] else assign_latest(tenant_id, agent_id)
+    return recluster_mind(tenant_id, agent_id) if due[0][0] else assign_latest(tenant_id, agent_id)
 
 
 def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
     """Recluster all of an agent's memories; return their number, at least 1.
 
-    Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a
-    transaction. 0, and nothing is written, when the mind was reclustered or its vectors exchanged meanwhile.
+    Up to 24 statements for any number of memories. Computing takes some seconds for 10,000 memories, outside of any
+    transaction. Returns 0 and writes nothing if the mind was reclustered or its vectors were exchanged in the meantime.
     """
     with tenant_transaction(tenant_id):
         mind = MindClusters.read(agent_id)
@@ -67,20 +67,20 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
-    """Assign those of an agent's latest memories that are in no cluster yet; return how many found one.
+    """Assign those of an agent's latest memories that are in no cluster yet; return the number assigned.
 
-    Seven statements. A memory that fits none waits for the next reclustering: it may begin a cluster.
+    Seven statements. A memory that fits no cluster waits for the next reclustering, which may create one.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
         latest = fetch(queries.LATEST_VECTORS, agent=agent_id, dimension=model.dimension, latest=LATEST)
-        clusters, centres = read_centres(agent_id, model)
+        clusters, centers = read_centers(agent_id, model)
     fresh = [memory_id for memory_id, _, waits in latest if waits]
     if not fresh or not clusters:
         return 0
     ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
     rows = [row for row, memory_id in enumerate(ids) if memory_id in set(fresh)]
-    strengths = assign(vectors[rows], centres, least=nearness(vectors))
+    strengths = assign(vectors[rows], centers, least=nearness(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
         if model_of(agent_id) != model:
@@ -89,12 +89,12 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def nearness(vectors: Vectors) -> float:
-    """Return the cosine at which a memory belongs to a cluster, among memories with these vectors."""
+    """Return the least cosine between a memory and its cluster's center, by the spread of these vectors."""
     return cosines_among(vectors).at(deviations())
 
 
 def deviations() -> float:
-    """Return how near a memory must be to a cluster. Raises ConfigurationInvalid for a setting that makes no sense."""
+    """Return the setting ARBOR_CLUSTER_DEVIATIONS. Raises ConfigurationInvalid outside its range."""
     wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
     if not LEAST_DEVIATIONS <= wanted <= MOST_DEVIATIONS:
         raise ConfigurationInvalid(
@@ -109,13 +109,13 @@ def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vect
     return read_vectors([(memory_id, vector) for memory_id, vector, _ in rows], model)
 
 
-def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Return the agent's clusters and their centres; those without one, or with one of another dimension, left out."""
-    return read_vectors(fetch(queries.CLUSTER_CENTRES, agent=agent_id, dimension=model.dimension), model)
+def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+    """Return the agent's clusters and their centers, except clusters without a center of the model's dimension."""
+    return read_vectors(fetch(queries.CLUSTER_CENTERS, agent=agent_id, dimension=model.dimension), model)
 
 
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Return ids and vectors, rows of length 1, of what `halfvec_send` gave."""
+    """Decode ids and vectors from rows of `halfvec_send`; the vectors are normalized."""
     if not rows:
         return [], check_vectors([[1.0] * model.dimension])[:0]
     ids, vectors = decoded(rows, len(rows[0][1]))

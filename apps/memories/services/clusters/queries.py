@@ -1,4 +1,4 @@
-"""Statements by hand of the clusters, whose jobs compare and write up to 10,000 memories at once."""
+"""Handwritten statements of clusters, whose jobs read and write up to 10,000 memories at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tena
 """
 
 # Read members with vectors in binary, which numpy decodes at once.
-# The nearest first; `home`: it belongs to no other cluster more.
+# The nearest first; `home` means that the member belongs to no other cluster more strongly.
 CLUSTER_MEMBERS = """
 SELECT m.id, own.strength, m.importance, m.emotional_valence,
     CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),
@@ -21,8 +21,8 @@ JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = own.memory_id AND 
 WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.strength DESC, m.id
 """
 
-# Remove memories and mark their clusters in one statement, with the rows locked in order.
-# Marked in the order of their ids, as by everybody who changes several.
+# Remove memories from clusters and mark the clusters stale. The rows are locked in the order of ids, as everywhere,
+# to avoid deadlocks.
 MARK_CLUSTERS = """
 WITH gone AS (
     DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
@@ -47,7 +47,7 @@ WAITING_UNCLUSTERED = """
     WHERE u.tenant_id = d.tenant_id AND u.agent_id = d.agent_id AND u.unclustered
 """
 
-# Part: a mind is to be reclustered.
+# Part: condition for a mind to be reclustered.
 MIND_IS_DUE = """(
     d.clustered_at IS NULL
     OR EXISTS (
@@ -57,9 +57,9 @@ MIND_IS_DUE = """(
     OR {long_ago} AND EXISTS ({waiting})
 )"""
 
-# Find agents for a round, across all tenants.
-# A mind that was never clustered, or whose centres were emptied; one with something changed, if it was reclustered long
-# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no cluster yet.
+# Find agents for a job run, across all tenants: minds that were never clustered or whose centers were emptied, minds with
+# changes whose last reclustering is long ago (or in the future, after a clock was set back), and minds with memories
+# that are in no cluster yet.
 MINDS_TO_CLUSTER = """
 SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
 UNION ALL
@@ -78,15 +78,15 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active
 ORDER BY m.occurred_at DESC LIMIT %(latest)s
 """
 
-# Read the centres in binary.
-CLUSTER_CENTRES = """
+# Read the centers in binary.
+CLUSTER_CENTERS = """
 SELECT id, halfvec_send(centroid) FROM memories_cluster
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
     AND vector_dims(centroid) = %(dimension)s ORDER BY id
 """
 
 # Add memories to clusters, clear their flags and count members in one statement.
-# Only what is still active and in no cluster, and only into clusters that still are.
+# Memories archived and clusters deleted in the meantime are skipped.
 JOIN_CLUSTERS = """
 WITH added AS (
     INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
@@ -108,7 +108,7 @@ WITH added AS (
 SELECT count(DISTINCT memory_id) FROM added
 """
 
-# Ask for one agent what MIND_IS_DUE says.
+# Evaluate MIND_IS_DUE for one agent.
 CLUSTERING_STATE = (
     "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d.agent_id = %(agent)s"
 )
@@ -121,8 +121,8 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND 
     AND l2_norm(embedding) > 0
 """
 
-# Remove all members and flag them in one statement, so that none is missed in between.
-# Memories that joined a dissolved cluster after it was read look for another one.
+# Remove all members and flag them as unclustered in one statement, which includes members that joined after the mind
+# was read.
 DISSOLVE_CLUSTERS = """
 WITH gone AS (
     DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND cluster_id = ANY(%(ids)s::uuid[])
@@ -132,8 +132,7 @@ UPDATE memories_upkeep SET unclustered = true
 WHERE tenant_id = %(tenant)s AND memory_id IN (SELECT memory_id FROM gone)
 """
 
-# Insert and update clusters with long vectors by one statement.
-# A name that somebody has given in the meantime stays.
+# Insert and update clusters. A name that somebody has given in the meantime stays.
 WRITE_CLUSTERS = """
 INSERT INTO memories_cluster AS old (tenant_id, agent_id, id, name, centroid, keywords, emotional_valence,
     emotional_intensity, importance, size, stale, activations, created_at, updated_at)
@@ -148,13 +147,13 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET centroid = EXCLUDED.centroid, keywords
     importance = EXCLUDED.importance, size = EXCLUDED.size, stale = false, updated_at = now()
 """
 
-# Delete pairs of cluster and memory by one statement.
+# Remove memories from clusters.
 LEAVE_CLUSTERS = """
 DELETE FROM memories_clustermember m USING unnest(%(clusters)s::uuid[], %(memories)s::uuid[]) AS gone (cluster, memory)
 WHERE m.tenant_id = %(tenant)s AND m.cluster_id = gone.cluster AND m.memory_id = gone.memory
 """
 
-# Insert and update thousands of members by one statement.
+# Insert and update members.
 WRITE_MEMBERS = """
 INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
 SELECT %(tenant)s, new.cluster, m.id, new.strength, now()
@@ -164,8 +163,7 @@ ORDER BY new.cluster, m.id
 ON CONFLICT (tenant_id, cluster_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
 """
 
-# Count members in the database, where they are.
-# Members that joined or left during the computation: counted now, reclustered the next time.
+# Count members again: some may have joined or left during the computation. Such clusters are marked stale for the next time.
 RECOUNT_MEMBERS = """
 UPDATE memories_cluster c SET size = now.size, stale = true
 FROM (

@@ -62,7 +62,7 @@ class MindClusters:
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
-        """Read it in the open transaction; None for an agent that has no mind. Six statements."""
+        """Read the mind's clusters in the open transaction; None for an agent without a mind. Six statements."""
         mind = Mind.objects.filter(agent_id=agent_id).first()
         if mind is None:
             return None
@@ -102,13 +102,13 @@ class MindClusters:
 
 
 def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
-    """Compute the clusters and how they bear on one another. Seconds for 10,000 memories; nothing is read or written."""
+    """Compute the clusters and their relations, without the database. Takes seconds for 10,000 memories."""
     existing = [
         ClusterValue(id=cluster_id, centroid=None, members=known.members, named=known.named)
         for cluster_id, known in mind.existing.items()
     ]
-    found = arrange(mind.ids, mind.vectors, existing, deviations=deviations)
-    clusters = {cluster.id or uuid7(): cluster for cluster in found}
+    arranged = arrange(mind.ids, mind.vectors, existing, deviations=deviations)
+    clusters = {cluster.id or uuid7(): cluster for cluster in arranged}
     placed = []
     for cluster_id, cluster in clusters.items():
         began, ended = middle_half([mind.traits[member][2] for member in cluster.members])
@@ -127,7 +127,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
 
 
 class ReclusteringPlan:
-    """The clusters to write, once the words of the changed ones have been read."""
+    """The clusters and relations to write; call `read_words` and `describe` before `write`."""
 
     def __init__(
         self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[FoundLink]
@@ -145,7 +145,7 @@ class ReclusteringPlan:
         self._documents = 0
 
     def read_words(self) -> None:
-        """Read what members of changed clusters say, and how often its words occur. Two statements, or none."""
+        """Read the texts of the changed clusters' members, and the frequencies of their words. At most two statements."""
         ids = {memory_id for cluster_id in self._changed() for memory_id in self._most_typical(cluster_id)}
         if ids:
             texts = Memory.objects.filter(id__in=ids).values_list("id", Left("content", READ_CHARACTERS))
@@ -154,7 +154,7 @@ class ReclusteringPlan:
             self._frequencies, self._documents = read_frequencies(self._mind.agent_id, terms)
 
     def describe(self) -> None:
-        """Find the keywords of the clusters that changed."""
+        """Compute the keywords of the clusters that changed."""
         for cluster_id in self._changed():
             texts = [
                 self._texts[memory_id]
@@ -167,7 +167,7 @@ class ReclusteringPlan:
         """Write the plan in the open transaction, the mind locked; return whether it was up to date. Ten statements."""
         mind = self._mind
         agent, model = mind.agent_id, mind.model
-        # Whoever is first: nothing that was read may have been put in mind, or moved to other vectors, since.
+        # The first worker wins: the mind must not have been reclustered or moved to another embedder since it was read.
         claimed = Mind.objects.filter(
             agent_id=agent,
             clustered_at=mind.clustered_at,
@@ -176,9 +176,9 @@ class ReclusteringPlan:
         ).update(clustered_at=Now())
         if not claimed:
             return False
-        if gone := sorted(set(mind.existing) - set(self._clusters)):
-            change(queries.DISSOLVE_CLUSTERS, ids=gone)
-            Cluster.objects.filter(id__in=gone).delete()
+        if dissolved := sorted(set(mind.existing) - set(self._clusters)):
+            change(queries.DISSOLVE_CLUSTERS, ids=dissolved)
+            Cluster.objects.filter(id__in=dissolved).delete()
         if self._clusters:
             names = {
                 str(cluster_id): existing.name
@@ -206,32 +206,34 @@ class ReclusteringPlan:
         return True
 
     def _write_members(self) -> None:
-        left: list[tuple[UUID, UUID]] = []
-        belong: list[tuple[UUID, UUID, float]] = []
+        removed: list[tuple[UUID, UUID]] = []
+        changed: list[tuple[UUID, UUID, float]] = []
         for cluster_id, cluster in self._clusters.items():
-            before = self._mind.existing[cluster_id].members if cluster_id in self._mind.existing else {}
-            left += [(cluster_id, memory_id) for memory_id in before if memory_id not in cluster.members]
-            belong += [
+            previous = self._mind.existing[cluster_id].members if cluster_id in self._mind.existing else {}
+            removed += [(cluster_id, memory_id) for memory_id in previous if memory_id not in cluster.members]
+            changed += [
                 (cluster_id, memory_id, strength)
                 for memory_id, strength in cluster.members.items()
-                if abs(before.get(memory_id, -1.0) - strength) > _CHANGED_BY
+                if abs(previous.get(memory_id, -1.0) - strength) > _CHANGED_BY
             ]
-        if left:
+        if removed:
             change(
-                queries.LEAVE_CLUSTERS, clusters=[row[0] for row in left], memories=[row[1] for row in left]
+                queries.LEAVE_CLUSTERS,
+                clusters=[row[0] for row in removed],
+                memories=[row[1] for row in removed],
             )
-        if belong:
+        if changed:
             change(
                 queries.WRITE_MEMBERS,
-                clusters=[row[0] for row in belong],
-                memories=[row[1] for row in belong],
-                strengths=[row[2] for row in belong],
+                clusters=[row[0] for row in changed],
+                memories=[row[1] for row in changed],
+                strengths=[row[2] for row in changed],
             )
 
     def _rows(self) -> list[dict[str, Any]]:
-        centres = halfvec_texts(np.array([cluster.centroid for cluster in self._clusters.values()]))
+        centers = halfvec_texts(np.array([cluster.centroid for cluster in self._clusters.values()]))
         rows = []
-        for (cluster_id, cluster), centroid in zip(self._clusters.items(), centres, strict=True):
+        for (cluster_id, cluster), centroid in zip(self._clusters.items(), centers, strict=True):
             feeling = feeling_of(
                 [
                     Felt(
@@ -260,11 +262,11 @@ class ReclusteringPlan:
         return [cluster_id for cluster_id in self._clusters if self._has_changed(cluster_id)]
 
     def _has_changed(self, cluster_id: UUID) -> bool:
-        before = self._mind.existing.get(cluster_id)
+        previous = self._mind.existing.get(cluster_id)
         return (
-            before is None
-            or before.stale
-            or before.members.keys() != self._clusters[cluster_id].members.keys()
+            previous is None
+            or previous.stale
+            or previous.members.keys() != self._clusters[cluster_id].members.keys()
         )
 
     def _most_typical(self, cluster_id: UUID) -> list[UUID]:

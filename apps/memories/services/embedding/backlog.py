@@ -37,14 +37,14 @@ from arbor.errors import EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
-#: Texts in one chunk, and of one tenant in it while others wait.
+#: Texts in one chunk, and texts of one tenant in it while other tenants wait.
 CHUNK = 500
 CHUNK_OF_TENANT = 100
-#: Texts of one kind among which a tenant's agents take turns: this number of the oldest, and of the latest.
+#: Texts of one kind that are searched for agents: this number of the oldest, and of the latest. Agents take turns.
 LOOKED = 1_000
-#: How long one call goes on taking chunks: below the period in which it is called.
+#: How long one job run processes chunks: less than the time between two runs.
 BACKLOG_TAKES = timedelta(seconds=8)
-#: Before the name of a model that could not embed a text, though it could embed others.
+#: Prefix of the model's name in the row of a text that the model could not embed, though it embeds others.
 REFUSED = "refused: "
 
 
@@ -61,7 +61,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A text that waits for its vector."""
+    """A text without a vector."""
 
     tenant_id: UUID
     agent_id: UUID
@@ -76,28 +76,28 @@ class EmbeddingBacklog:
     """The number of texts without a vector in the whole installation, and the age of the oldest."""
 
     waiting: int
-    #: How long the oldest memory among it has waited.
+    #: How long the oldest text has waited.
     oldest: timedelta
-    #: Texts that their embedder cannot read: found by their words alone.
+    #: Texts that their embedder cannot embed: recall finds them by their words only.
     refused: int
 
 
-# The operations role finds what waits; its text is read as the tenant.
+# The operations role finds the rows; texts are read in the tenant's transaction.
 _TEXTS: Mapping[Kind, tuple[type[BufferItem | Episode | Memory], str]] = {
     Kind.BUFFER: (BufferItem, "content"),
     Kind.EPISODE: (Episode, "summary"),
     Kind.MEMORY: (Memory, "content"),
 }
 
-#: One thread of a process at a time: two would ask for the same vectors.
+#: Only one thread of a process works on the backlog: two would request the same vectors.
 _working = threading.Lock()
 
 
 def embed_backlog() -> int:
-    """Embed what has no vector until there is nothing, or BACKLOG_TAKES is over; return how many got one.
+    """Embed texts without a vector for at most BACKLOG_TAKES; return the number of texts embedded.
 
-    A text that its embedder cannot read is marked, and stays to be found by its words. An embedder that does not answer at
-    all is left alone for a growing while (`embedder_faults`); agents that have another one do not wait for it.
+    A text that its embedder cannot embed is marked; recall finds it by its words. An embedder that does not answer is asked
+    again after a growing delay (`embedder_faults`), for which agents with other embedders do not wait.
     """
     if not _working.acquire(blocking=False):
         return 0
@@ -111,7 +111,7 @@ def embed_backlog() -> int:
 
 
 def embedding_backlog() -> EmbeddingBacklog:
-    """Return how much waits for its vector in the whole installation. One statement."""
+    """Count the texts without a vector in the whole installation. One statement."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BACKLOG)
         waiting, since, refused = cursor.fetchone()
@@ -125,7 +125,7 @@ def _embed_until(ends_at: float) -> int:
     resting = {name for name, rests in faults.items() if rests}
     done = 0
     while time.monotonic() < ends_at and (rows := _find_waiting(resting)):
-        before, awake = done, len(resting)
+        done_before, resting_before = done, len(resting)
         for (tenant_id, model), group in groupby(rows, key=lambda row: (row.tenant_id, row.model)):
             if name_of(model) in resting:
                 continue
@@ -137,7 +137,7 @@ def _embed_until(ends_at: float) -> int:
             else:
                 if faults.pop(name_of(model), None) is not None:
                     note_answer(model)
-        if len(rows) < CHUNK_OF_TENANT or (done == before and len(resting) == awake):
+        if len(rows) < CHUNK_OF_TENANT or (done == done_before and len(resting) == resting_before):
             break
     return done
 
@@ -157,7 +157,7 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
             },
         )
         rows = cursor.fetchall()
-    found = [
+    waiting = [
         Waiting(
             tenant_id=tenant_id,
             agent_id=agent_id,
@@ -168,11 +168,11 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
         for tenant_id, agent_id, row_id, kind, name, dimension in rows
     ]
     places = {tenant_id: place for place, tenant_id in enumerate(dict.fromkeys(row[0] for row in rows))}
-    return sorted(found, key=lambda item: (places[item.tenant_id], name_of(item.model)))
+    return sorted(waiting, key=lambda item: (places[item.tenant_id], name_of(item.model)))
 
 
 def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
-    """Return what waits of one tenant with its texts; what is gone by now is left out. A statement for each kind."""
+    """Read the texts of one tenant's waiting rows; deleted rows are left out. One statement for each kind."""
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
         for kind in {item.kind for item in waiting}:
@@ -183,7 +183,7 @@ def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
 
 
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
-    """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed when none can be."""
+    """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed if the embedder fails."""
     if not waiting:
         return 0
     try:
@@ -201,7 +201,7 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
 
 
 def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:
-    """Store vectors of one tenant in the open transaction; return how many were still wanted."""
+    """Store vectors of one tenant in the open transaction; return how many rows still lacked theirs."""
     lock_minds({item.agent_id for item in waiting})
     stored = 0
     rows: dict[Kind, list[dict[str, str]]] = {}

@@ -21,21 +21,21 @@ from arbor.errors import ArborError, ConfigurationInvalid, EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
-#: Any embedder can read it, and its vector is always the same.
+#: A text that any embedder can embed, always to the same vector.
 KNOWN_TEXT = "Good morning."
-#: An embedder gives the same text the same vector, but for rounding.
+#: The least cosine between two vectors of the same text, which differ by rounding only.
 _SAME = 0.99
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderCheck:
-    """The result of asking an embedder for the vector of a known text."""
+    """The result of checking an embedder with a known text."""
 
     model: EmbeddingModel
-    #: What the embedder calls itself; empty when it cannot even be connected.
+    #: The embedder's own name; empty if it cannot be connected.
     made_by: str = ""
     latency_s: float = 0.0
-    #: Why there was no vector that can be used; empty: there was.
+    #: The reason why the vector cannot be used; empty for a usable one.
     error: str = ""
 
 
@@ -48,27 +48,27 @@ class OtherModel:
 
 
 def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
-    """Ask an embedder, the installation's if none is named, for a known text's vector, twice; nothing is kept.
+    """Check an embedder, by default the installation's: embed a known text twice and compare the vectors. Nothing is stored.
 
-    Raises ConfigurationInvalid only when the settings name no possible model.
+    Raises ConfigurationInvalid if the settings name an impossible model.
     """
     model = model or installation_model()
     try:
-        made = embedder_for(model)
+        embedder = embedder_for(model)
         started = time.perf_counter()
-        first, again = ask(made, [KNOWN_TEXT])[0], ask(made, [KNOWN_TEXT])[0]
+        first, again = ask(embedder, [KNOWN_TEXT])[0], ask(embedder, [KNOWN_TEXT])[0]
         latency_s = (time.perf_counter() - started) / 2
     except ArborError as error:
         return EmbedderCheck(model=model, error=str(error))
     if first @ again < _SAME:
         return EmbedderCheck(
-            model=model, made_by=made.model, error=f"{made.model} gave one text two different vectors"
+            model=model, made_by=embedder.model, error=f"{embedder.model} gave one text two different vectors"
         )
-    return EmbedderCheck(model=model, made_by=made.model, latency_s=latency_s)
+    return EmbedderCheck(model=model, made_by=embedder.model, latency_s=latency_s)
 
 
 def answers(model: EmbeddingModel) -> bool:
-    """Return whether an embedder answers at all: if it can read a known text, the text it refused is at fault."""
+    """Return whether an embedder can embed a known text; if so, an error was caused by another text."""
     try:
         ask(embedder_for(model), [KNOWN_TEXT])
     except (EmbeddingFailed, ConfigurationInvalid):
@@ -77,12 +77,12 @@ def answers(model: EmbeddingModel) -> bool:
 
 
 def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
-    """Record that an embedder failed: the backlog does not ask it for a growing while. One statement."""
+    """Record that an embedder failed; the backlog retries after a growing delay. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),
         "first": FIRST_RETRY_DELAY,
         "longest": LONGEST_RETRY_DELAY,
-        # What a provider says may name somebody's data, and this table is nobody's own. The log has it.
+        # Only the class: a provider's message may contain a tenant's data, and this table is shared by all. The log has it.
         "error": type(error.__cause__ or error).__name__,
     }
     with connections[APP].cursor() as cursor:
@@ -104,19 +104,19 @@ def note_answer(model: EmbeddingModel) -> None:
 
 
 def embedder_faults() -> list[EmbedderFault]:
-    """Return the embedders that failed when the backlog last asked them, those that have failed longest first."""
+    """Return the embedders whose last call by the backlog failed, those that have failed longest first."""
     return list(EmbedderFault.objects.using(OPS).order_by("since"))
 
 
 def is_resting(fault: EmbedderFault, now: datetime) -> bool:
-    """Return whether an embedder is not to be asked at that time."""
+    """Return whether the retry delay of a failed embedder is not over."""
     return fault.retry_at > now
 
 
 def other_models() -> list[OtherModel]:
-    """Return the models, other than the installation's, that agents of any tenant still have; the commonest first.
+    """Return the models other than the installation's that agents of any tenant have, the most frequent first.
 
-    Names of models and numbers of agents only. Raises ConfigurationInvalid.
+    Contains names of models and numbers of agents only. Raises ConfigurationInvalid.
     """
     own = installation_model()
     with connections[OPS].cursor() as cursor:
@@ -128,5 +128,5 @@ def other_models() -> list[OtherModel]:
 
 
 def name_of(model: EmbeddingModel) -> str:
-    """Return how rows name a model together with its dimension."""
+    """Return the name of a model with its dimension, as stored in rows."""
     return f"{model.name} {model.dimension}"

@@ -41,21 +41,21 @@ log = structlog.get_logger(__name__)
 
 type Vectors = npt.NDArray[np.float32]
 
-#: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
+#: Vectors cached per process, for repeated queries, and for texts that are recalled with and then stored.
 _CACHE_SIZE = 4096
-#: Embedders that one process keeps.
+#: Embedders cached per process.
 _EMBEDDERS = 32
-#: A failure that came sooner delayed nobody.
+#: Failures after a shorter time do not delay callers, and cause no pause.
 _LONG_WAIT_S = 2.0
-#: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
+#: The time of use in the tenant's cache is written at most once in this period, so that reads are cheap.
 _USE_NOTED = timedelta(days=1)
 
 #: Age at which an unused cached vector is deleted; the text is embedded again if it returns.
 CACHE_KEPT = timedelta(days=30)
-#: How long one call goes on: what is left is trimmed in the next hour.
+#: How long one job run trims; the next run, an hour later, continues.
 CACHE_TRIM_TAKES = timedelta(seconds=60)
 
-#: Entries that are deleted in one transaction.
+#: Entries deleted in one transaction at most.
 _TRIMMED = 5_000
 
 
@@ -66,25 +66,27 @@ def embedder() -> Embedder:
 
 @lru_cache(maxsize=_EMBEDDERS)
 def embedder_for(model: EmbeddingModel) -> Embedder:
-    """Return the embedder of these vectors; nothing is asked yet.
+    """Return the embedder of a model, without connecting to it.
 
-    Raises ConfigurationInvalid when the settings do not say how to reach it, or its vectors are longer than the index of
-    the mind holds.
+    Raises ConfigurationInvalid if the settings do not name its address, or its vectors are too long for the index of
+    memories.
     """
     checked(model)
-    own = model.name == settings.ARBOR_EMBEDDING_MODEL
-    # An address is never used for another model than it was given for: a server answers with whatever it serves.
-    url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (settings.ARBOR_EMBEDDING_URL if own else "")
-    made = connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
-    if made.dimension != model.dimension:
+    is_installations = model.name == settings.ARBOR_EMBEDDING_MODEL
+    # An address is used for its own model only: a server ignores the model's name and answers with the one it serves.
+    url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (
+        settings.ARBOR_EMBEDDING_URL if is_installations else ""
+    )
+    connected = connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
+    if connected.dimension != model.dimension:
         raise ConfigurationInvalid(
-            f"{made.model} makes vectors of {made.dimension} numbers, and {model.dimension} are asked for"
+            f"{connected.model} makes vectors of {connected.dimension} numbers, and {model.dimension} are asked for"
         )
-    return made
+    return connected
 
 
 def embeds_here(model: EmbeddingModel | None) -> bool:
-    """Return whether these vectors are computed in this process, in about a millisecond, without waiting."""
+    """Return whether the model's vectors are computed in this process: in about a millisecond, without a network."""
     try:
         return embedder_for(model or installation_model()).in_process
     except ConfigurationInvalid:
@@ -92,9 +94,9 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
 
 
 class _VectorCache:
-    """The vectors used last in this process. Safe for threads.
+    """A thread-safe cache of this process's most recently used vectors.
 
-    By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
+    Keyed by tenant too: otherwise the time to embed a text would reveal to one tenant which texts another has.
     """
 
     def __init__(self) -> None:
@@ -103,14 +105,14 @@ class _VectorCache:
 
     def find(self, tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         with self._lock:
-            found = {}
+            vectors_by_hash = {}
             for digest in hashes:
                 key = (tenant_id, model, digest)
                 vector = self._vectors.get(key)
                 if vector is not None:
                     self._vectors.move_to_end(key)
-                    found[digest] = vector
-            return found
+                    vectors_by_hash[digest] = vector
+            return vectors_by_hash
 
     def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
@@ -121,19 +123,19 @@ class _VectorCache:
 
 
 _kept = _VectorCache()
-#: Until when a model's embedder is not waited for, by this process's clock.
+#: By model: the time until which this process does not call a slow, failing embedder (monotonic clock).
 _rests: dict[EmbeddingModel | None, float] = {}
 
 
 def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
-    """Embed as `embed_texts` does, for somebody who waits for an answer and can do without.
+    """Embed texts like `embed_texts`, for callers that wait for an answer and have a fallback.
 
-    An embedder that kept a caller of this process waiting for long, in vain, is not waited for again for 10 s.
+    After a failure that took long, this process raises EmbeddingFailed at once for 10 s.
     """
     rests_until = _rests.get(model)
     if rests_until is not None and time.monotonic() < rests_until:
         raise EmbeddingFailed(
-            f"{model or 'the embedder'} did not answer just now, and is left alone for some seconds"
+            f"{model or 'the embedder'} did not answer, and is not called again for some seconds"
         )
     started = time.monotonic()
     try:
@@ -149,28 +151,30 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
     """Return one vector per text, in order: float32, (len(texts), dimension), rows of length 1.
 
-    `model` is that of the agent whose memories they will be compared with (`minds.model_of`); none is the
-    installation's. Raises EmbeddingFailed, also when the settings do not say any more how that model is reached, and
-    RuntimeError inside a transaction for an embedder that is a network away.
+    `model` is that of the agent with whose memories the vectors are compared (`minds.model_of`), by default the
+    installation's. Raises EmbeddingFailed, also for a model whose address is no longer configured, and RuntimeError
+    inside a transaction for an embedder that is called over the network.
     """
     try:
-        made = embedder_for(model or installation_model())
+        connected = embedder_for(model or installation_model())
     except ConfigurationInvalid as error:
         raise EmbeddingFailed(f"{model or 'the embedder'} cannot be reached: {error}") from error
-    if not made.in_process and connections[APP].in_atomic_block:
-        raise RuntimeError("texts are embedded before the transaction opens, not inside it")
+    if not connected.in_process and connections[APP].in_atomic_block:
+        raise RuntimeError("texts must be embedded before a transaction opens, not inside it")
     if not texts:
-        return np.zeros((0, made.dimension), dtype=np.float32)
-    cached_as = f"{made.model} {made.dimension}"
+        return np.zeros((0, connected.dimension), dtype=np.float32)
+    cached_as = f"{connected.model} {connected.dimension}"
     hashes = [content_hash(text) for text in texts]
     known = _kept.find(tenant_id, cached_as, hashes)
-    if not made.in_process:
-        known |= _from_tenant(tenant_id, cached_as, [digest for digest in hashes if digest not in known])
+    if not connected.in_process:
+        known |= _read_tenant_cache(
+            tenant_id, cached_as, [digest for digest in hashes if digest not in known]
+        )
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
-        fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
-        if not made.in_process:
-            _to_tenant(tenant_id, cached_as, fresh, cut=_cut(missing))
+        fresh = dict(zip(missing, ask(connected, list(missing.values())), strict=True))
+        if not connected.in_process:
+            _write_tenant_cache(tenant_id, cached_as, fresh, cut=_sizes_of_truncated(missing))
         _kept.keep(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
@@ -179,9 +183,9 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 def embed_for_storage(
     *, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None
 ) -> Vectors | None:
-    """Return the vectors of texts that are about to be stored; none where upkeep is to embed them.
+    """Return the vectors of texts to be stored; None if the backlog embeds them later.
 
-    That is so when `ARBOR_EMBED_AT_STORAGE` says not to wait for that embedder, and when it fails.
+    None if `ARBOR_EMBED_AT_STORAGE` excludes that embedder, or if the embedder fails.
     """
     try:
         in_process = embedder_for(model or installation_model()).in_process
@@ -193,29 +197,28 @@ def embed_for_storage(
         return None
 
 
-def ask(made: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the embedder's vectors of the texts; wrong ones are refused here, whatever an adapter accepts.
-
-    Raises EmbeddingFailed. Nothing is kept.
-    """
-    if not made.in_process and settings.ARBOR_DB_POOL_SIZE:
-        # Threads that wait for a server share a few connections, and occupy none.
+def ask(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Call the embedder and return its vectors, checked and normalized, without caching them. Raises EmbeddingFailed."""
+    if not embedder.in_process and settings.ARBOR_DB_POOL_SIZE:
+        # Return the connections to their pools, as a thread that waits for a server must not occupy one.
         for alias in (APP, OPS):
             connections[alias].close()
-    return unit_rows(made.embed(texts), count=len(texts), dimension=made.dimension, model=made.model)
+    return unit_rows(
+        embedder.embed(texts), count=len(texts), dimension=embedder.dimension, model=embedder.model
+    )
 
 
-def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
+def _read_tenant_cache(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
     if not hashes:
         return {}
     with tenant_transaction(tenant_id):
         entries = list(EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes))
-        before = datetime.now(UTC) - _USE_NOTED
-        _note_use(model, [bytes(entry.content_hash) for entry in entries if entry.used_at < before])
+        written_before = datetime.now(UTC) - _USE_NOTED
+        _write_use(model, [bytes(entry.content_hash) for entry in entries if entry.used_at < written_before])
     return {bytes(entry.content_hash): np.asarray(entry.embedding, dtype=np.float32) for entry in entries}
 
 
-def _note_use(model: str, hashes: Sequence[bytes]) -> None:
+def _write_use(model: str, hashes: Sequence[bytes]) -> None:
     """Mark these entries as used, so that they are not trimmed; entries locked by another worker are skipped."""
     if hashes:
         free = EmbeddingCacheEntry.objects.select_for_update(skip_locked=True).filter(
@@ -226,13 +229,15 @@ def _note_use(model: str, hashes: Sequence[bytes]) -> None:
         )
 
 
-def _cut(texts: Mapping[bytes, str]) -> dict[str, int]:
-    """Return of which texts, by their content hash, a server is sent no more than the beginning, and their bytes."""
+def _sizes_of_truncated(texts: Mapping[bytes, str]) -> dict[str, int]:
+    """Return the sizes in bytes, by content hash, of the texts that are too long to be sent whole."""
     sizes = {key.hex(): len(text.encode(errors="replace")) for key, text in texts.items()}
     return {key: size for key, size in sizes.items() if size > MAX_TEXT_BYTES}
 
 
-def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]) -> None:
+def _write_tenant_cache(
+    tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]
+) -> None:
     """Store vectors in the tenant's cache; a truncated text is logged with its vector, once."""
     with tenant_transaction(tenant_id):
         if cut:
@@ -248,7 +253,7 @@ def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cu
                 EmbeddingCacheEntry(
                     tenant_id=tenant_id, model=model, content_hash=key, embedding=HalfVector(vector)
                 )
-                # In one order for all: two workers with the same texts would else wait for each other.
+                # Sorted, so that two workers with the same texts do not deadlock.
                 for key, vector in sorted(vectors.items())
             ],
             ignore_conflicts=True,
@@ -256,22 +261,22 @@ def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cu
 
 
 def trim_embedding_cache() -> Round:
-    """Delete cached vectors that were not used for a month, a step of each tenant in turn, until CACHE_TRIM_TAKES is over."""
+    """Delete cached vectors that were not used for a month, in steps of one tenant each, for at most CACHE_TRIM_TAKES."""
     ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
     steps = done = failed = 0
-    left: list[UUID] = list(Tenant.objects.using(OPS).order_by("?").values_list("id", flat=True))
-    while left and time.monotonic() < ends_at:
-        tenant_id = left.pop(0)
+    pending: list[UUID] = list(Tenant.objects.using(OPS).order_by("?").values_list("id", flat=True))
+    while pending and time.monotonic() < ends_at:
+        tenant_id = pending.pop(0)
         steps += 1
         try:
             with tenant_transaction(tenant_id):
                 trimmed = change(queries.TRIM_CACHE, kept=CACHE_KEPT, most=_TRIMMED)
         except DatabaseError:
-            # One tenant's fault is on record, and the others' caches are trimmed.
+            # An error in one tenant must not stop the trimming of the others.
             log.exception("cache_trim_failed", tenant_id=str(tenant_id))
             failed += 1
             continue
         done += trimmed
         if trimmed == _TRIMMED:
-            left.append(tenant_id)
+            pending.append(tenant_id)
     return Round(steps=steps, done=done, failed=failed)

@@ -1,4 +1,4 @@
-"""Vectors as PostgreSQL reads and writes them: texts no larger than the index of the mind allows, and bytes."""
+"""Convert vectors to and from PostgreSQL's formats, within the size limit of the index of memories."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy.typing as npt
 from arbor.memory.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
 from arbor.memory.neighborhood import Vectors
 
-#: The size limit of a B-tree tuple on pages of 8 KB, which cannot be stored elsewhere.
+#: PostgreSQL's size limit of a B-tree tuple on pages of 8 KB.
 _TUPLE_BYTES = 2704
-#: In a tuple of `memories_memory_mind` beside session and vectors: its header and null bitmap (16), three ids (48), two
-#: times (16), the heads of the vectors and the session (28), and what alignment may add.
+#: Bytes in a tuple of `memories_memory_mind` beside session and vectors: header and null bitmap (16), three ids (48), two
+#: times (16), headers of the vectors and the session (28), alignment.
 _BESIDE_BYTES = 120
 _TERM_BYTES = 8
-#: With the longest session it still leaves room for 16 terms. Longer vectors would need an index of their bits.
+#: The longest vectors that leave room for 16 terms beside the longest session.
 MAX_DIMENSION = 1024
 
-#: Vectors in memory at once, 20 MB at 256 dimensions, and those that are compared with them, another 20 MB of cosines.
+#: Vectors in memory at once (20 MB at 256 dimensions), and vectors compared with them at once (20 MB of cosines).
 BLOCK = 20_000
 AT_ONCE = 256
 #: Bytes before the numbers of a `halfvec` on the wire: its length and two unused bytes.
@@ -31,7 +31,7 @@ type VectorBlock = tuple[list[UUID], Vectors]
 
 
 class _Numbers(dict[int, str]):
-    """The texts of half-precision numbers by their bits, made as they come: there are only 65,536 of them."""
+    """A cache of the texts of half-precision numbers by their bits: only 65,536 values exist."""
 
     def __missing__(self, bits: int) -> str:
         text = str(np.uint16(bits).view(np.float16))
@@ -49,16 +49,16 @@ def halfvec_texts(vectors: npt.ArrayLike) -> list[str]:
 
 
 def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
-    """Return as many terms as fit into the index of the mind beside the rest of the row, the heaviest."""
-    left = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
-    room = min(MAX_TERMS, left // _TERM_BYTES)
-    if len(terms) <= room:
+    """Return the heaviest terms, as many as fit into the row's index tuple (`memories_memory_mind`)."""
+    free_bytes = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
+    most = min(MAX_TERMS, free_bytes // _TERM_BYTES)
+    if len(terms) <= most:
         return dict(terms)
-    return dict(sorted(terms.items(), key=lambda term: -term[1])[:room])
+    return dict(sorted(terms.items(), key=lambda term: -term[1])[:most])
 
 
 def sparsevec_weights(weights: Mapping[int, float]) -> dict[int, float]:
-    """Return weights by place as the database has them after `sparsevec_text`."""
+    """Round weights by place as `sparsevec_text` and the database round them."""
     return {place: float(np.float32(_digits(weight))) for place, weight in weights.items()}
 
 
@@ -67,15 +67,15 @@ def _digits(weight: float) -> str:
 
 
 def sparsevec_text(weights: Mapping[int, float]) -> str:
-    """Return weights by place, from 1, as a `sparsevec`."""
-    # Terms that occur equally often in a text weigh the same in it: few numbers are to be formatted.
+    """Format weights by place, from 1, as a `sparsevec`."""
+    # Terms that occur equally often in a text have equal weights, so that few distinct numbers are formatted.
     numbers = {weight: _digits(weight) for weight in set(weights.values())}
     pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"
 
 
 def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
-    """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
+    """Decode ids and vectors (float32) of the rows whose vector has `length` bytes."""
     fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
     width = length // _NUMBER_BYTES

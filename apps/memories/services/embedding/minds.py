@@ -1,6 +1,6 @@
 """The embedding model of an agent's mind: all of its vectors come from one model, so that they can be compared.
 
-A new mind gets the installation's embedder and keeps it, whatever the settings say later, until `arbor memory reembed` moves it.
+A new mind gets the installation's embedder. Later changes of the settings do not affect it; `arbor memory reembed` moves it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LARGEST = float(np.finfo(np.float16).max)
 
 
 def installation_model() -> EmbeddingModel:
-    """Return the model that the settings name: that of new minds.
+    """Return the model of new minds, which the settings name.
 
-    Raises ConfigurationInvalid when its vectors are longer than the index of the mind holds.
+    Raises ConfigurationInvalid if its vectors are too long for the index of memories.
     """
     return checked(
         EmbeddingModel(name=settings.ARBOR_EMBEDDING_MODEL, dimension=settings.ARBOR_EMBEDDING_DIMENSION)
@@ -34,7 +34,7 @@ def installation_model() -> EmbeddingModel:
 
 
 def checked(model: EmbeddingModel) -> EmbeddingModel:
-    """Return the model; raises ConfigurationInvalid when its vectors are longer than the index of the mind holds."""
+    """Return the model. Raises ConfigurationInvalid if its vectors are too long for the index of memories."""
     if model.dimension > MAX_DIMENSION:
         raise ConfigurationInvalid(
             f"the dimension of embeddings must be at most {MAX_DIMENSION}, got {model.dimension}; many models can be"
@@ -49,10 +49,10 @@ def model_of(agent_id: UUID) -> EmbeddingModel:
 
 
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:
-    """Return the values of QUERY_VECTOR: a query's vector, if it has one, and the model that made it.
+    """Return the values of QUERY_VECTOR: a query's vector, if it has one, and its model.
 
-    Without a model only the lengths are compared; never an error of the database, but perhaps a comparison that means
-    nothing. Raises Invalid for what is no vector of 1 to MAX_DIMENSION finite numbers.
+    Without a model only the dimensions are compared; vectors of different models may then be scored against each other.
+    Raises Invalid unless the vector has 1 to MAX_DIMENSION finite numbers.
     """
     return {
         "vector": None if vector is None else halfvec_texts([_checked_query(vector)])[0],
@@ -62,7 +62,7 @@ def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -
 
 
 def half_precision(vector: Sequence[float]) -> npt.NDArray[np.float32]:
-    """Return a query's vector rounded as the stored ones are. Raises Invalid as `query_vector` does."""
+    """Round a query's vector to half precision, like the stored ones. Raises Invalid like `query_vector`."""
     return _checked_query(vector).astype(np.float16).astype(np.float32)
 
 
@@ -72,7 +72,7 @@ def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
         raise Invalid(
             f"a query's vector is one row of 1 to {MAX_DIMENSION} numbers, got the shape {numbers.shape}"
         )
-    # Written so that it is false for what is not a number.
+    # Also true for NaN, which compares as False.
     if not (np.abs(numbers) <= LARGEST).all():
         raise Invalid(f"a query's vector must be finite numbers from -{LARGEST:g} to {LARGEST:g}")
     return numbers

@@ -1,11 +1,11 @@
-"""Statements by hand of the embedding of texts: what waits across tenants, and vectors written in bulk."""
+"""Handwritten statements of embedding: find waiting texts across tenants, and write vectors in bulk."""
 
 from __future__ import annotations
 
 # Part of statements that compare vectors.
-# A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
-# before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
-# the same moment, as they are. Put `query_vector(…)` into the statement's values.
+# The query's vector if it is comparable with the agent's, else NULL, and recall ranks by words only. A vector computed
+# before the agent moved to another model must never be compared with the new ones, so the model is checked in the same
+# statement, thus in the same snapshot. Add `query_vector(…)` to the statement's values.
 QUERY_VECTOR = """(
     SELECT %(vector)s::halfvec WHERE NOT EXISTS (
         SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
@@ -14,14 +14,14 @@ QUERY_VECTOR = """(
     )
 )"""
 
-# Read before every embedding, also by heartbeats.
+# Read the model of a mind; fixed because heartbeats read it too.
 MODEL_OF_MIND = """
 SELECT embedding_model, embedding_dimension FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
 
-# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
-# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
+# Buffer items come first because they expire soonest, then summaries, which represent many memories. Within a kind, agents
+# take turns among the oldest and the latest texts, so that one agent's flood does not hide the texts of others.
 _OF_KIND = """
     (SELECT '{table}' AS kind, agent_id, id FROM (
         SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
@@ -54,7 +54,7 @@ LIMIT %(chunk)s
 """
 
 # Part: tenants with an embedder that answers.
-# While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
+# While an embedder fails, its agents wait, and tenants without other embedders are skipped.
 WITH_AWAKE_EMBEDDERS = """AND EXISTS (
     SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
 )"""
@@ -69,8 +69,8 @@ OF_AWAKE_EMBEDDERS = """AND NOT EXISTS (
 WAITING_TEXTS = _WAITING.replace("{of_tenant}", _OF_TENANT)
 
 # Write vectors in bulk to rows that nobody else has locked.
-# Rows are locked in the order of their ids, and left to whoever has them already. An agent that was moved to another model
-# meanwhile takes none of these vectors.
+# Rows are locked in the order of ids; those locked by others are skipped, and so are those of agents that were moved to
+# another model in the meantime.
 STORE_VECTORS = """
 WITH mine AS MATERIALIZED (
     SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
@@ -86,7 +86,7 @@ FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
 RETURNING m.id
 """
 
-# Count what waits in three tables of all tenants.
+# Count texts without a vector in three tables of all tenants.
 COUNT_BACKLOG = """
 SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
     count(*) FILTER (WHERE embedding_model <> '')
@@ -100,8 +100,8 @@ FROM (
 ) waiting
 """
 
-# Count in the database: several workers may see the same embedder fail.
-# `arbor.embedding.backoff.embedder_retry_delay`, where the count is.
+# Count in the database, as several workers may fail at once; the delay is that of
+# `arbor.embedding.backoff.embedder_retry_delay`.
 COUNT_FAILURE = """
 INSERT INTO memories_embedderfault AS f (embedding_model, failures, since, retry_at, error)
 VALUES (%(model)s, 1, now(), now() + %(first)s, %(error)s)
@@ -140,8 +140,7 @@ WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uui
 ORDER BY k.tenant_id, k.agent_id
 """
 
-# Insert vectors in bulk beside the present ones.
-# A memory that was purged meanwhile is left out, and one that another run was faster with.
+# Insert vectors in bulk beside the current ones, except of memories purged or already embedded by another run.
 WRITE_NEXT_VECTORS = """
 INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
 SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
@@ -151,8 +150,7 @@ ORDER BY m.id FOR KEY SHARE OF m
 ON CONFLICT DO NOTHING
 """
 
-# Exchange 10,000 vectors in one pass: the writers of the agent wait for it.
-# One pass, also over what has no next vector: no old one may stay.
+# Exchange all vectors in one pass, which the agent's writers wait for; vectors without a successor are emptied.
 SWITCH_VECTORS = """
 UPDATE memories_memory m SET
     embedding = n.embedding,

@@ -1,7 +1,7 @@
 """Move agents to another embedding model: build the new vectors beside the present ones, then switch.
 
-While the new vectors are made, nothing that recall reads is touched. When none is missing, one transaction under the
-agent's lock takes them over. A run that was broken off goes on where it stopped, for what it made is kept.
+New vectors are written to a table of their own, so that recall is not affected. When none is missing, one transaction
+under the agent's lock exchanges them. A run that was interrupted can be run again and continues where it stopped.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
-#: Memories embedded at once unless the caller says otherwise.
+#: Memories embedded at once by default.
 BATCH = 500
-#: An embedder that does not answer is asked so often in all before the run is given up: for 70 s.
+#: Tries before a run fails because the embedder does not answer: for 70 s.
 TRIES = 4
-#: Memories that are stored while the rest are taken over are fetched up so often; then the backlog embeds them.
+#: Passes over memories stored during the run; those stored after the last pass are left to the backlog.
 CATCHES = 10
 
 type OnProgress = Callable[[int, int], None]
@@ -50,16 +50,16 @@ type OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """An agent that is to be moved."""
+    """An agent to be moved to another embedding model."""
 
     tenant_id: UUID
     agent_id: UUID
     tenant: str
     name: str
-    #: What its vectors are by now.
+    #: The present model.
     model: EmbeddingModel
     memories: int
-    #: How many of them have their next vector already, from a run that was broken off.
+    #: Memories that already have their next vector, from an interrupted run.
     made: int
 
 
@@ -69,31 +69,31 @@ class _Text:
     content: str
     role: str
     session: str
-    #: The places of the words that are in the index now.
+    #: The places of the terms that are in the index now.
     places: frozenset[int]
 
 
 @dataclass(kw_only=True)
 class Reembedding:
-    """One run: where to, how, and how far it has come."""
+    """One run: the target model, its options and its progress."""
 
     model: EmbeddingModel
-    #: Who asked for it, as audit keeps it.
+    #: The actor for the audit log.
     actor: str
     batch: int = BATCH
-    #: Called with the number of memories that have their next vector, and their total.
+    #: Called with the number of memories that have their next vector, and the total number.
     progress: OnProgress | None = None
-    #: How to wait for an embedder that does not answer; seconds.
+    #: Waits for a number of seconds when the embedder does not answer.
     pause: Callable[[float], None] = time.sleep
     done: int = field(default=0, init=False)
     total: int = field(default=0, init=False)
 
     def run(self, moves: Sequence[Move]) -> list[ModelSwitch]:
-        """Move the agents, one after the other, and return what became of each.
+        """Move the agents, one after the other, and return the result for each.
 
-        Raises ConfigurationInvalid or EmbeddingFailed, before anything is written, when the model cannot be asked;
-        EmbeddingFailed when it stops answering; and AlreadyExists where another run moves an agent elsewhere. Run again,
-        it goes on where it stopped.
+        Raises ConfigurationInvalid or EmbeddingFailed, before anything is written, if the model cannot be called;
+        EmbeddingFailed if it stops answering; AlreadyExists if another run moves an agent to another model. A further
+        run continues where this one stopped.
         """
         embedder_for(checked(self.model))
         if moves and (error := check_embedder(self.model).error):
@@ -107,22 +107,22 @@ class Reembedding:
         for catch in range(CATCHES + 1):
             self._make_missing(move)
             with tenant_transaction(move.tenant_id):
-                taken = switch_model(
+                switched = switch_model(
                     agent_id=move.agent_id, model=self.model, actor=self.actor, leave=catch == CATCHES
                 )
-            if taken is not None:
+            if switched is not None:
                 log.info(
-                    "agent_reembedded", agent_id=str(move.agent_id), model=str(self.model), **vars(taken)
+                    "agent_reembedded", agent_id=str(move.agent_id), model=str(self.model), **vars(switched)
                 )
-                return taken
+                return switched
         raise AssertionError("the last attempt leaves nothing missing")
 
     def _make_missing(self, move: Move) -> None:
-        """Make the next vectors that are missing, batch by batch, and keep each batch."""
+        """Compute missing vectors and write them, batch by batch."""
         named = name_of(self.model)
         with tenant_transaction(move.tenant_id):
-            made = NextEmbedding.objects.filter(agent_id=move.agent_id)
-            made.exclude(embedding_model=named).delete()
+            next_vectors = NextEmbedding.objects.filter(agent_id=move.agent_id)
+            next_vectors.exclude(embedding_model=named).delete()
             missing = list(_missing(move.agent_id, self.model).order_by("id").values_list("id", flat=True))
         for ids in batched(missing, self.batch, strict=False):
             with tenant_transaction(move.tenant_id):
@@ -132,14 +132,14 @@ class Reembedding:
                 ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
-                kept = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), next=named)
+                written = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), next=named)
                 others = NextEmbedding.objects.filter(memory_id__in=list(ids)).exclude(embedding_model=named)
                 other = others.values_list("embedding_model", flat=True).first()
             if other:
                 raise AlreadyExists(
                     f"another run moves agent {move.name} to {other}: let it end, then run this one again"
                 )
-            self._report(kept)
+            self._report(written)
 
     def _report(self, made: int) -> None:
         self.done += made
@@ -148,7 +148,7 @@ class Reembedding:
             self.progress(self.done, self.total)
 
     def _next_rows(self, tenant_id: UUID, texts: Sequence[_Text]) -> list[dict[str, Any]]:
-        """Return the rows of the next vectors of these texts; without a vector, those that cannot be embedded."""
+        """Return the rows of the texts' next vectors; texts that cannot be embedded get a row without a vector."""
         if not texts:
             return []
         vectors = self._embed(tenant_id, texts)
@@ -157,14 +157,14 @@ class Reembedding:
             return self._next_rows(tenant_id, texts[:half]) + self._next_rows(tenant_id, texts[half:])
         literals: Sequence[str | None] = [None] if vectors is None else halfvec_texts(vectors)
         return [
-            {"id": str(text.id), "embedding": literal, "lexical": self._words(text)}
+            {"id": str(text.id), "embedding": literal, "lexical": self._next_terms(text)}
             for text, literal in zip(texts, literals, strict=True)
         ]
 
     def _embed(self, tenant_id: UUID, texts: Sequence[_Text]) -> Vectors | None:
-        """Return the vectors, or none when it is one of the texts that the embedder cannot read.
+        """Return the vectors; None if the embedder cannot embed one of the texts.
 
-        Raises EmbeddingFailed when it does not answer at all, after having waited for it.
+        Raises EmbeddingFailed if the embedder still does not answer after several tries.
         """
         failures = 0
         while True:
@@ -180,8 +180,8 @@ class Reembedding:
                     raise
                 self.pause(embedder_retry_delay(failures).total_seconds())
 
-    def _words(self, text: _Text) -> str | None:
-        """Return the words that will fit into the index beside the new vector, if they differ from those now."""
+    def _next_terms(self, text: _Text) -> str | None:
+        """Return the terms that fit into the index beside the new vector, if they differ from the present ones."""
         words = fitting(
             document_vector(text.content, speaker=text.role),
             session=text.session,
@@ -193,10 +193,9 @@ class Reembedding:
 def find_moves(
     *, model: EmbeddingModel, actor: str, tenant_id: UUID | None = None, agent_id: UUID | None = None
 ) -> list[Move]:
-    """Return the agents that have another model than this, with what they have: of a tenant, one of them, or all.
+    """Return the agents with another model than this: one agent, those of a tenant, or all.
 
-    Also those that are moved already, but left with vectors of a run that was broken off. A look across tenants is on
-    record.
+    Includes agents that were moved but still have vectors of an interrupted run. A view across tenants is audited.
     """
     values = {
         "tenant": tenant_id,
@@ -235,7 +234,7 @@ def _text(row: tuple[Any, ...]) -> _Text:
 
 
 def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:
-    """Return the agent's memories without a vector of this model."""
+    """Return the agent's memories without a next vector of this model."""
     made = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
     memories: QuerySet[Memory] = Memory.objects.filter(~Exists(made), agent_id=agent_id)
     return memories
@@ -246,9 +245,9 @@ class ModelSwitch:
     """The numbers of rows that a switch changed."""
 
     memories: int
-    #: Texts that the new model cannot read: found by their words alone.
+    #: Texts that the new model cannot embed: recall finds them by their words only.
     refused: int
-    #: Memories stored at the last moment, which the backlog embeds.
+    #: Memories stored after the last pass, which the backlog embeds.
     left: int
     #: How long the agent's writers waited.
     seconds: float
@@ -257,15 +256,15 @@ class ModelSwitch:
 def switch_model(
     *, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool = False
 ) -> ModelSwitch | None:
-    """Give the agent its next vectors, in the open transaction; return none, and do nothing, while some are missing.
+    """Exchange the agent's vectors in the open transaction; return None and change nothing while some are missing.
 
-    `leave` takes over in any case: the backlog embeds what is missing. An agent that has the model already only loses
-    the rows that were made for it. At most fifteen statements, however many memories.
+    With `leave`, missing vectors are left to the backlog. For an agent that already has the model, only its next vectors
+    are deleted. At most fifteen statements for any number of memories.
     """
     lock_minds([agent_id])
     started = time.perf_counter()
-    before = model_of(agent_id)
-    if before == model:
+    previous = model_of(agent_id)
+    if previous == model:
         NextEmbedding.objects.filter(agent_id=agent_id).delete()
         return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
     missing = _missing(agent_id, model).count()
@@ -287,7 +286,7 @@ def switch_model(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"moved {memories} memories from the embedding model {before} to {model}",
+        message=f"moved {memories} memories from the embedding model {previous} to {model}",
         detail={"refused": refused, "left_to_backlog": missing},
     )
     return ModelSwitch(
@@ -296,7 +295,7 @@ def switch_model(
 
 
 def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
-    """Empty or mark what was computed from the old vectors: its jobs compute it again. Nobody sees both kinds."""
+    """Empty or mark stale all data computed from the old vectors, so that the jobs compute it again."""
     Mind.objects.filter(agent_id=agent_id).update(
         embedding_model=model.name, embedding_dimension=model.dimension
     )
@@ -304,12 +303,12 @@ def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
     for embedded in (Episode, BufferItem):
         rows = embedded.objects.filter(agent_id=agent_id).exclude(embedding=None, embedding_model="")
         rows.update(embedding=None, embedding_model="")
-    # All of them, stale or not: a new version of the row keeps neighborhoods that are being computed from being written.
+    # Stale rows too: a new row version prevents a running job from writing neighborhoods of old vectors.
     Upkeep.objects.filter(agent_id=agent_id).update(stale=True)
 
 
 def _recount_words(agent_id: UUID) -> None:
-    """Update the term counts where more or fewer words of a memory will fit into the index than before."""
+    """Update the term counts of memories of which more or fewer terms fit into the index than before."""
     changed = list(
         NextEmbedding.objects.filter(
             agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE

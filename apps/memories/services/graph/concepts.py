@@ -26,7 +26,7 @@ MAX_LIMIT = 200
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptLink:
-    """A concept that a memory is a case of, and how clearly, from 0 to 1."""
+    """A concept that a memory is a case of, with its strength, 0 to 1."""
 
     concept_id: UUID
     name: str
@@ -35,7 +35,7 @@ class ConceptLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A memory recalled by a concept; it is ordered by `score`, strength times relevance, from 0 to 1."""
+    """A memory recalled by a concept, ranked by `score`: strength times relevance, 0 to 1."""
 
     memory_id: UUID
     content: str
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptNode:
-    """A concept with those below it, in the order of their names, and how many memories are linked to it itself."""
+    """A concept with the narrower ones, by name, and the number of memories linked to the concept itself."""
 
     id: UUID
     name: str
@@ -63,19 +63,19 @@ class ConceptNode:
 def link_memory_to_concept(
     *, agent_id: UUID, memory_id: UUID, concept_name: str, strength: float = 1.0
 ) -> int:
-    """Link one memory to a concept by name, which is made if there is none; return 1, or 0 if it was linked so already.
+    """Link one memory to a concept by name, creating the concept if needed; return 1, or 0 if nothing changed.
 
-    Raises as `link_memories` does.
+    Raises like `link_memories`.
     """
     return link_memories(agent_id=agent_id, links={memory_id: [(concept_name, strength)]})
 
 
 def link_memories(*, agent_id: UUID, links: Mapping[UUID, Iterable[tuple[str, float]]]) -> int:
-    """Link memories of one agent to concepts by name, in the open transaction; return how many links are new or stronger.
+    """Link memories of one agent to concepts by name, in the open transaction; return the number of new or stronger links.
 
-    `links` holds (name, strength from 0 to 1) by memory id. Names of one concept are one (`concept_key`), and of a
-    link that is there or comes twice the greater strength stays. Four statements, however many links.
-    Raises Invalid for a name or a strength, NotFound for memories that are not this agent's; nothing is written then.
+    `links` maps memory ids to (name, strength from 0 to 1). Names are compared by `concept_key`; of equal links the
+    strongest counts. Four statements for any number of links. Raises Invalid for a name or a strength, NotFound for
+    memories of other agents; nothing is written then.
     """
     names: dict[str, str] = {}
     wanted: dict[tuple[UUID, str], float] = {}
@@ -86,10 +86,10 @@ def link_memories(*, agent_id: UUID, links: Mapping[UUID, Iterable[tuple[str, fl
             wanted[memory_id, key] = max(check_strength(strength), wanted.get((memory_id, key), 0.0))
     if not wanted:
         return 0
-    # Concepts may not be merged away while they are linked to.
+    # The lock prevents that a concept is merged into another while memories are linked to it.
     lock_minds([agent_id])
     _check_memories(agent_id, {memory_id for memory_id, _ in wanted})
-    # In the order of their keys, so that two that add the same concepts do not wait for each other crosswise.
+    # Sorted by key, so that two workers that add the same concepts do not deadlock.
     new = [
         Concept(tenant_id=current_tenant(), agent_id=agent_id, name=name, key=key)
         for key, name in sorted(names.items())
@@ -114,8 +114,8 @@ def memories_of_concept(
 ) -> list[Case]:
     """Return the active memories that are cases of a concept, by strength times relevance, best first.
 
-    With `include_narrower`, cases of the concepts below it are its cases too; of a memory's several links the
-    strongest counts. Three statements. Raises NotFound for a name, Invalid for a limit outside 1 to 200.
+    With `include_narrower`, cases of narrower concepts count too; of several links of a memory the strongest counts.
+    Three statements. Raises NotFound for a name, Invalid for a limit outside 1 to 200.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall by concept returns 1 to {MAX_LIMIT} memories, asked for {limit}")
@@ -127,9 +127,9 @@ def memories_of_concept(
     links = MemoryConcept.objects.filter(
         wanted, concept__agent_id=agent_id, memory__status=MemoryStatus.ACTIVE
     )
-    present = links.filter(Q(memory__expires_at=None) | Q(memory__expires_at__gt=now))
+    unexpired = links.filter(Q(memory__expires_at=None) | Q(memory__expires_at__gt=now))
     cases = []
-    for row in present.values(
+    for row in unexpired.values(
         "memory_id",
         "memory__importance",
         "memory__decay_rate",
@@ -159,7 +159,7 @@ def memories_of_concept(
 
 
 def concepts_of(*, memory_id: UUID) -> list[ConceptLink]:
-    """Return the concepts of a memory, the clearest first; none for a memory that is not there."""
+    """Return the concepts of a memory, the strongest first; none for an unknown memory."""
     links = MemoryConcept.objects.filter(memory_id=memory_id).order_by("-strength", "concept__key")
     return [
         ConceptLink(concept_id=concept_id, name=name, strength=strength)
@@ -189,16 +189,16 @@ def concept_tree(*, agent_id: UUID) -> tuple[ConceptNode, ...]:
 
 
 def _id_of(agent_id: UUID, name: str) -> UUID:
-    found: UUID | None = (
+    concept_id: UUID | None = (
         Concept.objects.filter(agent_id=agent_id, key=concept_key(name)).values_list("id", flat=True).first()
     )
-    if found is None:
+    if concept_id is None:
         raise unknown_concept(name)
-    return found
+    return concept_id
 
 
 def unknown_concept(name: str) -> NotFound:
-    """Return the error for a name that none of the agent's concepts has."""
+    """Return the error for an unknown concept."""
     return NotFound(f"this agent has no concept {concept_name(name)!r}")
 
 
@@ -210,36 +210,36 @@ def _check_memories(agent_id: UUID, memory_ids: set[UUID]) -> None:
 
 
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
-    """Move a concept below another, or below none, and update the ancestry of all concepts below it.
+    """Set or remove the broader concept of a concept, both by name, and update the ancestry of the narrower ones.
 
-    Both by name. Raises NotFound for a name, Invalid for a cycle or more than 16 concepts above one.
+    Raises NotFound for a name, Invalid for a cycle or a hierarchy of more than 16 levels.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
-    moved = _named(rows, concept)
-    above = _named(rows, parent) if parent is not None else None
+    moved = _find_row(rows, concept)
+    above = _find_row(rows, parent) if parent is not None else None
     parents = {row.id: row.parent_id for row in rows}
     try:
         changed = with_parent(parents, moved.id, above.id if above else None)
     except Invalid as error:
         raise Invalid(f"{moved.name!r} cannot be put below {parent!r}: {error}") from error
-    _place(rows, changed)
+    _write_hierarchy(rows, changed)
 
 
 def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
 
-    Raises NotFound for a name, Invalid for a concept and itself, or where the hierarchy would become too deep.
+    Raises NotFound for a name, Invalid if both are the same concept or the hierarchy would become too deep.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
-    stays, goes = _named(rows, retained), _named(rows, gone)
+    stays, goes = _find_row(rows, retained), _find_row(rows, gone)
     parents = merged({row.id: row.parent_id for row in rows}, kept=stays.id, gone=goes.id)
     change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
     change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
     ends = Q(source_id=goes.id) | Q(target_id=goes.id)
     Edge.objects.filter(ends, agent_id=agent_id).delete()
-    _place(rows, parents)
+    _write_hierarchy(rows, parents)
     Concept.objects.filter(id=goes.id).delete()
 
 
@@ -260,7 +260,7 @@ def _rows(agent_id: UUID) -> list[_ConceptRow]:
     ]
 
 
-def _named(rows: Sequence[_ConceptRow], name: str) -> _ConceptRow:
+def _find_row(rows: Sequence[_ConceptRow], name: str) -> _ConceptRow:
     key = concept_key(name)
     for row in rows:
         if row.key == key:
@@ -268,8 +268,8 @@ def _named(rows: Sequence[_ConceptRow], name: str) -> _ConceptRow:
     raise unknown_concept(name)
 
 
-def _place(rows: Sequence[_ConceptRow], parents: Mapping[UUID, UUID | None]) -> None:
-    """Write parent and ancestry of those concepts where they change, in one statement."""
+def _write_hierarchy(rows: Sequence[_ConceptRow], parents: Mapping[UUID, UUID | None]) -> None:
+    """Write parent and ancestry of the concepts for which they change, in one statement."""
     ancestry = flatten(parents)
     changed = [
         Concept(id=row.id, parent_id=parents[row.id], ancestors=[str(above) for above in ancestry[row.id]])

@@ -1,7 +1,7 @@
 """Precompute neighborhoods, in batches of one agent's memories.
 
-A step reads versions first and what they are computed from afterwards, and writes only where the version still holds:
-whatever changes in between leaves the neighborhood stale. It waits for no row, so it holds up no heartbeat.
+A step reads the versions of rows before the inputs, and writes only rows with the same version: a change in between leaves
+the neighborhood stale. Locked rows are skipped, so that no heartbeat waits.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from arbor.memory.neighborhood import (
     weight,
 )
 
-#: Neighborhoods of one step: the agent's vectors are read once for all of them.
+#: Neighborhoods computed in one step, for which the agent's vectors are read once.
 BATCH = 256
-#: Edges that are followed from one node, the weightiest: the hundreds at a hub say nothing about each other.
+#: Edges followed from one node, the weightiest: the neighbors of a hub with hundreds of edges are hardly related.
 MOST_EDGES = 50
-#: Sets this lock apart from others on the same agent.
+#: The namespace of this advisory lock on an agent.
 _LOCK = 0x6E656967
 
 
@@ -45,27 +45,27 @@ class _Waiting(NamedTuple):
     """A memory whose neighborhood is to be computed."""
 
     id: UUID
-    #: Of its row, when it was read.
+    #: The version of the row when it was read.
     version: str
-    #: By id as text, as they were computed last, if ever.
+    #: The previous neighbors: weights by id as text; None if never computed.
     before: dict[str, float] | None
     active: bool
     vector: bytes | None
 
 
 class _Fresh(NamedTuple):
-    """A memory whose neighborhood is up to date, as far as is known."""
+    """A memory whose neighborhood is not stale."""
 
     id: UUID
-    #: By id as text: thousands of them are looked at, and few are used.
+    #: Weights by id as text, because only few of thousands are converted.
     neighbors: dict[str, float]
 
 
 def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
     """Mark the neighborhoods of these memories stale; return how many were marked. One statement.
 
-    In the open transaction, with the change itself. `listed` marks those that these memories are near to as well, whose
-    own neighborhoods change with them. Ids that are no memory's are ignored.
+    Call this in the transaction of the change itself. With `listed`, the listed neighbors of these memories are marked too.
+    Unknown ids are ignored.
     """
     if not memory_ids:
         return 0
@@ -73,7 +73,7 @@ def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
 
 
 def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
-    """Mark what an edge between these ends bears on: memories at its ends, and those one edge away. One statement."""
+    """Mark the neighborhoods stale that an edge affects: of memories at its ends and one edge away. One statement."""
     return change(
         queries.MARK_NEIGHBORHOODS,
         ids=sorted(set(memory_ids)),
@@ -84,20 +84,20 @@ def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[U
 
 
 def mark_around_all(ends: Mapping[UUID, Collection[UUID]]) -> int:
-    """Mark what edges between memories bear on, for several agents: for each agent, the ends of its edges. One statement."""
+    """Mark the neighborhoods stale that edges of several agents affect; `ends` are memory ids by agent. One statement."""
     ids = sorted({end for of_agent in ends.values() for end in of_agent})
     return change(queries.MARK_NEIGHBORHOODS, ids=ids, listed=False, ends=ids, agents=sorted(ends))
 
 
 def refresh_neighborhoods() -> Round:
-    """Compute stale and missing neighborhoods, agent after agent, until there are none or the round is over."""
+    """Compute stale and missing neighborhoods, agent after agent, until none is left or the run's time is over."""
     return make_round("neighborhoods", waiting=queries.WAITING_NEIGHBORHOODS, step=refresh_batch)
 
 
 def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
-    """Compute up to BATCH neighborhoods of one agent; return how many. Ten statements at most.
+    """Compute up to BATCH neighborhoods of one agent; return their number. Ten statements at most.
 
-    0 when another worker is at it. Those whose rows change meanwhile stay stale, and are not counted.
+    Returns 0 while another worker has the agent's lock. Rows that change in the meantime stay stale and are not counted.
     """
     with tenant_transaction(tenant_id):
         if not fetch(queries.TRY_LOCK_AGENT, lock=_LOCK, agent=agent_id)[0][0]:
@@ -112,29 +112,29 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 class AgentVectors:
-    """An agent's vectors in the open transaction. Cached between questions if they fit into one block."""
+    """Reads an agent's vectors in the open transaction; cached between searches if they fit into one block."""
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id
         self._cached: VectorBlock | None = None
 
     def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
-        """Return the nearest memories of each, with their cosines; of those without a vector, nothing.
+        """Return the nearest memories of each memory with a vector, with their cosines.
 
-        Vectors come as `halfvec_send` gives them. Where their lengths differ, in the moment an agent is moved to another
-        model, those of the commonest length are answered.
+        Vectors are bytes of `halfvec_send`. If their lengths differ, while an agent moves to another model, only those of
+        the most frequent length are searched for.
         """
-        having = [(memory_id, vector) for memory_id, vector in asked if vector]
-        if not having:
+        embedded = [(memory_id, vector) for memory_id, vector in asked if vector]
+        if not embedded:
             return {}
-        length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
-        found: dict[UUID, dict[UUID, float]] = {}
-        for some in batched(having, AT_ONCE, strict=False):
-            search = Nearest(*decoded(some, length))
+        length = Counter(len(vector) for _, vector in embedded).most_common(1)[0][0]
+        nearest: dict[UUID, dict[UUID, float]] = {}
+        for chunk in batched(embedded, AT_ONCE, strict=False):
+            search = Nearest(*decoded(chunk, length))
             for ids, vectors in self._blocks(length):
                 search.look_at(ids, vectors)
-            found |= search.found()
-        return found
+            nearest |= search.found()
+        return nearest
 
     def _blocks(self, length: int) -> Iterator[VectorBlock]:
         if self._cached is not None:
@@ -184,49 +184,55 @@ class _Surroundings:
         }
 
     def mark_neighbors(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
-        """Mark the neighborhoods stale that these memories are new to and would enter.
+        """Mark the neighborhoods stale that memories of the batch would enter as new neighbors.
 
-        Only what is new to a neighborhood marks another, so that a round comes to rest. Returns the memories whose
-        neighbors another worker had locked: they are computed again at the next step.
+        Only new neighbors mark others, so that the process terminates. Returns the memories whose neighbors were locked by
+        another worker; the next step computes them again.
         """
-        met: dict[UUID, set[UUID]] = {}
+        new_roots: dict[UUID, set[UUID]] = {}
         for waiting in self._batch:
             for other in computed[waiting.id]:
                 if other not in computed and str(other) not in (waiting.before or ()):
-                    met.setdefault(other, set()).add(waiting.id)
-        fresh = [_Fresh(*row) for row in fetch(queries.FRESH_NEIGHBORHOODS, ids=sorted(met))] if met else []
-        takers = self._takers(fresh, met)
-        marked = {row[0] for row in fetch(queries.MARK_FRESH_STALE, ids=sorted(takers))} if takers else set()
-        return {root for other, roots in takers.items() if other not in marked for root in roots}
+                    new_roots.setdefault(other, set()).add(waiting.id)
+        fresh = (
+            [_Fresh(*row) for row in fetch(queries.FRESH_NEIGHBORHOODS, ids=sorted(new_roots))]
+            if new_roots
+            else []
+        )
+        entered = self._takers(fresh, new_roots)
+        marked = (
+            {row[0] for row in fetch(queries.MARK_FRESH_STALE, ids=sorted(entered))} if entered else set()
+        )
+        return {root for other, roots in entered.items() if other not in marked for root in roots}
 
-    def _takers(self, fresh: Sequence[_Fresh], met: Mapping[UUID, set[UUID]]) -> dict[UUID, set[UUID]]:
-        """Return which neighbors would take which memories of the batch in, that they lack."""
-        takers: dict[UUID, set[UUID]] = {}
+    def _takers(self, fresh: Sequence[_Fresh], new_roots: Mapping[UUID, set[UUID]]) -> dict[UUID, set[UUID]]:
+        """Return by neighbor the memories of the batch that would enter its neighborhood."""
+        entered: dict[UUID, set[UUID]] = {}
         by_meaning: dict[UUID, set[UUID]] = {}
         for other in fresh:
             weights = other.neighbors.values()
-            for root in met[other.id]:
+            for root in new_roots[other.id]:
                 if str(root) in other.neighbors:
                     continue
                 hops, beside = self._hops[root].get(other.id), other.id in self._beside[root]
                 similarity = self._similar[root].get(other.id)
                 if accepts(weights, weight(hops=hops, beside=beside)):
-                    takers.setdefault(other.id, set()).add(root)
+                    entered.setdefault(other.id, set()).add(root)
                 elif accepts(weights, weight(hops=hops, similarity=similarity, beside=beside)):
                     by_meaning.setdefault(other.id, set()).add(root)
-        # It is among the nearest of the one; only where that decides is it asked whether it is of the other, too.
+        # Nearness must be mutual: the reverse search is done only for neighbors for which similarity decides.
         asked = fetch(queries.VECTORS_OF, ids=sorted(by_meaning)) if by_meaning else []
         for other_id, nearest in self._vectors.nearest([(row[0], row[1]) for row in asked]).items():
             if roots := by_meaning[other_id] & nearest.keys():
-                takers.setdefault(other_id, set()).update(roots)
-        return takers
+                entered.setdefault(other_id, set()).update(roots)
+        return entered
 
 
 def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, float]]) -> int:
-    """Store the neighborhoods of a batch; an archived memory keeps the one it had."""
+    """Store the neighborhoods of a batch; that of an archived memory stays unchanged."""
     rows = []
     for row in batch:
-        found = computed.get(row.id)
-        neighbors = row.before if found is None else {str(other): worth for other, worth in found.items()}
+        weights = computed.get(row.id)
+        neighbors = row.before if weights is None else {str(other): worth for other, worth in weights.items()}
         rows.append({"id": str(row.id), "version": row.version, "neighbors": neighbors})
     return change(queries.WRITE_NEIGHBORHOODS, rows=json.dumps(rows))

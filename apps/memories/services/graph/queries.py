@@ -1,4 +1,4 @@
-"""Statements by hand of the knowledge graph: recursive traversals and the neighborhoods of 256 memories at once."""
+"""Handwritten statements of the knowledge graph: recursive traversals, and the neighborhoods of 256 memories at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED
 WHERE memories_memoryconcept.strength < EXCLUDED.strength
 """
 
-# Move all links of a concept, whatever their number.
+# Move all links of a merged concept by one statement.
 MOVE_LINKS = """
 INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
 SELECT tenant_id, %(kept)s, memory_id, strength, created_at FROM memories_memoryconcept
@@ -22,8 +22,7 @@ ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED
 WHERE memories_memoryconcept.strength < EXCLUDED.strength
 """
 
-# Move all edges of a concept, whatever their number.
-# Those that would double another, or tie the concept to itself, go with the concept.
+# Move all edges of a merged concept, except those that would be duplicates or self-references, which are deleted later.
 MOVE_EDGES = """
 WITH moved AS (
     SELECT DISTINCT ON (source, target, relation) * FROM (
@@ -40,12 +39,12 @@ WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
 )
 """
 
-# Waiting agents that one query returns; the others follow when these are done.
+# Agents returned by one query; the others follow when these are done.
 _MOST_AGENTS = 2_000
 
-# Find agents for a round, across all tenants.
-# Jumps from agent to agent in the index; how many of its memories wait makes no difference. In any order, so that no
-# agent is always the last.
+# Find agents for a job run, across all tenants.
+# A loose index scan, so that the number of waiting memories does not matter. In random order, so that no agent is always
+# the last.
 WAITING_NEIGHBORHOODS = f"""
 SELECT agent_id FROM (
     WITH RECURSIVE agents AS (
@@ -60,7 +59,7 @@ SELECT agent_id FROM (
 ) stale ORDER BY random()
 """  # noqa: S608 (our own number)
 
-# Take an advisory lock, which the ORM has no word for.
+# Acquire an advisory lock, which the ORM cannot express.
 TRY_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
 
 # Read versions of rows and vectors in binary.
@@ -100,7 +99,7 @@ JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.agent_i
 WHERE r.kind = 'memory' AND r.id <> r.root GROUP BY r.root, r.id
 """  # noqa: S608
 
-# Join memories with those next to them.
+# Find the memories next to these in their episodes.
 BESIDE_IN_EPISODE = """
 SELECT m.id, o.id FROM memories_memory m
 JOIN memories_memory o ON o.tenant_id = %(tenant)s AND o.episode_id = m.episode_id AND o.id <> m.id
@@ -144,8 +143,8 @@ UPDATE memories_upkeep u SET neighbors = mine.neighbors, computed_at = now(), st
 FROM mine WHERE u.tenant_id = %(tenant)s AND u.memory_id = mine.memory_id
 """
 
-# Mark memories and all that are near to them in one statement; heartbeats wait for it.
-# Marked again, a row gets a new version even if it was stale: a step that is under way must not take it for done.
+# Mark memories and their neighbors in one statement, because heartbeats wait for it. Stale rows are written too: their new
+# version prevents a running step from storing a result of old inputs.
 MARK_NEIGHBORHOODS = """
 WITH touched AS (
     SELECT unnest(%(ids)s::uuid[]) AS id
@@ -161,12 +160,13 @@ WITH touched AS (
 )
 INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
 SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false
-FROM touched JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = touched.id ORDER BY m.id
+FROM touched CROSS JOIN LATERAL (
+    SELECT tenant_id, id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = touched.id LIMIT 1
+) m ORDER BY m.id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """
 
-# Read all vectors in binary, in blocks.
-# All vectors of the mind, in blocks.
+# Read all vectors of a mind in binary, in blocks.
 ALL_VECTORS = """
 SELECT id, halfvec_send(embedding) FROM memories_memory
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
@@ -184,7 +184,7 @@ SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLU
 RETURNING weight
 """
 
-# Edges from the frontier, in both directions, as far as their relations are followed.
+# Part: edges from the frontier, in the directions in which their relations are followed.
 _LINKS = """
 SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS onward FROM memories_edge
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(onward)s)
@@ -210,8 +210,8 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) A
 """
 
 # Traverse the graph recursively.
-# One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
-# so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
+# One row per distance: the nodes first reached there, and the edges to them. Visited nodes are not visited again, so that
+# cycles end the traversal; if there are more nodes than the limit, those with the weightiest edges are visited.
 TRAVERSE = f"""
 WITH RECURSIVE walk AS (
     SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps

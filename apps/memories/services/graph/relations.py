@@ -20,7 +20,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, clip
 
-#: A label is clipped when it is read: of a long memory no more than this leaves the database.
+#: Characters of a label that are read from the database at most.
 _READ = 1_000
 _OF_AGENT = " AND agent_id = %(agent)s"
 
@@ -32,7 +32,7 @@ class _Place(NamedTuple):
     label: str
 
 
-#: By name: beliefs and aspects belong to an app that this one must not reach (a contract of the imports).
+#: Tables by name, because beliefs and aspects belong to an app that this one must not import.
 _PLACES: Mapping[GraphNodeKind, _Place] = MappingProxyType(
     {
         GraphNodeKind.MEMORY: _Place("memories_memory", "content"),
@@ -45,7 +45,7 @@ _PLACES: Mapping[GraphNodeKind, _Place] = MappingProxyType(
 
 
 def id_of(text: str) -> UUID:
-    """Return an id written as text. Raises NotFound for what is none: nothing has it."""
+    """Parse an id. Raises NotFound for other text, because nothing has such an id."""
     try:
         return UUID(text)
     except ValueError as error:
@@ -53,12 +53,12 @@ def id_of(text: str) -> UUID:
 
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, GraphNode]:
-    """Return which of these ids are things of this agent, and of what kind. One statement."""
+    """Return the nodes of this agent with these ids; ids of others are left out. One statement."""
     return {node.id: node for node in labels_of(agent_id, ids, _present())}
 
 
 def require(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
-    """Raise NotFound unless all of these are this agent's. One statement."""
+    """Raise NotFound unless all nodes belong to this agent. One statement."""
     known = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
     for node in nodes:
         if node not in known:
@@ -66,17 +66,17 @@ def require(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
 
 
 def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the beginnings of what these things say, those that are this agent's. One statement.
+    """Return the labels, clipped texts, of those of the nodes that belong to this agent. One statement.
 
-    Raises Invalid for a kind whose table is not there.
+    Raises Invalid for a kind whose table does not exist.
     """
     return _labels(ids, kinds, _OF_AGENT, agent=agent_id)
 
 
 def labels_in_tenant(ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the beginnings of what these things say, whichever of the tenant's agents has them. One statement.
+    """Return the labels, clipped texts, of nodes of any agent of the tenant. One statement.
 
-    Raises Invalid for a kind whose table is not there.
+    Raises Invalid for a kind whose table does not exist.
     """
     return _labels(ids, kinds, "")
 
@@ -109,14 +109,14 @@ def _label_statement(kinds: frozenset[GraphNodeKind], condition: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NewRelation:
-    """A relation to be made between two things of one agent. Raises Invalid for a thing and itself."""
+    """A relation to create between two nodes of one agent. Raises Invalid if both are the same."""
 
     source: GraphNode
     target: GraphNode
     relation: Relation
-    #: How sure, 0 to 1.
+    #: The confidence, 0 to 1.
     weight: float = 1.0
-    #: Why, and who says so: `heartbeat:ID`, `operator`.
+    #: The reason, and its author: `heartbeat:ID`, `operator`.
     note: str = ""
     origin: str = ""
 
@@ -130,12 +130,12 @@ class NewRelation:
 
 
 def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
-    """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
+    """Create a relation of two nodes of one agent in the open transaction; an equal one gets the higher weight.
 
-    Neighborhoods that change by it become stale. Where an end is a belief, the caller updates the trust of the other.
-    Raises NotFound for what is not this agent's. Four statements.
+    Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other.
+    Raises NotFound for nodes of other agents. Four statements.
     """
-    # Nobody may purge an end between the look and the edge.
+    # The lock prevents that an end is purged between the check and the insert.
     lock_minds([agent_id])
     require(agent_id, new.ends)
     return _insert(agent_id, new)
@@ -144,9 +144,9 @@ def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
 def connect(
     *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
 ) -> TraversedEdge:
-    """Relate two things by their ids as text, whatever they are. Four statements.
+    """Create a relation of two nodes of any kind, given by their ids as text. Four statements.
 
-    Raises NotFound for what is not this agent's, Invalid for a thing and itself.
+    Raises NotFound for nodes of other agents, Invalid if both are the same.
     """
     ids = (id_of(source_id), id_of(target_id))
     lock_minds([agent_id])
@@ -196,6 +196,6 @@ def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
 def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     ends = (source, target)
     memories = [end.id for end in ends if end.kind is GraphNodeKind.MEMORY]
-    # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
+    # An edge without a memory at its ends affects no neighborhood: it joins memories three edges apart at least.
     if memories:
         mark_around(agent_id, [end.id for end in ends], memories)

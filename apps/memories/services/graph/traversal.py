@@ -1,8 +1,8 @@
-"""Queries on the knowledge graph, each a bounded traversal of one agent's graph in one recursive statement.
+"""Query an agent's knowledge graph: each query is a bounded traversal in one recursive statement.
 
-Beside the edges that were drawn, a walk follows what other tables say: a memory is a case of a concept
-(INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF). Archived memories stay in a chain: forgetting
-one step does not undo it. What is gone altogether is not returned.
+Beside the stored edges, a traversal follows relations that other tables imply: of memories to their concepts
+(INSTANCE_OF), and of concepts and goals to their parts (PARENT_OF). Archived memories remain parts of paths; deleted rows
+are not returned.
 """
 
 from __future__ import annotations
@@ -44,62 +44,63 @@ from arbor.memory.relations import (
     within_bound,
 )
 
-#: How far evidence is looked for: what speaks for it, and what speaks for that.
+#: Edges to supporting evidence at most: direct evidence, and the evidence for that.
 EVIDENCE_HOPS = 2
 
 
 def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
-    """Return what brought something about: its causes, what it was concluded or learned from, and theirs; nearest first.
+    """Return direct and indirect causes of a node, and nodes it was concluded or learned from; the nearest first.
 
-    MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
+    At most MAX_NODES; `bounded` is set if there may be more. Raises NotFound for a node of another agent, Invalid unless
+    `hops` is 1 to MAX_HOPS.
     """
-    return _found(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
+    return _with_labels(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
 
 def find_supporting_evidence(
     *, agent_id: UUID, node: GraphNode, hops: int = EVIDENCE_HOPS
 ) -> TraversalResult[TraversedNode]:
-    """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
-    return _found(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
+    """Return evidence for a node, and the evidence for that, the nearest first; bounds and errors as in `find_causes`."""
+    return _with_labels(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
     *, agent_id: UUID, node: GraphNode, hops: int, relations: Iterable[Relation] | None = None
 ) -> TraversalResult[TraversedNode]:
-    """Return everything within `hops` edges, along any relation or those named, either way; nearest first.
+    """Return all nodes within `hops` edges of any or the given relations, in either direction; the nearest first.
 
-    As bounded, and raises, as `find_causes`.
+    Bounds and errors as in `find_causes`.
     """
-    return _found(agent_id, node, _traverse(agent_id, node, paths_of(relations), hops))
+    return _with_labels(agent_id, node, _traverse(agent_id, node, paths_of(relations), hops))
 
 
 def find_path(
     *, agent_id: UUID, start: GraphNode, end: GraphNode, directed: bool = False, hops: int = MAX_HOPS
 ) -> TraversalResult[TraversedNode]:
-    """Return the end with a shortest path there, along relations in their direction if `directed`, else either way.
+    """Return the end node with a shortest path to it; with `directed`, edges are followed in their direction only.
 
-    Nothing, and not `bounded`: no path of `hops` edges joins them. Nothing, and `bounded`: none was found among the
-    MAX_NODES nodes that were visited. Raises as `find_causes`.
+    An empty result means that no path of at most `hops` edges exists or, if `bounded`, that there is none among the
+    MAX_NODES visited nodes. Errors as in `find_causes`.
     """
     paths = ONWARD if directed else ANYWHERE
     traversal = _traverse(agent_id, start, paths, hops, end=end)
-    there = tuple(node for node in traversal.found if node.node == end)
+    reached = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
-        there = (Reached(node=end, path=()),)
-    return _found(
-        agent_id, start, TraversalResult(found=there, bounded=traversal.bounded and not there), also=end
+        reached = (Reached(node=end, path=()),)
+    return _with_labels(
+        agent_id, start, TraversalResult(found=reached, bounded=traversal.bounded and not reached), also=end
     )
 
 
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
-    """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
+    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first.
 
-    MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
+    At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent.
     """
     edges = Edge.objects.filter(agent_id=agent_id, relation=Relation.CONTRADICTS.value)
     if about is not None:
         edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
-    with _in_time():
+    with _statement_timeout():
         rows = list(edges.order_by("-weight", "-created_at", "id")[: MAX_NODES + 1])
     read = within_bound(rows, MAX_NODES)
     pairs = [
@@ -127,7 +128,7 @@ def _traverse(
     agent_id: UUID, start: GraphNode, paths: Paths, hops: int, *, end: GraphNode | None = None
 ) -> TraversalResult[Reached]:
     check_hops(hops)
-    with _in_time():
+    with _statement_timeout():
         rows = fetch(
             queries.TRAVERSE,
             agent=agent_id,
@@ -142,20 +143,20 @@ def _traverse(
     return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
 
 
-def _step(found: dict[str, Any]) -> TraversalStep:
+def _step(row: dict[str, Any]) -> TraversalStep:
     return TraversalStep(
-        node=GraphNode(GraphNodeKind(found["kind"]), UUID(found["id"])),
-        via=UUID(found["via"]),
-        relation=Relation(found["relation"]),
-        weight=found["weight"],
-        onward=found["onward"],
+        node=GraphNode(GraphNodeKind(row["kind"]), UUID(row["id"])),
+        via=UUID(row["via"]),
+        relation=Relation(row["relation"]),
+        weight=row["weight"],
+        onward=row["onward"],
     )
 
 
-def _found(
+def _with_labels(
     agent_id: UUID, start: GraphNode, reached: TraversalResult[Reached], *, also: GraphNode | None = None
 ) -> TraversalResult[TraversedNode]:
-    """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
+    """Add labels to the reached nodes. Raises NotFound if `start` or `also` is not a node of this agent."""
     asked = [start] if also is None else [start, also]
     nodes = {reached_node.node for reached_node in reached.found}.union(asked)
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
@@ -181,14 +182,14 @@ def _end(node: GraphNode, labels: dict[GraphNode, str], reached: Reached | None 
 
 
 @contextmanager
-def _in_time() -> Iterator[None]:
-    """Break a statement off that takes longer than LONGEST_S, and leave the caller's transaction whole."""
+def _statement_timeout() -> Iterator[None]:
+    """Cancel a statement after LONGEST_S; a savepoint preserves the caller's transaction."""
     try:
         with transaction.atomic():
-            ((before,),) = fetch(queries.READ_TIMEOUT)
-            _limit(f"{LONGEST_S * 1000:.0f}ms")
+            ((previous,),) = fetch(queries.READ_TIMEOUT)
+            _set_timeout(f"{LONGEST_S * 1000:.0f}ms")
             yield
-            _limit(before)
+            _set_timeout(previous)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise LimitReached(
@@ -197,5 +198,5 @@ def _in_time() -> Iterator[None]:
         raise
 
 
-def _limit(value: str) -> None:
+def _set_timeout(value: str) -> None:
     fetch(queries.SET_TIMEOUT, value=value)

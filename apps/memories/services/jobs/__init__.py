@@ -1,1 +1,1 @@
-"""Maintain memories in bounded rounds, and watch that the jobs run."""
+"""Maintain memories in bounded job runs, and watch that the jobs run."""

@@ -1,4 +1,4 @@
-"""Episodes after storage: close, recall and read them."""
+"""Close, recall and read episodes."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
-#: The most one recall returns, the longest query it reads, and the most memories of an episode that are read at once.
+#: Limits: episodes returned by a recall, characters of a query, memories of an episode read at once.
 MAX_LIMIT = 100
 QUERY_LENGTH = 4_000
 MAX_MEMORIES = 1_000
-#: Episodes without a summary, the latest ones, that are looked into memory by memory.
+#: The latest episodes without a summary, which are scored by their memories.
 _LOOKED_INTO = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecalledEpisode:
-    """An episode that was recalled, with its receipt."""
+    """A recalled episode, with the components of its score."""
 
     id: UUID
     session: str
     started_at: datetime
     last_at: datetime
-    #: Empty while it is open.
+    #: None while the episode is open.
     ended_at: datetime | None
     size: int
-    #: Empty until it was summarized; by whom says a model's handle.
+    #: Both empty until the episode is summarized; `summarized_by` is a model or the name of the rule.
     summary: str
     summarized_by: str
     terms: EpisodeTerms
@@ -63,7 +63,7 @@ class RecalledEpisode:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeMember:
-    """A memory in its place in an episode."""
+    """A memory with its place in an episode."""
 
     id: UUID
     sequence: int
@@ -73,14 +73,14 @@ class EpisodeMember:
 
 
 def close_episodes() -> Round:
-    """Close the open episodes whose last memory is longer ago than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
+    """Close the open episodes whose last memory is older than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
     gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
     return make_round("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), step=_close)
 
 
 def _close(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        # Whoever stores a memory just now may be putting it in one of them.
+        # The lock waits for transactions that are adding a memory to one of these episodes.
         lock_minds([agent_id])
         episodes = Episode.objects.filter(agent_id=agent_id, ended_at=None)
         return int(episodes.filter(last_at__lt=Now() - settings.ARBOR_EPISODE_GAP).update(ended_at=Now()))
@@ -89,11 +89,10 @@ def _close(tenant_id: UUID, agent_id: UUID) -> int:
 def recall_episodes(
     *, tenant_id: UUID, agent_id: UUID, text: str, limit: int = 5, now: datetime | None = None
 ) -> list[RecalledEpisode]:
-    """Return the episodes of an agent that a text is about, best first, each with the terms of its score.
+    """Return the episodes of an agent that match a text, best first, each with the components of its score.
 
-    Every episode is scored, by its summary, or without one by the best of its memories. Changes nothing. Four
-    statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100. When the embedder fails,
-    words decide.
+    Each episode is scored by its summary, or by its best memory if it has none. If the embedder fails, only words count.
+    Changes nothing. Four statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
     """
     if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
         raise Invalid(
@@ -118,7 +117,7 @@ def recall_episodes(
 
 
 def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[EpisodeMember]:
-    """Return what is still in mind of an episode, in order, from behind place `after`, in the open transaction.
+    """Return the active memories of an episode after the place `after`, in order, in the open transaction.
 
     Raises NotFound for an unknown episode, and Invalid for a limit outside 1 to 1,000.
     """
@@ -137,9 +136,9 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
 
 
 def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
-    """Return what is to be embedded of a query, and the query as it was read.
+    """Return the text of a query to embed, and the parsed query.
 
-    By the statistics of all that the agent remembers: summaries are made of the same words.
+    Word frequencies are those of all memories of the agent, which summaries share.
     """
     df, documents = read_frequencies(agent_id, looked_up(query_terms(text)))
     return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)

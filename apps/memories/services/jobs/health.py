@@ -1,4 +1,4 @@
-"""The health of maintenance in the whole installation: counts only, no tenant's data, at a bounded cost, watched every minute."""
+"""The health of maintenance in the whole installation, from counts of all tenants, read every minute at a bounded cost."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, worst
 
-#: The count at which counting stops: a higher one makes no difference.
+#: The count at which counting stops; higher ones are judged alike.
 COUNTED = 20_000
 
 
 log = structlog.get_logger(__name__)
 ACTOR = "system:health"
-#: Findings that one record names, the worst first.
+#: Findings listed in one audit event, the worst first.
 _NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job's last run, and the job's state."""
+    """A job's state and its last run."""
 
     name: str
     state: HealthState
-    #: It should run so often.
+    #: Expected seconds between two runs.
     period_s: float
-    #: Since its last end, and its last success; None: never.
+    #: Seconds since the end of the last run, and since the last success; None: never.
     ended_ago_s: float
     succeeded_ago_s: float | None
-    #: What the last run took, did, and could not do.
+    #: Duration, units of work done and failed steps of the last run.
     seconds: float
     done: int
     failed: int
@@ -64,7 +64,7 @@ class Job:
 
     @property
     def is_idle(self) -> bool:
-        """It has not succeeded for too long, whatever its last run could not do."""
+        """Whether the last success is too long ago, regardless of failed steps of the last run."""
         since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
         return (
             judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since)
@@ -88,24 +88,24 @@ class Health:
 
     @property
     def state(self) -> HealthState:
-        """The worst of all."""
+        """The worst state of all figures and jobs."""
         return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
 
     @property
     def findings(self) -> list[tuple[HealthState, str, str]]:
         """Problems with their state and remedy, the worst first."""
-        found = [
+        findings = [
             (metric.state, _describe(metric), metric.remedy)
             for metric in self.figures
             if metric.state is not HealthState.OK
         ]
-        found += [
+        findings += [
             (job.state, job.finding, job.remedy) for job in self.jobs if job.state is not HealthState.OK
         ]
-        return sorted(found, key=lambda finding: -finding[0].rank)
+        return sorted(findings, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the health as a JSON object."""
         return {
             "state": self.state.value,
             "findings": [
@@ -139,7 +139,7 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read all figures, over all tenants. Four queries, each along what waits and no further than COUNTED."""
+    """Read all figures of all tenants. Four queries, each of which counts up to COUNTED rows."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BY_AGENT, {"counted": COUNTED})
@@ -224,10 +224,7 @@ def _span(seconds: float) -> str:
 
 
 def watch_health() -> HealthState:
-    """Compute the figures; where the state is another than the last one on record, log it and put it on record.
-
-    The first look is a change too. Returns the state.
-    """
+    """Read the health and return its state; log and audit a change of the state, or the first one."""
     health = read_health()
     last = _last_state()
     if health.state is not last:

@@ -1,4 +1,4 @@
-"""Find memories that wait under a maintenance flag of `Upkeep`, store what was found out about them, and clear the flag."""
+"""Find memories with a maintenance flag of `Upkeep`, store the job's results, and clear the flag."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from apps.tenants.statements import fetch
 from arbor.memory.extraction import READ_CHARACTERS, concepts_in
 from arbor.memory.maintenance_calls import Excerpt, weighed
 
-#: Replies that leave a memory out until the rule decides about it: each of them is paid for.
+#: Replies of a model without a memory, each of which costs money, until the rule decides about that memory.
 MAX_TRIES = 3
-#: Memories in one step by rule. A model is asked about fewer.
+#: Memories in one step by rule; a call to a model has fewer.
 RULE_BATCH = 50
 
 
 class MaintenanceFlag(StrEnum):
     """The maintenance flags of this module, by their columns of `Upkeep`."""
 
-    #: Concepts are to be taken from the memory.
+    #: Concepts are to be extracted.
     EXTRACT = "unextracted"
-    #: A model is to say what it is worth.
+    #: A model is to appraise the importance.
     WEIGH = "unweighed"
 
 
@@ -38,14 +38,14 @@ _TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weig
 
 
 def agents_with(flag: MaintenanceFlag) -> str:
-    """Return SQL for `make_round`: the agents of tenant `t.id` of whose memories one waits."""
+    """Return SQL for `make_round`: the agents of tenant `t.id` with a flagged memory."""
     return queries.AGENTS_WITH_FLAG.replace("{flag}", flag.value)
 
 
 def waiting_memories(
     agent_id: UUID, flag: MaintenanceFlag, *, limit: int, without: Collection[UUID] = ()
 ) -> list[tuple[UUID, Excerpt]]:
-    """Return up to `limit` of the agent's active memories that wait, the oldest first. One statement."""
+    """Return up to `limit` of the agent's active memories with a flag, the oldest first. One statement."""
     rows = fetch(
         queries.WAITING_MEMORIES.replace("{flag}", flag.value),
         agent=agent_id,
@@ -60,26 +60,26 @@ def waiting_memories(
 
 
 def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
-    """Lock those of these memories that still wait, and return them: what another worker has done is left alone.
+    """Lock and return those of these memories that still have the flag; another worker may have done the others.
 
-    The agent's mind is locked first, as by everybody who changes it. Two statements.
+    The agent's mind is locked first, like by all writers of memories. Two statements.
     """
     lock_minds([agent_id])
     waiting = Upkeep.objects.filter(agent_id=agent_id, memory_id__in=list(ids), **{flag.value: True})
     return list(waiting.order_by("memory_id").select_for_update().values_list("memory_id", flat=True))
 
 
-def end_waiting(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
-    """Clear the maintenance flag of these memories. One statement."""
+def clear_flag(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
+    """Clear a maintenance flag of these memories; return their number. One statement."""
     if not ids:
         return 0
     return int(Upkeep.objects.filter(memory_id__in=list(ids)).update(**{flag.value: False}))
 
 
-def note_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
-    """Count that a reply left these memories out; return the counts of those that still wait.
+def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
+    """Count a reply that left out these memories; return the counts of those that still have the flag.
 
-    In the open transaction, the mind locked. Three statements, none for none.
+    Locks the mind in the open transaction. Three statements; none without memories.
     """
     if not ids:
         return {}
@@ -90,7 +90,7 @@ def note_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) 
 
 
 def time_text(at: datetime) -> str:
-    """Return a moment as models read it."""
+    """Format a time for prompts."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
@@ -98,35 +98,35 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
     """Extract the concepts of a batch of an agent's waiting memories by rule; return the number of memories."""
     with tenant_transaction(tenant_id):
         waiting = waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH)
-    found = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
-    if not found:
+    concepts = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
+    if not concepts:
         return 0
     with tenant_transaction(tenant_id):
-        return store_concepts(agent_id, found)
+        return store_concepts(agent_id, concepts)
 
 
-def store_concepts(agent_id: UUID, found: Mapping[UUID, Iterable[tuple[str, float]]]) -> int:
-    """Link memories to the concepts found, in the open transaction; return how many were still waiting for that.
+def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> int:
+    """Link memories to extracted concepts in the open transaction; return the number of memories that still had the flag.
 
-    `found` holds (name, strength from 0 to 1) by memory id; a memory with none does not wait any longer either.
+    `concepts` maps memory ids to (name, strength from 0 to 1); the flag is cleared for memories without any, too.
     """
-    mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(found))
-    link_memories(agent_id=agent_id, links={memory_id: found[memory_id] for memory_id in mine})
-    return end_waiting(MaintenanceFlag.EXTRACT, mine)
+    mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
+    link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in mine})
+    return clear_flag(MaintenanceFlag.EXTRACT, mine)
 
 
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
-    """Extract concepts by rule from memories that a model repeatedly left out, in the open transaction; return how many."""
+    """Extract concepts by rule from memories that a model repeatedly left out; return their number. In the open transaction."""
     memories = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
     texts = list(memories.values_list("id", Left("content", READ_CHARACTERS))) if memory_ids else []
-    found = {memory_id: concepts_in(text) for memory_id, text in texts}
-    return store_concepts(agent_id, found) if found else 0
+    concepts = {memory_id: concepts_in(text) for memory_id, text in texts}
+    return store_concepts(agent_id, concepts) if concepts else 0
 
 
 def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
-    """Give memories the mean of their importance and a model's, in the open transaction; return how many still waited.
+    """Set memories' importance to the mean of the present one and the model's; return the number that still had the flag.
 
-    `scores` are from 0 to 1. What was to be remembered for good, with an importance of 1, keeps it.
+    In the open transaction. `scores` are from 0 to 1. An importance of 1 is not changed.
     """
     mine = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
     if not mine:
@@ -138,6 +138,6 @@ def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
         if importance != memory.importance:
             memory.importance = importance
             changed.append(memory)
-    # One bounded update for a batch: the memory's row, otherwise cold, is written once after it was stored.
+    # One update per batch, and one of the few writes to a memory's row after its creation.
     Memory.objects.bulk_update(changed, ["importance"])
-    return end_waiting(MaintenanceFlag.WEIGH, mine)
+    return clear_flag(MaintenanceFlag.WEIGH, mine)

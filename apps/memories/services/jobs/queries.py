@@ -1,18 +1,18 @@
-"""Statements by hand of the maintenance jobs: agents that wait, across tenants, and bounded counts."""
+"""Handwritten statements of the maintenance jobs: find waiting agents across tenants, and count up to a bound."""
 
 from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 
-# Find agents for a round, across all tenants.
-# An episode of the future, written while the clock ran ahead, stays open until its time is over.
+# Find agents for a job run, across all tenants. An episode dated in the future, by a clock that ran ahead, stays open until
+# then.
 AGENTS_TO_CLOSE_EPISODES = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap}
 """
 
 # Score all episodes by words and vectors in the database.
-# A summary of another length than the query's vector waits to be embedded anew, and is found by its words.
+# A summary whose vector has another dimension than the query's waits for its new vector; it is scored by words only.
 SCAN_EPISODES = """
 WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
     SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summed, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
@@ -31,8 +31,7 @@ SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.simil
 FROM mine LEFT JOIN looked_into l ON l.id = mine.id
 """.replace("{vector}", QUERY_VECTOR)
 
-# Count along partial indexes, no further than a bound.
-# Each counts along a partial index of only the waiting rows.
+# Count up to a bound, each along a partial index of the waiting rows.
 COUNT_BY_AGENT = """
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
@@ -51,8 +50,7 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
 ) waiting GROUP BY kind
 """
 
-# Count what is overdue, and find the oldest of each tenant by its index.
-# The oldest of each tenant is the first entry of its part of the index.
+# Count overdue rows, and find the oldest: it is the first entry of each tenant's part of the index.
 COUNT_BY_AGE = """
 SELECT 'unembedded', (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
@@ -77,13 +75,13 @@ UNION ALL
 SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
     SELECT least(
         coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
-        -- Empty also says that it is to be counted at once, because it has just grown.
+        -- An empty counted_at also requests a count at once, for a mind that has just grown.
         coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
     ) AS tended FROM memories_mind
 ) minds WHERE tended < now() - interval '1 day'
 """
 
-# Count faults of all tenants, no further than a bound.
+# Count faults of all tenants, up to a bound.
 COUNT_FAULTS = """
 SELECT (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
@@ -96,8 +94,7 @@ SELECT (SELECT count(*) FROM (
     (SELECT count(*) FROM memories_embedderfault)
 """
 
-# Find agents for a round.
-# From agent to agent along the index: as fast where one has a million memories waiting as where each has one.
+# Find agents for a job run by a loose index scan, so that the number of waiting memories does not matter.
 AGENTS_WITH_FLAG = """
     WITH RECURSIVE found AS (
         (SELECT agent_id FROM memories_upkeep WHERE tenant_id = t.id AND {flag} ORDER BY agent_id LIMIT 1)
@@ -110,8 +107,7 @@ AGENTS_WITH_FLAG = """
     SELECT agent_id FROM found WHERE agent_id IS NOT NULL
 """
 
-# Read memories that wait under a flag.
-# One memory at a time, by its key: where many were stored just now, the planner knows too little to join well.
+# Read memories with a flag. By key, one at a time: after a bulk insert, the planner lacks the statistics for a good join.
 WAITING_MEMORIES = """
 SELECT m.* FROM (
     SELECT memory_id FROM memories_upkeep
@@ -123,8 +119,8 @@ SELECT m.* FROM (
 ) m LIMIT %(limit)s
 """
 
-# Find the next agents of all tenants, a few of each.
-# In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
+# Find the next agents of all tenants, a few of each. In random order, as an order by ids would always begin with the oldest
+# tenants.
 WAITING_AGENTS = """
 WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
 SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
@@ -132,8 +128,7 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
 ) waiting LIMIT %(found)s
 """
 
-# Find agents for a round, across all tenants.
-# An episode that was closed by a clock that ran ahead does not wait until that time has come.
+# Find agents for a job run, across all tenants. An episode closed in the future, by a clock that ran ahead, does not wait.
 AGENTS_TO_SUMMARIZE = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND ended_at IS NOT NULL AND summarized_at IS NULL AND failures < {tries}

@@ -1,4 +1,4 @@
-"""Maintenance rounds, one short, bounded step per agent, so that no agent delays the others; and the records of job runs."""
+"""Run maintenance jobs in short, bounded steps per agent, so that no agent delays the others; record the job runs."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from apps.tenants.scope import OPS
 
 log = structlog.get_logger(__name__)
 
-#: How long a round goes on taking agents: well below the minute that a task of maintenance may last.
+#: How long a job run processes agents: well below the time limit of a maintenance task, one minute.
 ROUND_LASTS = timedelta(seconds=20)
-#: Agents that one look finds, and of one tenant among them while others wait.
+#: Agents found by one query, and agents of one tenant among them.
 _FOUND = 200
 _OF_TENANT = 20
-#: Agents that a process remembers as visited from one round of a job to the next.
+#: Agents that a process remembers as visited between two runs of a job.
 _REMEMBERED = 10_000
 
 
-#: By job, the agents that this process has visited since it last visited all that wait.
-_met_before: dict[str, set[UUID]] = {}
+#: By job: the agents that this process has visited in the current pass over all waiting agents.
+_visited_before: dict[str, set[UUID]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """The result of a round."""
+    """The result of a job run."""
 
-    #: Steps that were taken, and what they did in all: rows changed, neighborhoods computed…
+    #: Steps taken, and the units of work done in all of them: rows changed, neighborhoods computed…
     steps: int = 0
     done: int = 0
-    #: Agents whose step failed; they are met again in the next round.
+    #: Agents whose step failed; the next run tries them again.
     failed: int = 0
 
 
@@ -52,18 +52,18 @@ def make_round(
 ) -> Round:
     """Run the step for waiting agents until none waits, or `lasts` is over.
 
-    `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
-    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` takes one bounded step
-    in transactions of its own and returns how much it did; the agent is met again while the round lasts and it did
-    something. Tenants come in another order each time, and nobody is met again before all that wait have been met:
-    where a round is too short for all, the next one begins with the others, in whatever order `waiting` names them.
-    `ARBOR_MAINTENANCE_SHARE` is the share of time that a round works; in the rest it leaves the database to others.
+    `waiting` is SQL that selects `agent_id` of the waiting agents of tenant `t.id`, such as
+    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` does one bounded step in
+    transactions of its own and returns the units of work done; it is repeated for an agent until it returns 0.
+    Tenants are visited in random order, and no agent twice before all waiting agents were visited once; a run that is too
+    short for all is continued by the next one. The run works for a share `ARBOR_MAINTENANCE_SHARE` of its time and sleeps
+    for the rest, so that the database is free for others.
     """
     ends_at = time.monotonic() + lasts.total_seconds()
     steps = done = failed = 0
     passed: set[UUID] = set()
-    met = _met_before.pop(name, set())
-    while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, met)):
+    visited = _visited_before.pop(name, set())
+    while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, visited)):
         for tenant_id, agent_id in agents:
             started = time.monotonic()
             if started >= ends_at:
@@ -71,34 +71,34 @@ def make_round(
             try:
                 did = step(tenant_id, agent_id)
             except Exception:
-                # Whatever is wrong with one agent's memories, the others' are tended; this one's fault is on record.
+                # An error of one agent must not stop the job for the others.
                 log.exception(
                     "maintenance_failed", chore=name, tenant_id=str(tenant_id), agent_id=str(agent_id)
                 )
                 failed += 1
                 did = 0
             steps, done = steps + 1, done + did
-            met.add(agent_id)
+            visited.add(agent_id)
             if not did:
                 passed.add(agent_id)
             ended = time.monotonic()
-            rest = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
-            # The rest of a long step does not delay the jobs behind this one.
-            time.sleep(max(0.0, min(rest, ends_at - ended)))
-    if len(met) <= _REMEMBERED:
-        _met_before[name] = met
+            pause = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
+            # The pause ends with the run, so that it does not delay the next jobs.
+            time.sleep(max(0.0, min(pause, ends_at - ended)))
+    if len(visited) <= _REMEMBERED:
+        _visited_before[name] = visited
     if steps:
         log.info("round_finished", chore=name, steps=steps, done=done, failed=failed)
     return Round(steps=steps, done=done, failed=failed)
 
 
-def _find_next(waiting: str, passed: set[UUID], met: set[UUID]) -> list[tuple[UUID, UUID]]:
+def _find_next(waiting: str, passed: set[UUID], visited: set[UUID]) -> list[tuple[UUID, UUID]]:
     """Return waiting agents not visited yet; when all were visited, start over with those that still wait."""
-    found = _find_waiting(waiting, passed | met)
-    if not found and met:
-        met.clear()
-        found = _find_waiting(waiting, passed)
-    return found
+    agents = _find_waiting(waiting, passed | visited)
+    if not agents and visited:
+        visited.clear()
+        agents = _find_waiting(waiting, passed)
+    return agents
 
 
 def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
@@ -112,7 +112,7 @@ def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
 
 
 def expect_runs(periods: Mapping[str, float]) -> None:
-    """Record the expected jobs with their periods in seconds, so that one that never runs is noticed. One statement."""
+    """Record the expected jobs with their periods in seconds, so that a job that never runs is reported. One statement."""
     runs = [
         JobRun(name=name, period_s=period_s, ended_at=Now(), seconds=0)
         for name, period_s in sorted(periods.items())
@@ -127,7 +127,7 @@ def record_job_run(
 ) -> None:
     """Record the end of a run: its result, a Round or a count, or the error that ended it. Two statements.
 
-    Of an error only its kind is kept: what it says may name somebody's data.
+    Of an error only the class is stored, because its message may contain a tenant's data.
     """
     done, failed = 0, 0
     if isinstance(result, Round):

@@ -1,4 +1,4 @@
-"""Find closed episodes that need a summary, load their memories, and store their summaries (seed 004, 6.4)."""
+"""Find closed episodes without a summary, load their memories, and store their summaries."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.memory.lexical import document_vector
 from arbor.memory.maintenance_calls import TEXT_LENGTH, Excerpt
 
-#: An episode is summarized when it has been closed for so long (seed 004, 6.4).
+#: Time between the end of an episode and its summary (seed 004, 6.4).
 SETTLES_IN = timedelta(minutes=5)
-#: Tries of a summary before an episode is left as it is.
+#: Failed tries after which an episode stays without a summary.
 MAX_FAILURES = 4
-#: Memories of one episode that a summary is made from; of a longer episode, a regular sample.
+#: Memories read for a summary; of a longer episode, a regular sample.
 _READ = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unsummarized:
-    """An episode that wants a summary, and what of it is still in mind, in order."""
+    """An episode without a summary, and its active memories in order."""
 
     episode_id: UUID
-    #: Memories that were put in it so far: with more of them it is another episode to sum up.
+    #: The number of memories when read: a summary is outdated if there are more.
     size: int
     excerpts: Sequence[Excerpt]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A summary to be kept, and who made it: a model's handle."""
+    """A summary to store, and its author: a model or the name of the rule."""
 
     episode_id: UUID
     #: The episode's size when it was read.
@@ -55,14 +55,14 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryVectors:
-    """The vectors of some texts, one for each in order, and whose they are; none while the embedder is away."""
+    """The vectors of texts, in order, and their model; None if the embedder did not answer."""
 
     vectors: Vectors | None
     model: EmbeddingModel
 
 
 def agents_with_unsummarized() -> str:
-    """Return SQL for `make_round`: the agents of tenant `t.id` with an episode that wants a summary."""
+    """Return SQL for `make_round`: the agents of tenant `t.id` with an episode to summarize."""
     settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
     return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
 
@@ -70,9 +70,9 @@ def agents_with_unsummarized() -> str:
 def unsummarized_episodes(
     agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
 ) -> list[Unsummarized]:
-    """Return up to `limit` episodes that want a summary, longest closed first.
+    """Return up to `limit` episodes to summarize, those closed first first.
 
-    They are locked until the transaction ends, and left out while another has them. Two statements.
+    They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """
     settled = Q(ended_at__lt=Now() - SETTLES_IN) | Q(ended_at__gt=Now() + SETTLES_IN)
     episodes = Episode.objects.filter(
@@ -80,7 +80,7 @@ def unsummarized_episodes(
     ).exclude(id__in=list(without))
     locked = episodes.order_by("ended_at", "id").select_for_update(skip_locked=True)
     sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
-    # One character more than a prompt shows says that there is more.
+    # One character more than a prompt shows, to detect longer texts.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
     rows = fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
     for episode_id, text, role, type_, at in rows:
@@ -101,10 +101,10 @@ def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Su
 
 
 def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: SummaryVectors) -> int:
-    """Store summaries, in the open transaction; return how many.
+    """Store summaries in the open transaction; return the number stored.
 
-    An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
-    Three statements.
+    Skipped are episodes that got a summary or more memories in the meantime, or are open again. Vectors of a model that
+    the agent no longer has are dropped, and the backlog embeds those summaries. Three statements.
     """
     lock_minds([agent_id])
     vectors = embedded.vectors if model_of(agent_id) == embedded.model else None
@@ -117,7 +117,7 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Summ
             "summary": summary.text,
             "by": summary.by,
             "lexical": sparsevec_text(document_vector(summary.text)),
-            # There is nothing to embed where nothing was said.
+            # An empty summary has no vector.
             "embedding": literal if summary.text else None,
             "embedding_model": made_by if summary.text else "",
         }
@@ -126,14 +126,14 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Summ
     return change(queries.STORE_SUMMARIES, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
 
 
-def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
+def record_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Record on the episode that its summary failed, with the reason. One statement."""
     episodes = Episode.objects.filter(agent_id=agent_id, id=episode_id, summarized_at=None)
     episodes.update(failures=F("failures") + 1, failure=reason)
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
-    """Mark these episodes without a summary as waiting again; return how many. One statement, none for none."""
+    """Reset the failures of episodes without a summary, so that they are summarized again; return their number. One statement."""
     if not episode_ids:
         return 0
     return int(Episode.objects.filter(id__in=list(episode_ids), summarized_at=None).update(failures=0))

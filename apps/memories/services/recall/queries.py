@@ -163,7 +163,8 @@ SELECT (
 """  # noqa: S608 (our own number)
 
 # A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
-# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since.
+# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since. LIMIT 1: one row by its key,
+# where the planner could read all of the tenant's at once.
 _READ = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
@@ -173,10 +174,10 @@ WITH moment AS MATERIALIZED (
 )
 SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision ELSE 0 END,
     mind.embedding_model, mind.embedding_dimension, moment.snapshot, moment.own,
-    EXISTS (
-        SELECT FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
-    ), (
+    (
+        SELECT id FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own LIMIT 1
+    ) IS NOT NULL, (
         SELECT array_agg(ARRAY[term, memories]) FROM memories_term
         WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
     ), packed.*
@@ -184,7 +185,10 @@ FROM moment
 CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
     agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
 )
-JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
+CROSS JOIN LATERAL (
+    SELECT agent_id, revision, embedding_model, embedding_dimension FROM memories_mind
+    WHERE tenant_id = %(tenant)s AND agent_id = asked.agent_id LIMIT 1
+) mind
 JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
 CROSS JOIN LATERAL (
     SELECT string_agg(

@@ -22,10 +22,10 @@ from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
 
-#: Memories that one act takes: it stays short, and its record names all of them.
+#: Memories per call at most, so that transactions stay short and audit events can list all ids.
 MOST_AT_ONCE = 1_000
 REASON_LENGTH = 500
-#: Who is a person: somebody signed in, or somebody at the installation's command line.
+#: Prefixes of actors that are persons: signed-in users, and users of the command line.
 _PERSONS = ("user:", "cli:")
 
 
@@ -41,15 +41,15 @@ def archive(
 ) -> int:
     """Archive memories in the open transaction; return how many were active.
 
-    Nothing is lost: `restore` brings them back. One record in the audit for each agent, which names them.
-    Raises NotFound for ids that this tenant does not have, LimitReached for more than MOST_AT_ONCE, and Invalid for a
-    reason that is empty or too long; nothing is written then.
+    `restore` makes them active again. Writes one audit event per agent, with the ids.
+    Raises NotFound for unknown ids, LimitReached for more than MOST_AT_ONCE, Invalid for a reason that is empty or too
+    long; nothing is written then.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ACTIVE)
-    ids = _all(by_agent)
+    ids = _all_ids(by_agent)
     if ids:
         Memory.objects.filter(id__in=ids).update(status=MemoryStatus.ARCHIVED, archived_at=Now())
-        _mark_around(ids)
+        _mark_derived_stale(ids)
         # An archived memory has no maintenance flags; `restore` sets them again.
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
@@ -64,36 +64,38 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
 
     An expiry that has passed is dropped, and the memory counts as reinforced now, so that its decay starts again. It
     can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.
-    Raises what `archive` does.
+    Raises like `archive`.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ARCHIVED)
-    ids = _all(by_agent)
+    ids = _all_ids(by_agent)
     if ids:
         _activate(ids, for_good=for_good)
-        # Somebody said that it matters, which is worth a reinforcement.
+        # A restoration shows that the memories matter, so it counts as a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
         set_flags(ids)
         _count_words(ids, sign=1)
-        _mark_around(ids)
+        _mark_derived_stale(ids)
         verb = "restored for good" if for_good else "restored"
         _record(AuditAction.MEMORIES_RESTORED, by_agent, verb=verb, reason=reason, actor=actor)
     return len(ids)
 
 
 def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
-    """Remove archived memories and everything that hangs on them, for good, in the transaction that is open.
+    """Delete archived memories and all data that belongs to them for good, in the open transaction.
 
-    Only a person may (an actor `user:…` or `cli:…`). The audit keeps each one's id and content hash, not its content.
-    What models were asked about it, and answered, is emptied. What was made from a memory before, such as an episode's
-    summary or a heartbeat's trace, is not rewritten.
-    Raises PermissionDenied for anybody else, Invalid when one is not archived, and what `archive` does.
+    Only persons may (actors `user:…` or `cli:…`). The audit event has ids and content hashes, but no content. Prompts and
+    replies of model calls about the memories are emptied. Texts derived earlier, such as an episode's summary or a
+    heartbeat's trace, stay unchanged.
+    Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and otherwise like `archive`.
     """
     if not actor.startswith(_PERSONS):
         raise PermissionDenied(f"only a person removes memories for good (user:… or cli:…), not {actor!r}")
     _check(memory_ids, reason=reason, actor=actor)
     rows = _locked_rows(memory_ids)
     if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
-        raise Invalid(f"a memory is archived before it is removed for good; not archived: {_some(active)}")
+        raise Invalid(
+            f"a memory is archived before it is removed for good; not archived: {_first_ids(active)}"
+        )
     ids = [row[0] for row in rows]
     if not ids:
         return 0
@@ -102,17 +104,17 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     for memory_id, agent_id, _, digest in rows:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
-    _mark_around(ids)
+    _mark_derived_stale(ids)
     change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
     change(queries.EMPTY_TURNS, ids=ids)
     digests = {bytes(row[3]) for row in rows}
     memory = GraphNodeKind.MEMORY.value
     ends = Q(source_kind=memory, source_id__in=ids) | Q(target_kind=memory, target_id__in=ids)
     Edge.objects.filter(ends, agent_id__in=list(by_agent)).delete()
-    # What the agent's buffer still has of it would be remembered again.
+    # Delete equal buffer items too, which would be promoted to memories again.
     repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
     BufferItem.objects.filter(repeated, agent_id__in=list(by_agent)).delete()
-    # The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
+    # The rows of access, upkeep, links and cluster members are deleted by cascade.
     Memory.objects.filter(id__in=ids).delete()
     EmbeddingCacheEntry.objects.filter(content_hash__in=digests).delete()
     _record(
@@ -150,31 +152,31 @@ def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     memories = Memory.objects.filter(id__in=ids)
     owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
     if missing := [memory_id for memory_id in ids if memory_id not in owners]:
-        raise NotFound(f"this tenant has no memory {_some(missing)}")
+        raise NotFound(f"this tenant has no memory {_first_ids(missing)}")
     if not ids:
         return []
     lock_minds(owners.values())
-    # In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of
-    # them meanwhile refers to it from its counts, and holds clusters that are marked below.
+    # In the order of ids, as everywhere, to avoid deadlocks. FOR NO KEY UPDATE, because a concurrent recall inserts
+    # references to these memories.
     locked = memories.order_by("id").select_for_update(no_key=True)
     rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
     if len(rows) != len(ids):
         deleted = set(ids) - {row[0] for row in rows}
-        raise NotFound(f"this tenant no longer has memory {_some(sorted(deleted))}")
+        raise NotFound(f"this tenant no longer has memory {_first_ids(sorted(deleted))}")
     return rows
 
 
-def _all(by_agent: _Locked) -> list[UUID]:
+def _all_ids(by_agent: _Locked) -> list[UUID]:
     return sorted(memory_id for ids in by_agent.values() for memory_id in ids)
 
 
-def _some(ids: Sequence[UUID]) -> str:
+def _first_ids(ids: Sequence[UUID]) -> str:
     more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
     return ", ".join(map(str, ids[:3])) + more
 
 
 def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
-    """Make archived memories active. An expiry that has passed would take them away again at once."""
+    """Make archived memories active, without an expiry that has passed."""
     memories = Memory.objects.filter(id__in=ids)
     if for_good:
         changes: dict[str, Any] = {"expires_at": None, "retention": Retention.PERMANENT}
@@ -191,7 +193,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
         count_terms(agent_id, terms, sign=sign)
 
 
-def _mark_around(ids: Sequence[UUID]) -> None:
+def _mark_derived_stale(ids: Sequence[UUID]) -> None:
     """Mark the neighborhoods and clusters of these memories stale."""
     mark_stale(ids)
     mark_clusters_stale(ids)
@@ -216,12 +218,12 @@ def _record(
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:
-    """Count how often each memory was remembered again; their decay starts again. One statement."""
+    """Add to the memories' counts of reinforcements and restart their decay. One statement."""
     change(queries.REINFORCE, ids=list(times), times=list(times.values()))
 
 
 def set_flags(memory_ids: Sequence[UUID]) -> None:
-    """Set the maintenance flags of memories that were archived. One statement."""
+    """Set the maintenance flags of restored memories. One statement."""
     linked = MemoryConcept.objects.filter(memory_id=OuterRef("memory_id"))
     Upkeep.objects.filter(memory_id__in=list(memory_ids)).update(
         stale=True, unclustered=True, unextracted=~Exists(linked)

@@ -1,4 +1,4 @@
-"""The buffer of an agent: fill and search it, promote what matters to memories, delete what expired."""
+"""Fill and search the buffers of agents, promote items that matter to memories, delete expired items."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ from arbor.memory.recall_request import check_query
 from arbor.memory.values import NewMemory
 
 _MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
-#: Things that one step promotes: their texts are embedded together.
+#: Items promoted in one step, whose texts are embedded together.
 STEP = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """A buffer item that was found."""
+    """A buffer item that a search found."""
 
     id: UUID
     content: str
     role: str
     source: str
     importance: float
-    #: How often the agent came back to it, this time included.
+    #: Number of the agent's searches that found the item, including this one.
     accesses: int
     held_at: datetime
     expires_at: datetime
-    #: How near its meaning is, and the share of the query's words that it has.
+    #: The similarity in meaning plus the share of the query's words that occur in the item.
     score: float
 
 
 def hold(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
-    """Buffer things of one agent, as `buffer_for_agents` does, and return their ids in order."""
+    """Add items to one agent's buffer, like `buffer_for_agents`, and return their ids in order."""
     return buffer_for_agents({agent_id: things})[agent_id]
 
 
 def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
-    """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
+    """Add items to the buffers of several agents in the open transaction, and return their ids in order. One statement.
 
-    What is buffered already stays longer. Each agent's buffer has room for CAPACITY: the least important make room, on
-    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more items than that.
+    Adding an item again extends its life. Each agent's buffer has at most CAPACITY items: the least important ones are
+    deleted, which is audited. The embedding backlog adds the vectors. Raises LimitReached for more than CAPACITY items.
     """
     digests = {
         agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()
@@ -88,35 +88,37 @@ def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UU
     agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
     ids: dict[tuple[UUID, bytes], UUID] = {}
     cleared: dict[UUID, int] = {}
-    for agent_id, item_id, digest, lost in fetch(
+    for agent_id, item_id, digest, deleted in fetch(
         queries.ADD_TO_BUFFER, rows=to_json(rows), agents=agents, capacity=CAPACITY
     ):
         ids[agent_id, bytes(digest)] = item_id
-        cleared[agent_id] = lost
-    for agent_id, lost in cleared.items():
-        if lost:
-            record_cleared(agent_id, lost, "to make room for others")
-    return {agent_id: [ids[agent_id, digest] for digest in some] for agent_id, some in digests.items()}
+        cleared[agent_id] = deleted
+    for agent_id, deleted in cleared.items():
+        if deleted:
+            record_cleared(agent_id, deleted, "to make room for others")
+    return {
+        agent_id: [ids[agent_id, digest] for digest in of_agent] for agent_id, of_agent in digests.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class BufferSearch:
-    """A search of one agent's buffer. Raises Invalid for what recall would refuse."""
+    """A search of one agent's buffer. Raises Invalid for a text or limit that recall would refuse."""
 
     agent_id: UUID
     text: str
-    #: Of the text, made by `model`.
+    #: The vector of the text, by `model`.
     vector: Sequence[float] | None = None
     model: EmbeddingModel | None = None
     limit: int = 10
-    #: The agent itself searches: what is found counts as accessed. A person's look never does.
+    #: Whether found items count as accessed: true for searches of the agent, never for those of people.
     counts: bool = False
 
     def __post_init__(self) -> None:
         check_query(self.text, self.limit)
 
     def as_json(self, place: int) -> dict[str, Any]:
-        """Return what _SEARCH reads."""
+        """Return the values of SEARCH_BUFFER for this search."""
         compared = query_vector(self.vector, self.model)
         return {
             "place": place,
@@ -133,10 +135,7 @@ class BufferSearch:
 
 
 def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
-    """Return for each search what its agent's buffer has that bears on the text, best first. One statement.
-
-    In the transaction that is open; none without a search.
-    """
+    """Return the matching buffer items for each search, best first, in the open transaction. At most one statement."""
     found: list[list[Holding]] = [[] for _ in searches]
     if searches:
         written = [search.as_json(place) for place, search in enumerate(searches)]
@@ -173,7 +172,7 @@ def _row(agent_id: UUID, digest: bytes, thing: NewBufferItem) -> dict[str, Any]:
 
 
 def record_cleared(agent_id: UUID, count: int, why: str) -> None:
-    """Record that things left an agent's buffer for good, and why."""
+    """Write an audit event about items deleted from an agent's buffer, with the reason."""
     things = "thing" if count == 1 else "things"
     record(
         action=AuditAction.BUFFER_CLEARED,
@@ -185,14 +184,14 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Promote a buffer item now, whatever its importance, and return the memory's id. In transactions of its own.
+    """Promote a buffer item of any importance and return the memory's id. In transactions of its own.
 
-    The audit log records who did. Raises NotFound when this agent has no such item.
+    The audit log records the actor. Raises NotFound if this agent has no such item.
     """
     with tenant_transaction(tenant_id):
         items = list(_items(agent_id).filter(id=item_id))
     if not items:
-        raise NotFound(f"agent {agent_id} holds no thing {item_id}")
+        raise NotFound(f"agent {agent_id} has no buffer item {item_id}")
     return _promote(tenant_id, agent_id, items, actor=actor)[0]
 
 
@@ -223,7 +222,7 @@ def _items(agent_id: UUID) -> QuerySet[BufferItem]:
 def _promote(
     tenant_id: UUID, agent_id: UUID, items: Sequence[BufferItem], *, actor: str | None = None
 ) -> list[UUID]:
-    """Store buffer items as memories, embedded outside any transaction. Interrupted, it can run again to the same effect."""
+    """Store buffer items as memories, embedding outside transactions. Idempotent: it can run again after an interruption."""
     memories = [
         NewMemory(
             content=item.content,

@@ -1,7 +1,7 @@
 """Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
-The rules are `arbor.memory.forgetting`'s; the statements (`queries`) say the same to the database, which a test
-compares. A plan goes by the rules themselves.
+The rules are in `arbor.memory.forgetting`. The statements in `queries` implement them in SQL; a test compares the two. A
+plan applies the rules in Python.
 """
 
 from __future__ import annotations
@@ -34,47 +34,47 @@ from arbor.memory.forgetting import (
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 ACTOR = "system:maintenance"
-#: Memories that one step archives.
+#: Memories archived in one step at most.
 STEP = MOST_AT_ONCE
-#: Memories that a plan looks at, and how much of each one's text it shows.
+#: Memories read for a plan at most, and characters shown of each.
 _MOST_PLANNED = 50_000
 _GLIMPSE = 160
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A memory that is going to be archived, and why."""
+    """A memory to be archived, with the reason."""
 
     memory_id: UUID
     type: MemoryType
     #: The beginning of its text.
     content: str
     reason: Reason
-    #: As it was weighed, with what use has added, and decayed since then.
+    #: The stored importance, raised by use, and decayed since the last use.
     importance: float
     effective_importance: float
     decayed_importance: float
-    #: When it was last used, or else made.
+    #: The time of the last use, or of the creation.
     touched_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForgettingPlan:
-    """The memories of one agent that the next rounds of forgetting would archive."""
+    """The memories of one agent that the next runs of forgetting would archive."""
 
     agent_id: UUID
-    #: Memories that the agent has in mind now, up to _MOST_PLANNED.
+    #: The agent's active memories, up to _MOST_PLANNED.
     active: int
     #: Expired first, then faded, trivial and crowded; the least important first.
     memories: tuple[Planned, ...]
 
     def count(self, reason: Reason) -> int:
-        """Return how many go for this reason."""
+        """Return the number of memories with this reason."""
         return sum(memory.reason is reason for memory in self.memories)
 
 
 def policy() -> Policy:
-    """Return the installation's limits. Raises ConfigurationInvalid for one that makes no sense."""
+    """Return the installation's limits. Raises ConfigurationInvalid for one out of range."""
     return Policy(
         archive_below=settings.ARBOR_ARCHIVE_BELOW,
         cleanup_below=settings.ARBOR_CLEANUP_BELOW,
@@ -84,19 +84,19 @@ def policy() -> Policy:
 
 
 def fade_memories() -> Round:
-    """Archive what has faded, of every agent that was not looked at for a day."""
+    """Archive faded memories of each agent whose last run is a day ago."""
     return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), step=_fade)
 
 
 def clean_up_memories() -> Round:
-    """Archive what was of little importance from the start, of every agent that was not looked at for a day."""
+    """Archive memories that were of little importance from the start, of each agent whose last run is a day ago."""
     return make_round(
         "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), step=_clean_up
     )
 
 
 def keep_quotas() -> Round:
-    """Archive what is above the quota, of every agent that has just grown or was not looked at for a day."""
+    """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
     return make_round(
         "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota
     )
@@ -105,26 +105,28 @@ def keep_quotas() -> Round:
 def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
     """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
-    By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
+    Applies the rules in Python to all active memories, so it is meant for requests of people, not for jobs.
     """
     limits = limits or policy()
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
-    going: dict[UUID, Reason] = {}
-    staying: list[tuple[UUID, Held]] = []
+    forgotten: dict[UUID, Reason] = {}
+    retained: list[tuple[UUID, Held]] = []
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
         verdict = forget(memory, now=now, policy=limits)
         if verdict.reason is not None:
-            going[memory_id] = verdict.reason
+            forgotten[memory_id] = verdict.reason
         elif memory.type is MemoryType.EPISODIC:
-            staying.append((memory_id, memory))
-    free = [(memory_id, memory) for memory_id, memory in staying if not memory.is_protected]
-    free.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
-    going |= dict.fromkeys(
-        (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
+            retained.append((memory_id, memory))
+    unprotected = [(memory_id, memory) for memory_id, memory in retained if not memory.is_protected]
+    unprotected.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
+    forgotten |= dict.fromkeys(
+        (memory_id for memory_id, _ in unprotected[: _excess(len(retained), limits)]), Reason.CROWDED
     )
-    planned = [_planned(row, states[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
+    planned = [
+        _planned(row, states[row[0]], forgotten[row[0]], now=now) for row in rows if row[0] in forgotten
+    ]
     planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
     return ForgettingPlan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
@@ -163,25 +165,36 @@ def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime
 
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
-    with tenant_transaction(tenant_id):
-        if not try_lock_mind(agent_id):
-            return 0
-        found = _find(queries.FADED_MEMORIES, agent_id, limits)
-        reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
-        return _archive_step(
-            agent_id, found, reason=reason, looked_at="forgot_at", all_found=len(found) < STEP
-        )
+    reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
+    rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, looked_at="forgot_at")
+    return _apply_rule(tenant_id, agent_id, rule)
 
 
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
+    reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+    rule = _Rule(statement=queries.TRIVIAL_MEMORIES, limits=limits, reason=reason, looked_at="cleaned_at")
+    return _apply_rule(tenant_id, agent_id, rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rule:
+    """A rule of forgetting that needs no more than one statement."""
+
+    statement: str
+    limits: Policy
+    reason: str
+    #: The column of `Mind` with the time of the rule's last run.
+    looked_at: str
+
+
+def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        found = _find(queries.TRIVIAL_MEMORIES, agent_id, limits)
-        reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+        ids = _find(rule.statement, agent_id, rule.limits)
         return _archive_step(
-            agent_id, found, reason=reason, looked_at="cleaned_at", all_found=len(found) < STEP
+            agent_id, ids, reason=rule.reason, looked_at=rule.looked_at, all_found=len(ids) < STEP
         )
 
 
@@ -194,25 +207,25 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
             agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
         ).count()
         excess = _excess(active, limits)
-        found = _find_least(agent_id, limits, excess=excess, active=active)
+        ids = _find_least(agent_id, limits, excess=excess, active=active)
         reason = (
             f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
         )
-        # What is protected counts, but does not go: then nothing more can be done.
-        settled = len(found) == excess or not found
-        return _archive_step(agent_id, found, reason=reason, looked_at="counted_at", all_found=settled)
+        # Protected memories count but cannot be archived; without candidates, nothing more can be done.
+        settled = len(ids) == excess or not ids
+        return _archive_step(agent_id, ids, reason=reason, looked_at="counted_at", all_found=settled)
 
 
 def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> list[UUID]:
-    """Return up to STEP of the least important above the quota, looking at no more than it takes."""
+    """Return up to STEP of the least important memories above the quota, reading as few as possible."""
     looked = STEP
     while excess > 0:
         every = looked >= active
-        found = _find(
+        ids = _find(
             queries.LEAST_IMPORTANT, agent_id, limits, looked=looked, step=min(excess, STEP), all=every
         )
-        if found or every:
-            return found
+        if ids or every:
+            return ids
         looked *= 4
     return []
 
@@ -234,22 +247,22 @@ def _figures(limits: Policy) -> dict[str, Any]:
     }
 
 
-def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: str, all_found: bool) -> int:
-    if found:
-        archive(memory_ids=found, reason=reason, actor=ACTOR)
+def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, looked_at: str, all_found: bool) -> int:
+    if ids:
+        archive(memory_ids=ids, reason=reason, actor=ACTOR)
     if all_found:
         Mind.objects.filter(agent_id=agent_id).update(**{looked_at: Now()})
-    return len(found)
+    return len(ids)
 
 
 def try_lock_mind(agent_id: UUID) -> bool:
-    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
+    """Lock an agent's mind without waiting; return False if it is locked, and maintenance tries again later."""
     ((locked,),) = fetch(queries.TRY_LOCK_MIND, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
 
 
 def expire_memories() -> Round:
-    """Archive the memories whose time is over, agent by agent."""
+    """Archive expired memories, agent by agent."""
     return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
 
 

@@ -1,6 +1,6 @@
-"""Statements by hand of retention: the buffer of heartbeats, and the rules of forgetting as the database applies them.
+"""Handwritten statements of retention: the buffer of heartbeats, and the rules of forgetting.
 
-Those that find memories to forget look at a narrow index of the agent's memories, and at the table only for what they find.
+The rules scan a narrow index of the agent's memories, and read the table only for candidates.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from apps.tenants.packing import sql_literal
 from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
 
-# Weeks after which nothing is left of any importance; beyond, the database's powers underflow.
+# Weeks after which any importance has decayed to nothing; more would underflow in PostgreSQL's `power`.
 ENOUGH_WEEKS = 10_000
 
-# `date_part` and not `extract`, whose exact numbers take ten times as long.
+# `date_part` rather than `extract`, whose numeric arithmetic takes ten times as long.
 _WEEKS = "least(%(enough)s, greatest(0, date_part('epoch', now() - {moment}) / 604800))"
 
-# Of a memory `m` whose uses are in `a`: what it is, and what has become of its importance.
+# Part: a memory `m` with the importance raised by its uses, from _USES.
 _USED = """
     m.id, m.type, m.importance, m.created_at, uses.touched_at,
     m.importance + (1 - m.importance) * least(1, %(boost)s * ln(1 + uses.uses)) AS effective
@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
 ) uses
 """
 
-# What an open goal is tied to is still needed.
+# Part: the memory is needed by an open goal.
 _NEEDED = """EXISTS (
     SELECT FROM memories_edge e JOIN goals_goal g ON g.tenant_id = e.tenant_id
         AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
@@ -36,8 +36,8 @@ _NEEDED = """EXISTS (
         AND (e.source_id = {id} AND e.target_kind = 'goal' OR e.target_id = {id} AND e.source_kind = 'goal')
 )"""
 
-# Find what has faded (`arbor.memory.forgetting`).
-# Whatever its use has added, a memory's importance from its making is the least that it can have decayed to.
+# Find faded memories (`arbor.memory.forgetting`). The first condition is a lower bound that needs no uses: importance
+# decayed since creation, without additions by use.
 FADED_MEMORIES = f"""
 SELECT id FROM (
     SELECT {_USED} FROM memories_memory m {_USES}
@@ -51,7 +51,7 @@ WHERE touched_at <= now() - %(grace)s
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608 (our own parts)
 
-# Find what was of little importance from the start.
+# Find memories of little importance that use has not raised.
 TRIVIAL_MEMORIES = f"""
 SELECT id FROM (
     SELECT {_USED} FROM memories_memory m {_USES}
@@ -62,9 +62,8 @@ WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT 
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608
 
-# Find the least important, looking at no more than it takes.
-# The index has them by importance, and use only adds to it. So whoever of the first `looked` comes, with what use has
-# added, no later than the last of them, comes before all that were not looked at.
+# Find the least important memories, reading only the first `looked` by stored importance. Use only raises importance, so a
+# memory whose raised importance is not above the last stored one read ranks before all memories that were not read.
 LEAST_IMPORTANT = f"""
 WITH least AS MATERIALIZED (
     SELECT tenant_id, id, type, importance, created_at FROM memories_memory
@@ -80,7 +79,7 @@ WHERE (%(all)s OR (held.effective, held.created_at, held.id) <= (last.importance
 ORDER BY held.effective, held.created_at, held.id LIMIT %(step)s
 """  # noqa: S608
 
-# All that an agent has in mind, for a plan; what open goals need is found once, not for each.
+# Read an agent's active memories for a plan; those that open goals need are found once, not for each memory.
 MEMORIES_TO_PLAN = """
 WITH needed AS MATERIALIZED (
     SELECT CASE e.source_kind WHEN 'goal' THEN e.target_id ELSE e.source_id END AS id
@@ -97,19 +96,18 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active
 ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
 """
 
-# Find agents for a round.
-# Agents that were not looked at for a day, by each rule.
+# Find agents for a job run: those whose last run of a rule is a day ago.
 MINDS_NOT_LOOKED_AT = (
     "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
-    # One from the future is a clock's that has jumped back since.
+    # A time in the future was written before a clock was set back.
     " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
 )
 
-# Take an advisory lock, which the ORM has no word for.
+# Acquire an advisory lock, which the ORM cannot express.
 TRY_LOCK_MIND = "SELECT pg_try_advisory_xact_lock(%(place)s)"
 
-# Find agents for a round.
-# Agents with something to expire, by what is over the longest; those that were passed over hide nobody.
+# Find agents for a job run: those with expired memories, the longest expired first. Agents already visited are excluded
+# inside, so that they cannot fill the limit.
 AGENTS_WITH_EXPIRED = """
 SELECT DISTINCT agent_id FROM (
     SELECT agent_id FROM memories_memory
@@ -118,9 +116,8 @@ SELECT DISTINCT agent_id FROM (
 ) expired
 """
 
-# Empty what models were asked about purged memories, in a table of a higher app.
-# What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
-# or that recalled it. One that is still open is ended; what else it was about is asked again.
+# Empty model calls about purged memories, because prompts and replies repeat their text: calls about memories, about their
+# episode, or about conversations that contain or recalled them. Open calls are ended; new ones are made for other subjects.
 EMPTY_CALLS = f"""
 UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
@@ -142,8 +139,7 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.su
 )
 """  # noqa: S608 (our own words)
 
-# Empty the turns of conversations that purged memories repeat, in a table of a higher app.
-# A turn of a conversation is the same text once more.
+# Empty the turns of conversations from which purged memories were stored: they have the same text.
 EMPTY_TURNS = """
 UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'
 FROM memories_memory m
@@ -160,7 +156,7 @@ SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinfor
 """
 
 # Fill the buffers of a batch of heartbeats in one statement.
-# Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
+# An item added again expires later. Each agent's buffer makes room by deleting promoted items first, then the least
 # important, then the oldest.
 ADD_TO_BUFFER = """
 WITH incoming AS MATERIALIZED (
@@ -199,7 +195,7 @@ FROM held
 """
 
 # Search the buffers of a batch of heartbeats in one statement.
-# The vector of a search counts where it can be compared with the agent's (`embedding.queries.QUERY_VECTOR`); else words alone decide.
+# The vector of a search counts only if comparable with the agent's (`embedding.queries.QUERY_VECTOR`).
 SEARCH_BUFFER = """
 WITH asked AS MATERIALIZED (
     SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
@@ -235,11 +231,10 @@ SELECT place, id, content, role, source, importance, accesses + counts::int, cre
 FROM chosen ORDER BY place, score DESC, created_at DESC, id
 """
 
-# Written out, as it is in the index of what matters.
+# Literal numbers, as in the condition of the partial index `memories_buffer_mattering`, so that the planner uses it.
 _MATTERS = f"promoted_to_id IS NULL AND (importance >= {MATTERS_FROM} OR accesses >= {MATTERS_AFTER})"
 
-# Find agents for a round.
-# Agents with buffer items that expired, or that mattered.
+# Find agents for a job run: those with buffer items that expired or matter.
 AGENTS_WITH_BUFFER_WORK = f"""
 SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
 UNION

@@ -67,13 +67,14 @@ counted AS MATERIALIZED (
 COUNT_TERMS_ALONE = f"WITH {COUNT_TERMS} SELECT 1"
 
 # Read the statistics of several agents; part of every recall.
-# A mind's row has no term: the model of its vectors. LATERAL: one range of the key for each agent.
+# A mind's row has no term: the model of its vectors. LATERAL and OFFSET: one range of the key for each agent; for a join the
+# planner could read all of the tenant's terms.
 TERM_STATISTICS = """
 SELECT asked.agent_id, found.term, found.memories, NULL
 FROM json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, terms int[])
 CROSS JOIN LATERAL (
     SELECT term, memories FROM memories_term t
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = asked.agent_id AND t.term = ANY(asked.terms)
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = asked.agent_id AND t.term = ANY(asked.terms) OFFSET 0
 ) found
 UNION ALL
 SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
@@ -124,7 +125,10 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
 KNOWN_MEMORIES = f"""
 SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM agents_agent a LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
+FROM agents_agent a LEFT JOIN LATERAL (
+    SELECT embedding_model, embedding_dimension FROM memories_mind
+    WHERE tenant_id = %(tenant)s AND agent_id = a.id LIMIT 1
+) k ON true
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 UNION ALL
 SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {PLACED_COLUMNS} FROM memories_memory m

@@ -18,12 +18,12 @@ class Command(migrate.Command):
     help = "Create and change the tables, then the roles and policies that keep tenants apart."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Migrate as the owner unless told otherwise."""
+        """Make the owner's connection the default."""
         super().add_arguments(parser)
         parser.set_defaults(database=OWNER)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Migrate, then protect. Raises CommandError for a database with a part of the migrations that one replaces."""
+        """Migrate, then protect the tables. Raises CommandError if only a part of the migrations that a squashed one replaces is applied."""
         _refuse_partly_replaced(options["database"])
         super().handle(*args, **options)
         if options["plan"] or options["check_unapplied"]:
@@ -35,13 +35,13 @@ class Command(migrate.Command):
 
 
 def _refuse_partly_replaced(alias: str) -> None:
-    """Raise CommandError where Django would pass over an app: the migrations that its first one replaces are gone."""
+    """Raise CommandError if some, but not all, of the migrations that a squashed one replaces are applied; Django would skip it."""
     loader = MigrationLoader(connections[alias], replace_migrations=False)
     applied = loader.applied_migrations
     for node, migration in loader.disk_migrations.items():
         missing = [name for app, name in migration.replaces if (app, name) not in applied]
         if node not in applied and 0 < len(missing) < len(migration.replaces):
             raise CommandError(
-                f"the database has a part of the migrations of {node[0]} that {node[1]} replaces, and not"
-                f" {', '.join(missing)}: migrate it with a version of Arbor that has them one by one, then with this one"
+                f"{node[1]} of {node[0]} replaces migrations of which the database lacks {', '.join(missing)}; apply"
+                " them with a version of Arbor that still contains them, then migrate with this one"
             )

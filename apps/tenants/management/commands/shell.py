@@ -18,7 +18,7 @@ class Command(shell.Command):
     help = "Open a Python shell. --tenant SLUG opens it in that tenant's transaction, which is committed on leaving."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the tenant."""
+        """Add the option that names the tenant."""
         super().add_arguments(parser)
         parser.add_argument("--tenant", metavar="SLUG", help="work in this tenant")
 

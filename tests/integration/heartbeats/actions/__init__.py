@@ -1,1 +1,1 @@
-"""The actions of a heartbeat, each through a real beat."""
+"""Actions, each through a real heartbeat."""

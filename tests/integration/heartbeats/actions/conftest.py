@@ -1,4 +1,4 @@
-"""An agent that may do everything, and beats of one action."""
+"""An agent with all actions allowed, and heartbeats of one action."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.actions import ACTIONS
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import last_of
+from tests.integration.heartbeats.conftest import last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
-type Beat = Callable[..., ScriptedModel]
+type RunReplies = Callable[..., ScriptedModel]
 
 
 def reply(*actions: dict[str, Any]) -> str:
@@ -39,7 +39,7 @@ def act(name: str, **params: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def agent(agent: Agent) -> Agent:
-    """Return an agent that may do everything, and publish."""
+    """Return an agent with all actions allowed, and a public channel."""
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=list(ACTIONS))
         AgentState.objects.filter(agent_id=agent.id).update(energy=10)
@@ -50,8 +50,8 @@ def agent(agent: Agent) -> Agent:
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Beat:
-    """Return a way to run one beat with an action; what it brings is read, and nothing more is done."""
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> RunReplies:
+    """Return a function that runs one heartbeat with an action, and a further turn that rests."""
 
     def run(*replies: str) -> ScriptedModel:
         model = scripted(*replies, reply(), reply())
@@ -64,10 +64,10 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.Monke
 
 
 def outcome_of(agent: Agent) -> dict[str, Any]:
-    last = last_of(agent)
+    last = last_heartbeat(agent)
     assert last.status == HeartbeatStatus.DONE, last.reason
-    done: dict[str, Any] = last.actions[0]
-    return done
+    action: dict[str, Any] = last.actions[0]
+    return action
 
 
 def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -> str:

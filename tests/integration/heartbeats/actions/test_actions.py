@@ -1,4 +1,4 @@
-"""Every action, through a real beat: offered, priced, permitted, refused when it is wrong, and with its effect."""
+"""Each action through a real heartbeat: offered, priced, permitted, refused when invalid, and its effects."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from apps.memories.models import Edge, Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
-from tests.integration.heartbeats.actions.conftest import Beat, act, memory_of, outcome_of, reply
-from tests.integration.heartbeats.conftest import beats_of, last_of
+from tests.integration.heartbeats.actions.conftest import RunReplies, act, memory_of, outcome_of, reply
+from tests.integration.heartbeats.conftest import heartbeats_of, last_heartbeat
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
@@ -57,81 +57,79 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.fixture
 def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the web be set up; nothing here asks it."""
+    """Configure a web, which no test here calls."""
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
 
 
-def test_every_action_is_offered_with_its_price_and_wrong_parameters_are_refused_for_nothing(
-    beat: Beat, agent: Agent, the_web: None
+def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
+    run_replies: RunReplies, agent: Agent, the_web: None
 ) -> None:
-    prompt = beat(reply(*(act(name, **params) for name, params, _ in WRONG[:10]))).requests[0].system
-    first = last_of(agent)
-    beat(reply(*(act(name, **params) for name, params, _ in WRONG[10:])))
-    second = last_of(agent)
+    prompt = run_replies(reply(*(act(name, **params) for name, params, _ in WRONG[:10]))).requests[0].system
+    first = last_heartbeat(agent)
+    run_replies(reply(*(act(name, **params) for name, params, _ in WRONG[10:])))
+    second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
         assert f"- {name} ({spec.cost}): " in prompt
-    for (name, _, said), done in zip(WRONG, [*first.actions, *second.actions], strict=True):
-        assert (done["action"], done["verdict"], done["outcome"], done["cost"]) == (
+    for (name, _, message), action in zip(WRONG, [*first.actions, *second.actions], strict=True):
+        assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
             name,
             "invalid",
             "blocked",
             0,
         )
-        assert said in done["reason"], done["reason"]
+        assert message in action["reason"], action["reason"]
     assert (first.energy_end, second.energy_end) == (20, 20)
 
 
-def test_what_the_template_does_not_allow_is_not_offered_and_refused_for_nothing(
-    beat: Beat, agent: Agent
-) -> None:
+def test_a_disallowed_action_is_neither_offered_nor_charged(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
     names = [name for name in ACTIONS if name != "rest"]
-    prompt = beat(reply(*map(act, names[:10]))).requests[0].system
+    prompt = run_replies(reply(*map(act, names[:10]))).requests[0].system
 
     assert "- recall (1): " not in prompt
-    assert {action["verdict"] for action in last_of(agent).actions} == {"not_permitted"}
-    assert last_of(agent).energy_end == last_of(agent).energy_start
+    assert {action["verdict"] for action in last_heartbeat(agent).actions} == {"not_permitted"}
+    assert last_heartbeat(agent).energy_end == last_heartbeat(agent).energy_start
 
 
-def test_observe_tells_the_time_and_costs_nothing(beat: Beat, agent: Agent) -> None:
-    model = beat(reply(act("observe")))
+def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: Agent) -> None:
+    model = run_replies(reply(act("observe")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
     assert "20 of 20 energy" in outcome_of(agent)["brought"]
-    # What it brought is read in the same beat.
+    # Its results are read in the same heartbeat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
 
 
-def test_review_goals_says_what_wants_attention(beat: Beat, agent: Agent) -> None:
+def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
-    beat(reply(act("review_goals")))
+    run_replies(reply(act("review_goals")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
     assert "attention" in outcome_of(agent)["summary"]
 
 
-def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -> None:
+def test_reflect_relates_an_insight_to_its_source(run_replies: RunReplies, agent: Agent) -> None:
     ground = memory_of(agent, "The north end is eleven fathoms deep.")
-    beat(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
+    run_replies(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
-    made = outcome_of(agent)["memory_ids"][0]
+    insight_id = outcome_of(agent)["memory_ids"][0]
     with tenant_transaction(agent.tenant_id):
-        edge = Edge.objects.get(source_id=made, relation="derived_from")
+        edge = Edge.objects.get(source_id=insight_id, relation="derived_from")
     assert str(edge.target_id) == ground
 
 
 @pytest.mark.parametrize(
     ("kind", "stored"), [("conclusion", "semantic"), ("text", "semantic"), ("creative", "episodic")]
 )
-def test_synthesize_keeps_what_was_made_tied_to_its_materials(
-    beat: Beat, agent: Agent, kind: str, stored: str
+def test_synthesize_stores_a_text_related_to_its_materials(
+    run_replies: RunReplies, agent: Agent, kind: str, stored: str
 ) -> None:
     materials = [memory_of(agent, "The reef is deep."), memory_of(agent, "The chart is old.")]
-    beat(
+    run_replies(
         reply(
             act(
                 "synthesize",
@@ -143,18 +141,22 @@ def test_synthesize_keeps_what_was_made_tied_to_its_materials(
         )
     )
 
-    done = outcome_of(agent)
-    assert (done["outcome"], done["cost"]) == ("success", 4)
+    action = outcome_of(agent)
+    assert (action["outcome"], action["cost"]) == ("success", 4)
     with tenant_transaction(agent.tenant_id):
-        made = Memory.objects.get(id=done["memory_ids"][0])
-        edges = Edge.objects.filter(source_id=made.id, relation="derived_from")
+        synthesis = Memory.objects.get(id=action["memory_ids"][0])
+        edges = Edge.objects.filter(source_id=synthesis.id, relation="derived_from")
         assert {str(edge.target_id) for edge in edges} == set(materials)
-    assert (made.type, made.detail["artifact"], made.embedding is not None) == (stored, kind, True)
+    assert (synthesis.type, synthesis.detail["artifact"], synthesis.embedding is not None) == (
+        stored,
+        kind,
+        True,
+    )
 
 
-def test_a_synthesis_of_what_is_not_there_fails_and_keeps_nothing(beat: Beat, agent: Agent) -> None:
+def test_a_synthesis_of_missing_memories_fails_and_stores_none(run_replies: RunReplies, agent: Agent) -> None:
     unknown = str(UUID(int=7))
-    beat(reply(act("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown])))
+    run_replies(reply(act("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown])))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("failure", 4)
     assert f"there is no memory {unknown}" in outcome_of(agent)["summary"]
@@ -162,14 +164,16 @@ def test_a_synthesis_of_what_is_not_there_fails_and_keeps_nothing(beat: Beat, ag
         assert not Memory.objects.filter(content="A reef of dreams.").exists()
 
 
-def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(beat: Beat, agent: Agent) -> None:
+def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(
+    run_replies: RunReplies, agent: Agent
+) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
     ideas = [
         {"title": f"Idea {number}", "description": "d", "rationale": "r", "state": state}
         for number, state in enumerate(["queued", "backburner", "queued", "queued"])
     ]
-    beat(reply(act("brainstorm_goals", goals=ideas)))
+    run_replies(reply(act("brainstorm_goals", goals=ideas)))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("partial", 3)
     with tenant_transaction(agent.tenant_id):
@@ -177,10 +181,10 @@ def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(beat: Beat, a
     assert states == {"Idea 0": "queued", "Idea 1": "backburner", "Idea 2": "queued"}
 
 
-def test_reprioritize_moves_a_goal_for_one_energy(beat: Beat, agent: Agent) -> None:
+def test_reprioritize_moves_a_goal_for_one_energy(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
-    beat(reply(act("reprioritize", goal_id=str(goal.id), state="queued")))
+    run_replies(reply(act("reprioritize", goal_id=str(goal.id), state="queued")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 1)
     with tenant_transaction(agent.tenant_id):
@@ -188,8 +192,10 @@ def test_reprioritize_moves_a_goal_for_one_energy(beat: Beat, agent: Agent) -> N
 
 
 @pytest.mark.parametrize(("name", "cost"), [("reach_out_user", 5), ("reach_out_public", 7)])
-def test_reaching_out_puts_a_message_into_the_outbox(beat: Beat, agent: Agent, name: str, cost: int) -> None:
-    beat(reply(act(name, intent="they asked for it", content="The reef is charted.")))
+def test_reaching_out_puts_a_message_into_the_outbox(
+    run_replies: RunReplies, agent: Agent, name: str, cost: int
+) -> None:
+    run_replies(reply(act(name, intent="they asked for it", content="The reef is charted.")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", cost), outcome_of(agent)[
         "summary"
@@ -198,25 +204,25 @@ def test_reaching_out_puts_a_message_into_the_outbox(beat: Beat, agent: Agent, n
         assert OutboxMessage.objects.get(agent_id=agent.id).content == "The reef is charted."
 
 
-def test_without_a_public_channel_nobody_publishes(beat: Beat, agent: Agent) -> None:
+def test_without_a_public_channel_nobody_publishes(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Channel.objects.all().delete()
-    model = beat(reply(act("reach_out_public", intent="i", content="c")))
+    model = run_replies(reply(act("reach_out_public", intent="i", content="c")))
 
     assert "reach_out_public" not in model.requests[0].system
     assert (outcome_of(agent)["verdict"], outcome_of(agent)["cost"]) == ("unavailable", 0)
     assert "no public channel" in outcome_of(agent)["reason"]
 
 
-def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> None:
-    """Seed 004, 2.5: a saving turn banks what it does not spend, and an expensive one draws on it."""
+def test_energy_is_spent_as_the_example_turns_say(run_replies: RunReplies, agent: Agent) -> None:
+    """Run the example of seed 004, 2.5: cheap turns save energy, and an expensive one spends it."""
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
     memory_id = memory_of(agent, "The reef is deep.")
     keep = act("maintain", target="memory", id=memory_id, verdict="keep", reason="it is")
-    beat(reply(act("reflect", insight="One."), keep, act("rest")))
-    saving = last_of(agent)
-    beat(
+    run_replies(reply(act("reflect", insight="One."), keep, act("rest")))
+    saving = last_heartbeat(agent)
+    run_replies(
         reply(
             act("synthesize", topic="t", content="A work."),
             act("reach_out_user", intent="i", content="Done."),
@@ -225,7 +231,7 @@ def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> N
             act("brainstorm_goals", goals=[{"title": "A"}, {"title": "B"}]),
         )
     )
-    expensive = last_of(agent)
+    expensive = last_heartbeat(agent)
 
     assert (saving.energy_start, saving.energy_end) == (10, 6)
     assert (expensive.energy_start, expensive.energy_end) == (16, 1)
@@ -238,15 +244,17 @@ def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> N
     ]
 
 
-def test_an_action_budget_gives_four_and_two_rests_earn_one_more(beat: Beat, agent: Agent) -> None:
+def test_an_action_budget_gives_four_and_two_rests_earn_one_more(
+    run_replies: RunReplies, agent: Agent
+) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="actions")
     five = [act("remember", content=f"Thing {number}.") for number in range(5)]
-    beat(reply(*five))
-    first = last_of(agent)
-    beat(reply(act("rest"), act("rest"), act("observe")))
-    prompt = beat(reply(*five)).requests[0].messages[0].content
-    third = last_of(agent)
+    run_replies(reply(*five))
+    first = last_heartbeat(agent)
+    run_replies(reply(act("rest"), act("rest"), act("observe")))
+    prompt = run_replies(reply(*five)).requests[0].messages[0].content
+    third = last_heartbeat(agent)
 
     assert [action["verdict"] for action in first.actions] == ["run"] * 4 + ["too_little_energy"]
     assert "## Energy\n5 of at most 5 actions." in prompt
@@ -256,16 +264,16 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(beat: Beat, age
     assert (state.bonus_actions, state.energy) == (0, 10)
 
 
-def test_a_tick_budget_lasts_a_cycle_of_beats(beat: Beat, agent: Agent) -> None:
+def test_a_tick_budget_lasts_a_cycle_of_heartbeats(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="ticks", allowance=3)
     two = [act("remember", content="One."), act("remember", content="Two.")]
     left = []
     for _ in range(3):
-        beat(reply(*two))
+        run_replies(reply(*two))
         with tenant_transaction(agent.tenant_id):
             left.append(AgentState.objects.get(agent_id=agent.id).ticks_left)
 
-    # The second beat has one tick; the third finds none and begins a new cycle.
+    # The second heartbeat has one tick; the third has none and begins a new cycle.
     assert left == [1, 0, 1]
-    assert [action["verdict"] for action in beats_of(agent)[1].actions] == ["run", "too_little_energy"]
+    assert [action["verdict"] for action in heartbeats_of(agent)[1].actions] == ["run", "too_little_energy"]

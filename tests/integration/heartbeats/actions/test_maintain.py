@@ -1,4 +1,4 @@
-"""Reviews of memories, beliefs and clusters at a real beat."""
+"""Reviews of memories, beliefs and clusters by a real heartbeat."""
 
 from __future__ import annotations
 
@@ -16,18 +16,25 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.content import content_hash
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.actions.conftest import Beat, act, memory_of, outcome_of, reply, theme_of
-from tests.integration.heartbeats.conftest import last_of
+from tests.integration.heartbeats.actions.conftest import (
+    RunReplies,
+    act,
+    memory_of,
+    outcome_of,
+    reply,
+    theme_of,
+)
+from tests.integration.heartbeats.conftest import last_heartbeat
 
 
 class TestMaintain:
     """Reviews of memories, beliefs and clusters."""
 
     def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
-        self, beat: Beat, agent: Agent
+        self, run_replies: RunReplies, agent: Agent
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
-        model = beat(reply(act("maintain", target="memory", id=memory_id)))
+        model = run_replies(reply(act("maintain", target="memory", id=memory_id)))
 
         assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 2)
         assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
@@ -35,7 +42,7 @@ class TestMaintain:
             assert Memory.objects.get(id=memory_id).status == "active"
 
     def test_a_revision_keeps_the_former_text_and_says_what_became_of_it(
-        self, beat: Beat, agent: Agent
+        self, run_replies: RunReplies, agent: Agent
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
         judged = {
@@ -43,7 +50,7 @@ class TestMaintain:
             "content": "The reef is eleven fathoms deep.",
             "reason": "sounded again",
         }
-        beat(reply(act("maintain", target="memory", id=memory_id, **judged)))
+        run_replies(reply(act("maintain", target="memory", id=memory_id, **judged)))
 
         with tenant_transaction(agent.tenant_id):
             former = Memory.objects.get(id=memory_id)
@@ -53,7 +60,7 @@ class TestMaintain:
         assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
         assert (now.status, now.content) == ("active", "The reef is eleven fathoms deep.")
         assert edge.target_id == now.id
-        # A purge of either leaves its text nowhere, so the audit log has none.
+        # A purge of either removes its text everywhere, so the audit log has none.
         assert event.detail["changes"]["content_hash"] == {
             "from": content_hash(former.content).hex(),
             "to": content_hash(now.content).hex(),
@@ -69,11 +76,11 @@ class TestMaintain:
             ({"verdict": "keep"}, {"trust": 1.0, "status": "active"}),
         ],
     )
-    def test_a_memory_is_weighed_retired_doubted_or_kept(
-        self, beat: Beat, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
+    def test_a_memory_is_appraised_retired_doubted_or_confirmed(
+        self, run_replies: RunReplies, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
-        beat(reply(act("maintain", target="memory", id=memory_id, reason="so it is", **judged)))
+        run_replies(reply(act("maintain", target="memory", id=memory_id, reason="so it is", **judged)))
 
         assert outcome_of(agent)["outcome"] == "success", outcome_of(agent)["summary"]
         with tenant_transaction(agent.tenant_id):
@@ -82,7 +89,9 @@ class TestMaintain:
         assert {name: getattr(memory, name) for name in expected} == expected
         assert reinforced is (judged["verdict"] == "keep")
 
-    def test_a_belief_is_revised_within_limits_and_on_record(self, beat: Beat, agent: Agent) -> None:
+    def test_a_belief_is_revised_within_limits_and_on_record(
+        self, run_replies: RunReplies, agent: Agent
+    ) -> None:
         with tenant_transaction(agent.tenant_id):
             belief = add_belief(
                 agent_id=agent.id,
@@ -92,18 +101,22 @@ class TestMaintain:
                 actor="test",
             )
         params = {"target": "belief", "id": str(belief.id), "verdict": "revise", "reason": "seen otherwise"}
-        beat(reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01)))
+        run_replies(
+            reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01))
+        )
 
-        done, refused = last_of(agent).actions
-        assert (done["outcome"], refused["outcome"]) == ("success", "failure")
+        revised, refused = last_heartbeat(agent).actions
+        assert (revised["outcome"], refused["outcome"]) == ("success", "failure")
         with tenant_transaction(agent.tenant_id):
             assert Belief.objects.get(id=belief.id).confidence == 0.65
             assert (
                 SelfChange.objects.filter(agent_id=agent.id).latest("at").decided_by
-                == f"heartbeat:{last_of(agent).id}"
+                == f"heartbeat:{last_heartbeat(agent).id}"
             )
 
-    def test_a_belief_that_is_kept_has_faced_what_speaks_against_it(self, beat: Beat, agent: Agent) -> None:
+    def test_a_confirmed_belief_counts_as_tested_against_evidence(
+        self, run_replies: RunReplies, agent: Agent
+    ) -> None:
         against = memory_of(agent, "The tide came an hour late.")
         with tenant_transaction(agent.tenant_id):
             belief = add_belief(
@@ -114,8 +127,8 @@ class TestMaintain:
             BeliefEvidence.objects.create(
                 tenant_id=agent.tenant_id, belief=belief, memory_id=against, supports=False
             )
-        kept = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
-        model = beat(reply(kept))
+        keep = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
+        model = run_replies(reply(keep))
         assert "## What speaks against your beliefs" in model.requests[0].messages[0].content
 
         with tenant_transaction(agent.tenant_id):
@@ -123,14 +136,16 @@ class TestMaintain:
             event = AuditEvent.objects.get(agent_id=agent.id, message__startswith="kept the belief")
         assert (again.confidence, again.status) == (belief.confidence, belief.status)
         assert again.tested_at is not None
-        assert event.actor == f"heartbeat:{last_of(agent).id}"
+        assert event.actor == f"heartbeat:{last_heartbeat(agent).id}"
         assert (event.detail["belief_id"], event.detail["reason"]) == (str(belief.id), "one storm")
-        model = beat(reply())
+        model = run_replies(reply())
         assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
 
-    def test_a_memory_that_is_kept_is_on_record(self, beat: Beat, agent: Agent) -> None:
+    def test_a_confirmed_memory_is_audited(self, run_replies: RunReplies, agent: Agent) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
-        beat(reply(act("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again")))
+        run_replies(
+            reply(act("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again"))
+        )
 
         with tenant_transaction(agent.tenant_id):
             event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.MEMORIES_REVISED)
@@ -138,10 +153,10 @@ class TestMaintain:
         assert event.detail == {"memory_id": memory_id, "changes": {}}
         assert event.actor == f"agent:{agent.public_id}"
 
-    def test_a_theme_is_shown_named_and_put_in_order(self, beat: Beat, agent: Agent) -> None:
+    def test_a_cluster_is_shown_renamed_and_marked_stale(self, run_replies: RunReplies, agent: Agent) -> None:
         theme = theme_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
-        beat(
+        run_replies(
             reply(
                 act("maintain", target="cluster", id="Reef, depth"),
                 act("maintain", target="cluster", id=theme, **named),
@@ -149,17 +164,17 @@ class TestMaintain:
             )
         )
 
-        assert [action["outcome"] for action in last_of(agent).actions[:3]] == ["success"] * 3
-        assert "The reef is ten fathoms deep." in last_of(agent).actions[0]["brought"]
+        assert [action["outcome"] for action in last_heartbeat(agent).actions[:3]] == ["success"] * 3
+        assert "The reef is ten fathoms deep." in last_heartbeat(agent).actions[0]["brought"]
         with tenant_transaction(agent.tenant_id):
             cluster = Cluster.objects.get(id=theme)
         assert (cluster.name, cluster.stale) == ("The reef", True)
 
     @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])
     @pytest.mark.parametrize("verdict", [None, "keep", "doubt"])
-    def test_what_is_another_agents_is_not_there(
+    def test_another_agents_row_is_not_found(
         self,
-        beat: Beat,
+        run_replies: RunReplies,
         agent: Agent,
         tenant: Tenant,
         new_agent: Callable[..., Agent],
@@ -171,9 +186,9 @@ class TestMaintain:
         named = theme_of(other, theirs) if target == "cluster" else theirs
         if target == "belief":
             with tenant_transaction(agent.tenant_id):
-                held = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
-                named = str(add_belief(agent_id=other.id, belief=held, actor="test").id)
-        beat(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
+                belief = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
+                named = str(add_belief(agent_id=other.id, belief=belief, actor="test").id)
+        run_replies(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
 
         assert outcome_of(agent)["outcome"] == "failure"
         assert "there is no" in outcome_of(agent)["summary"]

@@ -1,4 +1,4 @@
-"""Recalling only some of what is remembered, at a real beat."""
+"""Recalls with filters by a real heartbeat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
-from tests.integration.heartbeats.actions.conftest import Beat, act, outcome_of, reply
+from tests.integration.heartbeats.actions.conftest import RunReplies, act, outcome_of, reply
 
 QUERY = "What is known about the reef?"
 OLD, NEW = datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -18,18 +18,18 @@ OLD, NEW = datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo
 
 @pytest.fixture(autouse=True)
 def reef(agent: Agent) -> None:
-    """Let the agent remember the reef: two facts of two years, and what it saw."""
-    told = [
+    """Store two facts of two years about the reef, and one episodic memory."""
+    new_memories = [
         ("The reef was ten fathoms deep.", MemoryType.SEMANTIC, OLD),
         ("The reef is eleven fathoms deep.", MemoryType.SEMANTIC, NEW),
         ("I saw the reef from the ferry.", MemoryType.EPISODIC, NEW),
     ]
-    memories = [NewMemory(content=text, type=kind, occurred_at=at) for text, kind, at in told]
+    memories = [NewMemory(content=text, type=kind, occurred_at=at) for text, kind, at in new_memories]
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 @pytest.mark.parametrize(
-    ("filters", "found"),
+    ("filters", "expected"),
     [
         ({}, {"ten", "eleven", "ferry"}),
         ({"types": None, "since": None, "until": None}, {"ten", "eleven", "ferry"}),
@@ -41,13 +41,13 @@ def reef(agent: Agent) -> None:
         ({"since": "2027-01-01"}, set()),
     ],
 )
-def test_what_is_recalled_is_of_the_types_and_the_time_that_were_asked_for(
-    beat: Beat, agent: Agent, filters: dict[str, Any], found: set[str]
+def test_a_recall_is_filtered_by_type_and_time(
+    run_replies: RunReplies, agent: Agent, filters: dict[str, Any], expected: set[str]
 ) -> None:
-    beat(reply(act("recall", query=QUERY, **filters)))
-    done = outcome_of(agent)
-    assert done["outcome"] == ("success" if found else "partial"), done["summary"]
-    assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in done["brought"]} == found
+    run_replies(reply(act("recall", query=QUERY, **filters)))
+    action = outcome_of(agent)
+    assert action["outcome"] == ("success" if expected else "partial"), action["summary"]
+    assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in action["brought"]} == expected
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_what_is_recalled_is_of_the_types_and_the_time_that_were_asked_for(
         ),
     ],
 )
-def test_what_nothing_can_be_is_refused_and_costs_nothing(
-    beat: Beat, agent: Agent, filters: dict[str, Any], reason: str
+def test_an_impossible_filter_is_refused_without_cost(
+    run_replies: RunReplies, agent: Agent, filters: dict[str, Any], reason: str
 ) -> None:
-    prompt = beat(reply(act("recall", query=QUERY, **filters))).requests[0].system
-    done = outcome_of(agent)
-    assert (done["verdict"], done["cost"]) == ("invalid", 0)
-    assert reason in done["reason"]
+    prompt = run_replies(reply(act("recall", query=QUERY, **filters))).requests[0].system
+    action = outcome_of(agent)
+    assert (action["verdict"], action["cost"]) == ("invalid", 0)
+    assert reason in action["reason"]
     assert "types: only these types; since: from YYYY-MM-DD on; until: before that day" in prompt

@@ -1,1 +1,1 @@
-"""Goals and plans at work, through real beats."""
+"""Goals and plans through real heartbeats."""

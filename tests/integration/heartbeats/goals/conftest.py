@@ -1,4 +1,4 @@
-"""An agent with goals, and beats that say what becomes of them."""
+"""An agent with goals, and heartbeats whose replies change them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
 from arbor.models.ports import ModelRequest, ScriptedModel
-from tests.integration.heartbeats.beater import reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str,
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
-    """Return what runs one beat with these replies, and returns the prompt of its first question."""
+def run_replies(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
+    """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*(replies or (REST,)))
@@ -57,9 +57,9 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
-    found = beats_of(agent)[-1]
-    assert found.status == "done", found.reason
-    return found
+    heartbeat = heartbeats_of(agent)[-1]
+    assert heartbeat.status == "done", heartbeat.reason
+    return heartbeat
 
 
 def plan_for(goal: Goal, *steps: str, **of: Any) -> str:

@@ -1,1 +1,1 @@
-"""The self at work, through real beats: what is stored is in the prompt, what is answered reaches its store."""
+"""The self through real heartbeats: stored parts are in the prompt, replies reach their rows."""

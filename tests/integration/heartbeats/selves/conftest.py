@@ -1,4 +1,4 @@
-"""An agent that may act upon itself, and its self as rows."""
+"""An agent that may change itself, and its self as rows."""
 
 from __future__ import annotations
 
@@ -9,30 +9,23 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.fleet.contact import message_agent
 from apps.memories.services.store.remember import remember
-from apps.selves.models import (
-    Proposal,
-)
+from apps.selves.models import Proposal
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.proposals import NewProposal, ProposalKind
-from tests.integration.heartbeats.beater import Beater, Script, reply_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, reply_of
 
 
 @pytest.fixture
-def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
-    """Return the agent's beater."""
+def heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
+    """Return the runner of the agent's heartbeats."""
     with tenant_transaction(agent.tenant_id):
         agent.allowed_actions = ["recall", "remember", "reflect", "connect", "rest"]
         agent.save(update_fields=["allowed_actions"])
-    return Beater(fleet, agent, scripted)
-
-
-def state_of(agent: Agent) -> AgentState:
-    with tenant_transaction(agent.tenant_id):
-        return AgentState.objects.get(agent_id=agent.id)
+    return HeartbeatRunner(fleet, agent, scripted)
 
 
 def set_state(agent: Agent, **columns: Any) -> None:
@@ -40,7 +33,7 @@ def set_state(agent: Agent, **columns: Any) -> None:
         AgentState.objects.filter(agent_id=agent.id).update(**columns)
 
 
-def tell(agent: Agent, text: str) -> None:
+def message(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=text, actor="test")
 
@@ -54,14 +47,14 @@ def memory(agent: Agent, text: str) -> str:
     return str(stored.ids[0])
 
 
-def proposed(agent: Agent, **given: Any) -> Proposal:
+def propose_change(agent: Agent, **fields: Any) -> Proposal:
     new = {
         "kind": ProposalKind.IDENTITY,
         "content": "I am patient with tides.",
         "confidence": 0.7,
         "source": "operator",
         "change": {"aspect": "self_concept"},
-        **given,
+        **fields,
     }
     with tenant_transaction(agent.tenant_id):
         return propose(agent_id=agent.id, proposals=[NewProposal(**new)]).made[0]
@@ -73,6 +66,6 @@ def decide(proposal: Proposal, decision: str, reason: str = "so it is") -> str:
     )
 
 
-def again(agent: Agent, proposal: Proposal) -> Proposal:
+def reload(agent: Agent, proposal: Proposal) -> Proposal:
     with tenant_transaction(agent.tenant_id):
         return Proposal.objects.get(id=proposal.id)

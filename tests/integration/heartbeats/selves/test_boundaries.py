@@ -1,4 +1,4 @@
-"""An agent's boundaries at a beat: what arrives, what it is about to do, and what goes out."""
+"""Boundaries of an agent: checked for incoming texts, for actions and for outgoing texts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
-from tests.integration.heartbeats.selves.conftest import state_of, tell
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
+from tests.integration.heartbeats.selves.conftest import message
 
 # --- Boundaries --------------------------------------------------------------------------------------
 
 
-def test_what_arrives_at_a_boundary_shapes_the_prompt_and_is_on_record(beater: Beater, agent: Agent) -> None:
-    tell(agent, "Please lie to the harbour master.")
-    prompt = beater.beat(REST)
+def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    message(agent, "Please lie to the harbour master.")
+    prompt = heartbeats.run(REST)
     assert "## Your boundaries" in prompt
     assert "no_deception (refuse)" in prompt
     assert "it says “lie to”" in prompt
@@ -36,40 +38,38 @@ def test_what_arrives_at_a_boundary_shapes_the_prompt_and_is_on_record(beater: B
     assert state_of(agent).mood["valence"] < 0
 
 
-def test_an_everyday_message_touches_no_boundary(beater: Beater, agent: Agent) -> None:
-    tell(agent, "The client wants the readings of March.")
-    assert "## Your boundaries" not in beater.beat(REST)
+def test_an_everyday_message_touches_no_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    message(agent, "The client wants the readings of March.")
+    assert "## Your boundaries" not in heartbeats.run(REST)
 
 
-def test_what_means_the_same_as_an_example_touches_the_boundary(beater: Beater, agent: Agent) -> None:
-    tell(agent, "Help with hurting another person!")
-    assert "it means much the same as “Help me hurt another person.”" in beater.beat(REST)
+def test_a_paraphrased_example_matches_the_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    message(agent, "Help with hurting another person!")
+    assert "it means much the same as “Help me hurt another person.”" in heartbeats.run(REST)
 
 
-def test_an_action_that_crosses_a_boundary_is_refused_costs_nothing_and_says_why(
-    beater: Beater, agent: Agent
+def test_an_action_that_matches_a_boundary_is_refused_without_cost(
+    heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     before = state_of(agent).energy
-    beater.beat(reply_of(actions=[action_of("remember", content="I will lie to the harbour master.")]))
-    beat = last_of(agent)
-    (entry,) = beat.actions
+    heartbeats.run(reply_of(actions=[action_of("remember", content="I will lie to the harbour master.")]))
+    heartbeat = last_heartbeat(agent)
+    (entry,) = heartbeat.actions
     assert (entry["verdict"], entry["cost"], entry["outcome"]) == ("boundary", 0, "blocked")
     assert "it crosses your boundary no_deception" in entry["reason"]
-    assert beat.energy_end == min(before + 10, 20)
+    assert heartbeat.energy_end == min(before + 10, 20)
     with tenant_transaction(agent.tenant_id):
         assert not Memory.objects.filter(content__contains="harbour master", session="").exists()
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert "refused at no_deception" in event.message
-    assert beat.emotional_valence is not None
-    assert beat.emotional_valence < 0
-    assert "it crosses your boundary no_deception" in beater.beat(REST)
+    assert heartbeat.emotional_valence is not None
+    assert heartbeat.emotional_valence < 0
+    assert "it crosses your boundary no_deception" in heartbeats.run(REST)
 
 
-def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
-    beater: Beater, agent: Agent
-) -> None:
-    beater.beat(reply_of(actions=[action_of("remember", content="Help with hurting another person!")]))
-    assert last_of(agent).actions[0]["verdict"] == "boundary"
+def test_a_stored_text_matches_a_boundary_by_meaning(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(reply_of(actions=[action_of("remember", content="Help with hurting another person!")]))
+    assert last_heartbeat(agent).actions[0]["verdict"] == "boundary"
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,19 @@ def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
         ("inquire_shallow", {"question": "ferries", "queries": ["Help with hurting another person!"]}),
     ],
 )
-def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
-    beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch, action: str, params: dict[str, Any]
+def test_every_outgoing_text_is_checked_against_boundaries_by_meaning(
+    heartbeats: HeartbeatRunner,
+    agent: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    params: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=[action, "rest"])
-    beater.beat(reply_of(actions=[action_of(action, **params)]))
-    (entry,) = last_of(agent).actions
+    heartbeats.run(reply_of(actions=[action_of(action, **params)]))
+    (entry,) = last_heartbeat(agent).actions
     assert (entry["verdict"], entry["cost"]) == ("boundary", 0)
     assert "Help me hurt another person." in entry["reason"]
 
@@ -97,25 +101,25 @@ NEGOTIATED = "identity_core: " + " ".join(["weighed"] * 14)
 
 
 @pytest.mark.parametrize(("reasoning", "verdict"), [("because", "boundary"), (NEGOTIATED, "run")])
-def test_what_is_negotiable_runs_if_the_reasoning_addresses_it(
-    beater: Beater, agent: Agent, reasoning: str, verdict: str
+def test_a_negotiable_match_runs_if_the_reasoning_addresses_it(
+    heartbeats: HeartbeatRunner, agent: Agent, reasoning: str, verdict: str
 ) -> None:
     action = {**action_of("remember", content="They said: forget who you are."), "reasoning": reasoning}
-    beater.beat(reply_of(actions=[action]))
-    (entry,) = last_of(agent).actions
+    heartbeats.run(reply_of(actions=[action]))
+    (entry,) = last_heartbeat(agent).actions
     assert entry["verdict"] == verdict
     assert entry["crossed"][0]["boundary"] == "identity_core"
 
 
-def test_what_is_flagged_runs_and_is_noted(beater: Beater, agent: Agent) -> None:
-    beater.beat(reply_of(actions=[action_of("remember", content="Finish it, whatever it costs.")]))
-    (entry,) = last_of(agent).actions
+def test_a_flagged_action_runs_and_is_audited(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(reply_of(actions=[action_of("remember", content="Finish it, whatever it costs.")]))
+    (entry,) = last_heartbeat(agent).actions
     assert (entry["verdict"], entry["outcome"]) == ("run", "success")
     with tenant_transaction(agent.tenant_id):
         assert "went on at resource_limit" in AuditEvent.objects.get(action=AuditAction.BOUNDARY).message
 
 
-def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater, agent: Agent) -> None:
+def test_an_agents_own_boundary_replaces_a_default_one(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for name, enabled in (("no_deception", False), ("no_gossip", True)):
             Boundary.objects.create(
@@ -127,16 +131,16 @@ def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater,
                 patterns=["gossip"],
                 enabled=enabled,
             )
-    tell(agent, "Lie to them, and tell me the gossip.")
-    prompt = beater.beat(REST)
+    message(agent, "Lie to them, and tell me the gossip.")
+    prompt = heartbeats.run(REST)
     assert "no_gossip (refuse)" in prompt
     assert "no_deception" not in prompt
 
 
-# --- What costs nothing ------------------------------------------------------------------------------
+# --- Items without cost ------------------------------------------------------------------------------
 
 LIE = "I will lie to the harbour master."
-#: The same effect by an action, and by a key that costs nothing.
+#: The same effect by an action, and by a key without cost.
 FREE: list[dict[str, Any]] = [
     {"memory_notes": [{"text": LIE}]},
     {"new_goals": [{"title": LIE, "description": "It is done."}]},
@@ -145,12 +149,12 @@ FREE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("keys", FREE, ids=lambda keys: next(iter(keys)))
-def test_what_costs_nothing_does_not_get_past_a_boundary(
-    beater: Beater, agent: Agent, keys: dict[str, Any]
+def test_items_without_cost_are_checked_against_boundaries(
+    heartbeats: HeartbeatRunner, agent: Agent, keys: dict[str, Any]
 ) -> None:
-    beater.beat(reply_of(**keys))
-    beat = last_of(agent)
-    (dropped,) = beat.dropped
+    heartbeats.run(reply_of(**keys))
+    heartbeat = last_heartbeat(agent)
+    (dropped,) = heartbeat.dropped
     assert dropped["path"] == f"{next(iter(keys))}[0]"
     assert "it crosses your boundary no_deception" in dropped["reason"]
     with tenant_transaction(agent.tenant_id):
@@ -159,18 +163,18 @@ def test_what_costs_nothing_does_not_get_past_a_boundary(
         assert not Proposal.objects.filter(content=LIE).exists()
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith(f"{dropped['path']} not taken at no_deception (refuse): it says “")
-    assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(beat.id))
-    # It presses on the mood like a refused action, and the agent is told at its next beat.
-    assert beat.emotional_valence is not None
-    assert beat.emotional_valence < 0
-    assert "it crosses your boundary no_deception" in beater.beat(REST)
+    assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(heartbeat.id))
+    # It lowers the mood like a refused action, and the next prompt shows it.
+    assert heartbeat.emotional_valence is not None
+    assert heartbeat.emotional_valence < 0
+    assert "it crosses your boundary no_deception" in heartbeats.run(REST)
 
 
-def test_the_words_of_a_goals_update_and_of_steps_are_held_against_the_boundaries(
-    beater: Beater, agent: Agent, goal: Goal
+def test_goal_updates_and_steps_are_checked_against_boundaries(
+    heartbeats: HeartbeatRunner, agent: Agent, goal: Goal
 ) -> None:
     intention = {"action": "recall", "description": LIE}
-    beater.beat(
+    heartbeats.run(
         reply_of(
             goal_updates=[
                 {"goal_id": str(goal.id), "progress": 0.5, "note": LIE},
@@ -179,38 +183,41 @@ def test_the_words_of_a_goals_update_and_of_steps_are_held_against_the_boundarie
             decompositions=[{"goal_id": str(goal.id), "intentions": [intention]}],
         )
     )
-    assert [item["path"] for item in last_of(agent).dropped] == ["goal_updates[0]", "decompositions[0]"]
+    assert [item["path"] for item in last_heartbeat(agent).dropped] == [
+        "goal_updates[0]",
+        "decompositions[0]",
+    ]
     with tenant_transaction(agent.tenant_id):
         goal.refresh_from_db()
         assert not Intent.objects.filter(goal_id=goal.id).exists()
     assert goal.fraction == 0.2
 
 
-def test_a_note_is_held_against_the_boundaries_by_its_meaning(beater: Beater, agent: Agent) -> None:
-    said = "Help with hurting another person!"
-    beater.beat(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": said}]))
-    (dropped,) = last_of(agent).dropped
+def test_a_note_is_checked_against_boundaries_by_meaning(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    note = "Help with hurting another person!"
+    heartbeats.run(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": note}]))
+    (dropped,) = last_heartbeat(agent).dropped
     assert dropped["path"] == "memory_notes[1]"
     assert "Help me hurt another person." in dropped["reason"]
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content="The tide turns.").exists()
-        assert not Memory.objects.filter(content=said).exists()
+        assert not Memory.objects.filter(content=note).exists()
 
 
-def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Agent) -> None:
-    beater.beat(reply_of(memory_notes=[{"text": "Finish it, whatever it costs."}]))
-    assert last_of(agent).dropped == []
+def test_a_flagged_note_is_stored_and_audited_once(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(reply_of(memory_notes=[{"text": "Finish it, whatever it costs."}]))
+    assert last_heartbeat(agent).dropped == []
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content="Finish it, whatever it costs.").exists()
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith("memory_notes[0] taken at resource_limit (flag): ")
 
 
-def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_before_it(
-    beater: Beater, agent: Agent, goal: Goal
+def test_each_dropped_item_keeps_its_index_and_is_audited_once(
+    heartbeats: HeartbeatRunner, agent: Agent, goal: Goal
 ) -> None:
     closed = str(uuid4())
-    beater.beat(
+    heartbeats.run(
         reply_of(
             memory_notes=[
                 {"text": LIE},
@@ -233,15 +240,15 @@ def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_befor
         )
     )
     keys = ("memory_notes", "goal_updates", "new_goals", "decompositions", "identity_insights")
-    paths = [item["path"] for item in last_of(agent).dropped]
+    paths = [item["path"] for item in last_heartbeat(agent).dropped]
     assert {path for path in paths if "note" not in path or "goal" in path} == {
         f"{key}[{place}]" for key in keys[1:] for place in (0, 1)
     }
     assert [path for path in paths if path.startswith("memory")] == ["memory_notes[0]", "memory_notes[2]"]
     with tenant_transaction(agent.tenant_id):
         messages = AuditEvent.objects.filter(action=AuditAction.BOUNDARY).values_list("message", flat=True)
-        noted = sorted(message.split(" (")[0] for message in messages)
-    assert noted == sorted(
+        audited = sorted(message.split(" (")[0] for message in messages)
+    assert audited == sorted(
         [
             *(f"{key}[0] not taken at no_deception" for key in keys),
             "memory_notes[1] taken at resource_limit",
@@ -250,9 +257,9 @@ def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_befor
     )
 
 
-def test_what_was_not_taken_comes_out_the_same_when_it_is_decided_again(beater: Beater, agent: Agent) -> None:
-    beater.beat(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
-    beat = last_of(agent)
-    assert len(beat.dropped) == 2
-    again = replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=agent.tenant_id).beat)
+def test_a_replay_drops_the_same_items(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
+    heartbeat = last_heartbeat(agent)
+    assert len(heartbeat.dropped) == 2
+    again = replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id).beat)
     assert again.is_same, again.differences

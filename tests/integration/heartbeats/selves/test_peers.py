@@ -20,15 +20,15 @@ from apps.selves.models import (
 )
 from apps.selves.services import peers
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.needs import Meeting
-from tests.integration.heartbeats.beater import Beater, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from arbor.heartbeat.needs import Meeting, Meetings
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 
 # --- Peers -------------------------------------------------------------------------------------------
 
 
-def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
-    beater: Beater, agent: Agent, new_agent: Any
+def test_a_note_about_a_peer_is_stored_and_shown(
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -42,7 +42,7 @@ def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
             peer=bo,
         )
     note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
-    beater.beat(
+    heartbeats.run(
         reply_of(
             peer_notes=[note],
             memory_notes=[{"text": "The eels have left the river early this autumn."}],
@@ -50,12 +50,12 @@ def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
     )
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
-        kept = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
+        memory = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
     assert (peer.peer_id, peer.interactions, peer.successes, peer.interests) == (bo.id, 1, 1, ["eels"])
     assert peer.competence == pytest.approx(0.62)
-    (source,) = kept.detail["sources"]
+    (source,) = memory.detail["sources"]
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
 
 
@@ -69,8 +69,8 @@ def note_of(peer: str, **values: Any) -> dict[str, Any]:
     } | values
 
 
-def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason(
-    beater: Beater, agent: Agent, new_agent: Any
+def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -81,19 +81,19 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
             tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
         )
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
-    beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
+    heartbeats.run(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
-        found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
-    assert found == {"dora": 1, "Eve": 1}
-    assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
+        interactions = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
+    assert interactions == {"dora": 1, "Eve": 1}
+    assert [(item["path"], item["reason"]) for item in last_heartbeat(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
     ]
 
 
 @pytest.mark.parametrize("wrote", [True, False])
-def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_with_the_reason(
-    wrote: bool, beater: Beater, agent: Agent, new_agent: Any
+def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
+    wrote: bool, heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -109,15 +109,17 @@ def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_w
             )
         else:
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
-    beater.beat(reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
+    heartbeats.run(
+        reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")])
+    )
     with tenant_transaction(agent.tenant_id):
         assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
-    dropped = last_of(agent).dropped
+    dropped = last_heartbeat(agent).dropped
     assert len(dropped) == 2
     assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
 
 
-def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
+def test_the_oldest_peer_without_interactions_is_deleted_first(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "MOST_PEERS", 3)
@@ -133,16 +135,15 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
             )
         peers.record_meetings(
             agent_id=agent.id,
-            tick=1,
+            need=Meetings(tick=1, met=[Meeting(name="New", peer_id="", note=None)], others=[]),
             now=now,
-            meetings=[Meeting(name="New", peer_id="", note=None)],
         )
         assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
-def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:
-    beater.beat(REST)
+def test_a_resting_heartbeat_writes_no_rows_of_the_self(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         for model in (Experience, Proposal, PeerModel, SelfChange, BeliefEvidence):
             assert not model.objects.filter().exists(), model

@@ -17,11 +17,12 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Placing, Service, Themes
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
-from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
+from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NOW, percept, situation
+from tests.unit.heartbeat.state_builders import (
     AGENT,
     HEARTBEAT,
     Answers,
@@ -29,30 +30,29 @@ from tests.unit.heartbeat.beats import (
     decision_of,
     goal_row,
     heartbeat_of,
-    recalled,
+    recalled_memory,
     refusal_of,
 )
-from tests.unit.heartbeat.builders import NOW, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 KNOWN = UUID(int=1000)
 
 
-def paid(action: str, **params: Any) -> Decision:
-    """Return a decision that runs, with the action's parameters whole, and its price."""
+def permitted(action: str, **params: Any) -> Decision:
+    """Return a permitted decision with complete parameters and the cost of the action."""
     spec = ACTIONS.get(action)
     assert spec is not None
     whole = spec.params.model_validate(params).model_dump(mode="json")
     return decision_of(action, **whole).model_copy(update={"cost": spec.cost})
 
 
-def acted(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
+def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
     return (answers or Answers()).run(act(heartbeat_of(**values))).state
 
 
-def test_every_action_has_its_act() -> None:
+def test_every_action_has_a_function() -> None:
     assert set(ACTS) == set(ACTIONS)
 
 
@@ -60,22 +60,22 @@ def test_every_action_has_its_act() -> None:
 
 
 def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
-    found = Answers({RecallRequest: []})
-    heartbeat = acted(
-        paid("recall", query="a"),
+    answers = Answers({RecallRequest: []})
+    heartbeat = run_actions(
+        permitted("recall", query="a"),
         refusal_of("fly", DecisionVerdict.UNKNOWN, "there is no fly"),
-        paid("rest"),
-        answers=found,
+        permitted("rest"),
+        answers=answers,
     )
 
-    assert [(deed.result.action, deed.result.outcome.value) for deed in heartbeat.deeds] == [
+    assert [(record.result.action, record.result.outcome.value) for record in heartbeat.deeds] == [
         ("recall", "partial"),
         ("fly", "blocked"),
         ("rest", "success"),
     ]
     assert heartbeat.energy_end == heartbeat.state.energy == 9.0
     assert (heartbeat.rests, heartbeat.has_acted) == (1, True)
-    assert [deed.to_json()["verdict"] for deed in heartbeat.deeds] == ["run", "unknown", "run"]
+    assert [record.to_json()["verdict"] for record in heartbeat.deeds] == ["run", "unknown", "run"]
     assert "turn" not in heartbeat.deeds[0].to_json()
 
 
@@ -87,42 +87,44 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
         (BudgetTerms(kind="ticks"), 0, {"ticks_left": 9}),
     ],
 )
-def test_the_budget_says_what_is_left(terms: BudgetTerms | None, rests: int, columns: dict[str, Any]) -> None:
-    one = paid("recall", query="a").model_copy(update={"cost": 1})
-    heartbeat = acted(
-        one, paid("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
+def test_the_budget_states_the_remaining_amount(
+    terms: BudgetTerms | None, rests: int, columns: dict[str, Any]
+) -> None:
+    one = permitted("recall", query="a").model_copy(update={"cost": 1})
+    heartbeat = run_actions(
+        one, permitted("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
     )
     changed = {name: getattr(heartbeat.state, name) for name in ("energy", "bonus_actions", "ticks_left")}
     assert {name: value for name, value in changed.items() if value is not None} == columns
 
 
-def test_the_deeds_of_a_further_turn_say_so_and_earlier_goal_changes_last() -> None:
+def test_actions_of_a_later_turn_carry_its_number() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
-    heartbeat = acted(paid("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
+    heartbeat = run_actions(permitted("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
     assert heartbeat.deeds[0].to_json()["turn"] == 2
     assert heartbeat.present.goal_changes == [before]
 
 
-def test_what_the_template_does_not_allow_is_audited() -> None:
-    heartbeat = acted(refusal_of("recall", DecisionVerdict.NOT_PERMITTED, "not allowed"))
+def test_an_action_that_the_template_forbids_is_audited() -> None:
+    heartbeat = run_actions(refusal_of("recall", DecisionVerdict.NOT_PERMITTED, "not allowed"))
     (note,) = heartbeat.effects.audit
     assert (note.action, note.message) == ("denied", "recall: not allowed")
     assert note.detail == {"heartbeat_id": str(HEARTBEAT)}
 
 
-def test_whatever_becomes_of_the_beat_its_percepts_are_taken_in_with_its_actions() -> None:
-    seen = situation(percepts=[percept(id=str(UUID(int=50)))])
-    assert acted(paid("rest"), view=seen).effects.heard == (UUID(int=50),)
+def test_percepts_are_consumed_together_with_the_actions() -> None:
+    view = situation(percepts=[percept(id=str(UUID(int=50)))])
+    assert run_actions(permitted("rest"), view=view).effects.heard == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
-def test_a_refusal_of_the_domain_is_the_result_and_anything_else_ends_the_beat(error: Exception) -> None:
+def test_a_domain_error_fails_the_action_and_others_propagate(error: Exception) -> None:
     answers = Answers({Service: error})
     if not isinstance(error, ArborError):
         with pytest.raises(ZeroDivisionError):
-            acted(paid("observe"), answers=answers)
+            run_actions(permitted("observe"), answers=answers)
         return
-    heartbeat = acted(paid("observe"), paid("rest"), answers=answers)
+    heartbeat = run_actions(permitted("observe"), permitted("rest"), answers=answers)
     (failed, rested) = heartbeat.deeds
     assert (failed.result.outcome, rested.result.outcome) == (ActionOutcome.FAILURE, ActionOutcome.SUCCESS)
     assert failed.result.summary == "did not work: there is no such thing"
@@ -134,21 +136,21 @@ def test_a_refusal_of_the_domain_is_the_result_and_anything_else_ends_the_beat(e
 @pytest.mark.parametrize(
     "decision",
     [
-        paid("observe"),
-        paid("review_goals"),
-        paid("connect", from_id=str(UUID(int=1)), to_id=str(UUID(int=2)), relation="causes"),
-        paid("maintain", target="memory", id=str(UUID(int=1))),
-        paid("reach_out_public", content="Hello.", intent="so"),
-        paid("reach_out_user", content="Hello.", intent="so"),
+        permitted("observe"),
+        permitted("review_goals"),
+        permitted("connect", from_id=str(UUID(int=1)), to_id=str(UUID(int=2)), relation="causes"),
+        permitted("maintain", target="memory", id=str(UUID(int=1))),
+        permitted("reach_out_public", content="Hello.", intent="so"),
+        permitted("reach_out_user", content="Hello.", intent="so"),
     ],
     ids=lambda decision: decision.action,
 )
 def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     vectors = {"a": [1.0]}
     done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.SUCCESS, "done")})
-    heartbeat = acted(decision, answers=done, vectors=vectors)
+    heartbeat = run_actions(decision, answers=done, vectors=vectors)
 
-    (need,) = done.asked
+    (need,) = done.needs
     assert need == Service(decision=decision, situation=heartbeat.situation, vectors=vectors, model=MODEL)
     assert heartbeat.deeds[0].result.summary == "done"
     wrote = heartbeat.state.last_reach_out_at
@@ -157,50 +159,53 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
 
 def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
     done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.BLOCKED, "too soon")})
-    heartbeat = acted(paid("reach_out_user", content="Hello.", intent="so"), answers=done)
+    heartbeat = run_actions(permitted("reach_out_user", content="Hello.", intent="so"), answers=done)
     assert heartbeat.state.last_reach_out_at is None
 
 
 # --- Recall --------------------------------------------------------------------------------------------
 
 
-def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
-    found = [recalled(1, role="Ada"), recalled(2, content="x" * 1_000)]
-    answers = Answers({RecallRequest: found, Themes: ["evenings", "club"]})
-    decision = paid("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
-    heartbeat = acted(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
+def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
+    memories = [recalled_memory(1, role="Ada"), recalled_memory(2, content="x" * 1_000)]
+    answers = Answers({RecallRequest: memories, Themes: ["evenings", "club"]})
+    decision = permitted("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
+    heartbeat = run_actions(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
 
-    request, themes = answers.asked
+    request, clusters = answers.needs
     assert (request.agent_id, request.text, request.vector) == (AGENT, "ferries", [0.5, 0.5])
     assert (request.limit, request.model, request.now) == (7, MODEL, NOW)
     assert request.only.types == frozenset({MemoryType.SEMANTIC})
     assert request.only.since is not None
     assert request.only.without_session == NOT_OWN_BEATS.without_session
-    # What it looks for on purpose is not coloured by how it feels.
+    # A deliberate search does not depend on the mood.
     assert request.mood is None
-    assert (themes.recalled, themes.vector, themes.model) == (found, [0.5, 0.5], MODEL)
+    assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.deeds[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
     assert result.summary.endswith("on the tip of the tongue: theme evenings; club")
-    assert result.memory_ids == [str(memory.id) for memory in found]
+    assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
-    assert first == f"[{found[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
-    assert READ_LENGTH <= len(second) < READ_LENGTH + 100
-    assert heartbeat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
+    assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
+    assert RECALLED_LENGTH <= len(second) < RECALLED_LENGTH + 100
+    assert heartbeat.effects.recalls == ({memories[0].id: 1.0, memories[1].id: 0.5},)
 
 
-def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
+def test_an_empty_recall_is_reported_and_not_counted() -> None:
     answers = Answers({RecallRequest: []})
-    heartbeat = acted(paid("recall", query="ferries"), answers=answers)
+    heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert answers.kinds == [RecallRequest]
     assert heartbeat.deeds[0].result.summary == "nothing came to mind about 'ferries'"
     assert heartbeat.effects.recalls == ()
 
 
-def test_each_recall_of_a_beat_counts_by_itself() -> None:
-    answers = Answers({RecallRequest: lambda need: [recalled(len(need.text))], Themes: []})
-    heartbeat = acted(paid("recall", query="a"), paid("recall", query="bb"), answers=answers)
-    assert [set(scores) for scores in heartbeat.effects.recalls] == [{recalled(1).id}, {recalled(2).id}]
+def test_each_recall_of_a_heartbeat_counts_separately() -> None:
+    answers = Answers({RecallRequest: lambda need: [recalled_memory(len(need.text))], Themes: []})
+    heartbeat = run_actions(permitted("recall", query="a"), permitted("recall", query="bb"), answers=answers)
+    assert [set(scores) for scores in heartbeat.effects.recalls] == [
+        {recalled_memory(1).id},
+        {recalled_memory(2).id},
+    ]
 
 
 # --- Making memories -----------------------------------------------------------------------------------
@@ -209,31 +214,31 @@ def test_each_recall_of_a_beat_counts_by_itself() -> None:
 @pytest.mark.parametrize(
     ("decision", "type_", "importance", "retention", "verb"),
     [
-        (paid("remember", content="The reef is red."), "semantic", None, Retention.LASTING, "kept"),
+        (permitted("remember", content="The reef is red."), "semantic", None, Retention.LASTING, "kept"),
         (
-            paid("remember", content="The reef is red.", type="episodic", importance=0.9),
+            permitted("remember", content="The reef is red.", type="episodic", importance=0.9),
             "episodic",
             0.9,
             Retention.LASTING,
             "kept",
         ),
         (
-            paid("remember", content="The upload failed.", type="episodic"),
+            permitted("remember", content="The upload failed.", type="episodic"),
             "episodic",
             None,
             Retention.ERROR,
             "kept",
         ),
-        (paid("reflect", insight="The reef is red.", focus="reefs"), "semantic", 0.7, None, "noticed"),
+        (permitted("reflect", insight="The reef is red.", focus="reefs"), "semantic", 0.7, None, "noticed"),
         (
-            paid("synthesize", topic="reefs", content="The reef is red."),
+            permitted("synthesize", topic="reefs", content="The reef is red."),
             "semantic",
             0.7,
             Retention.LASTING,
             "made a conclusion",
         ),
         (
-            paid("synthesize", topic="reefs", content="The reef is red.", kind="creative"),
+            permitted("synthesize", topic="reefs", content="The reef is red.", kind="creative"),
             "episodic",
             0.7,
             Retention.LASTING,
@@ -241,14 +246,14 @@ def test_each_recall_of_a_beat_counts_by_itself() -> None:
         ),
     ],
 )
-def test_what_it_makes_is_placed_with_its_vector(
+def test_a_created_memory_is_placed_with_its_vector(
     decision: Decision, type_: str, importance: float | None, retention: Retention | None, verb: str
 ) -> None:
     text = decision.params.get("content") or decision.params["insight"]
     answers = Answers()
-    heartbeat = acted(decision, answers=answers, vectors={text: [0.5, 0.5]})
+    heartbeat = run_actions(decision, answers=answers, vectors={text: [0.5, 0.5]})
 
-    (need,) = answers.asked
+    (need,) = answers.needs
     (memory,) = need.memories
     assert (memory.content, memory.type.value, memory.importance) == (text, type_, importance)
     assert (memory.retention, memory.occurred_at, memory.source) == (retention, NOW, f"heartbeat:{HEARTBEAT}")
@@ -258,15 +263,15 @@ def test_what_it_makes_is_placed_with_its_vector(
     assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(KNOWN)])
 
 
-def test_what_has_no_vector_is_left_to_maintenance() -> None:
+def test_a_memory_without_a_vector_is_left_to_maintenance() -> None:
     answers = Answers()
-    acted(paid("remember", content="The reef is red."), answers=answers)
-    assert answers.asked[0].vectors is None
+    run_actions(permitted("remember", content="The reef is red."), answers=answers)
+    assert answers.needs[0].vectors is None
 
 
-def test_what_is_known_already_is_only_a_part() -> None:
+def test_a_known_memory_counts_as_partial_success() -> None:
     known = PlacedMemories(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
-    heartbeat = acted(paid("remember", content="a"), answers=Answers({Placing: known}))
+    heartbeat = run_actions(permitted("remember", content="a"), answers=Answers({Placing: known}))
     result = heartbeat.deeds[0].result
     assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
     assert result.memory_ids == [str(KNOWN)]
@@ -275,24 +280,24 @@ def test_what_is_known_already_is_only_a_part() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda ids: paid("reflect", insight="a", rests_on=ids),
-        lambda ids: paid("synthesize", topic="b", content="c", materials=ids),
+        lambda ids: permitted("reflect", insight="a", rests_on=ids),
+        lambda ids: permitted("synthesize", topic="b", content="c", materials=ids),
     ],
 )
-def test_what_is_made_from_memories_is_tied_to_them(make: Callable[[list[str]], Decision]) -> None:
+def test_a_derived_memory_is_linked_to_its_sources(make: Callable[[list[str]], Decision]) -> None:
     materials = [UUID(int=5), KNOWN]
     answers = Answers({OwnMemories: frozenset(materials)})
-    heartbeat = acted(make([str(memory_id) for memory_id in materials]), answers=answers)
+    heartbeat = run_actions(make([str(memory_id) for memory_id in materials]), answers=answers)
 
     assert answers.kinds == [OwnMemories, Placing]
-    assert answers.asked[0].required
+    assert answers.needs[0].required
     # Never to itself.
     assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
 
 
-def test_what_rests_on_memories_that_are_not_its_own_is_not_made() -> None:
+def test_a_memory_derived_from_foreign_memories_is_not_created() -> None:
     answers = Answers({OwnMemories: NotFound("there is no memory x")})
-    heartbeat = acted(paid("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
+    heartbeat = run_actions(permitted("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
     assert answers.kinds == [OwnMemories]
     assert heartbeat.deeds[0].result.outcome is ActionOutcome.FAILURE
 
@@ -300,11 +305,11 @@ def test_what_rests_on_memories_that_are_not_its_own_is_not_made() -> None:
 # --- Goals ---------------------------------------------------------------------------------------------
 
 
-def test_what_it_thinks_of_is_added_as_far_as_there_is_room_and_said_where_not() -> None:
+def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     backlog = backlog_of(goal_row("reef"))
     wanted = [{"title": title, "rationale": "so"} for title in ("Count the lamps", "Chart the reef")]
     answers = Answers({OpenBacklog: backlog})
-    heartbeat = acted(paid("brainstorm_goals", goals=wanted), answers=answers)
+    heartbeat = run_actions(permitted("brainstorm_goals", goals=wanted), answers=answers)
 
     result = heartbeat.deeds[0].result
     assert answers.kinds == [OpenBacklog]
@@ -312,19 +317,19 @@ def test_what_it_thinks_of_is_added_as_far_as_there_is_room_and_said_where_not()
     assert result.summary.startswith("'Count the lamps' is ")
     assert "not 'Chart the reef': " in result.summary
     assert heartbeat.effects.backlog is backlog
-    (made,) = heartbeat.present.goal_changes
-    assert (made.title, made.kind) == ("Count the lamps", GoalChangeKind.CREATED)
-    assert backlog.goal(made.goal_id).description == "Why: so"
+    (change,) = heartbeat.present.goal_changes
+    assert (change.title, change.kind) == ("Count the lamps", GoalChangeKind.CREATED)
+    assert backlog.goal(change.goal_id).description == "Why: so"
 
 
-def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
+def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
     goal = goal_row("reef")
     backlog = backlog_of(goal)
-    moved = paid("reprioritize", goal_id=str(goal.id), state="queued")
-    gone = paid("reprioritize", goal_id=str(UUID(int=9)), state="active")
-    heartbeat = acted(moved, gone, answers=Answers({OpenBacklog: backlog}))
+    moved = permitted("reprioritize", goal_id=str(goal.id), state="queued")
+    missing = permitted("reprioritize", goal_id=str(UUID(int=9)), state="active")
+    heartbeat = run_actions(moved, missing, answers=Answers({OpenBacklog: backlog}))
 
-    assert [deed.result.outcome.value for deed in heartbeat.deeds] == ["success", "failure"]
+    assert [record.result.outcome.value for record in heartbeat.deeds] == ["success", "failure"]
     assert backlog.goal(goal.id).state is GoalState.QUEUED
     assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
     assert "there is no open goal" in heartbeat.deeds[1].result.summary
@@ -333,13 +338,13 @@ def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
 # --- Inquiries -----------------------------------------------------------------------------------------
 
 
-def test_an_inquiry_begins_and_is_left_to_the_step_that_carries_it_on() -> None:
-    shallow = paid("inquire_shallow", question="How deep?", queries=["reef depth"])
-    deep = paid("inquire_deep", question="How old?")
+def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
+    shallow = permitted("inquire_shallow", question="How deep?", queries=["reef depth"])
+    deep = permitted("inquire_deep", question="How old?")
     refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
-    heartbeat = acted(paid("rest"), shallow, refused, deep, energy_start=20.0)
+    heartbeat = run_actions(permitted("rest"), shallow, refused, deep, energy_start=20.0)
 
-    assert [deed.result.outcome.value for deed in heartbeat.deeds] == [
+    assert [record.result.outcome.value for record in heartbeat.deeds] == [
         "success",
         "unknown",
         "blocked",

@@ -19,7 +19,9 @@ from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, T
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import Degradation
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import goal as goal_view
+from tests.unit.heartbeat.builders import percept, situation
+from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     Answers,
     action_record_of,
@@ -29,15 +31,13 @@ from tests.unit.heartbeat.beats import (
     intent_row,
     opening_of,
 )
-from tests.unit.heartbeat.builders import goal as goal_view
-from tests.unit.heartbeat.builders import percept, situation
 
 REEF = goal_row("reef")
-GONE = str(UUID(int=99))
+MISSING_ID = str(UUID(int=99))
 
 
-def with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
-    """Run a step; without a backlog it must not ask for one."""
+def run_with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
+    """Run a step; without a backlog the step must not need one."""
     answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
     return answers.run(step(heartbeat)).state, answers
 
@@ -46,11 +46,11 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
     return [(change.title, change.kind.value) for change in heartbeat.present.goal_changes]
 
 
-# --- Goals that rules make -----------------------------------------------------------------------------
+# --- Goals created by rule -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("circumstances", "seen", "rules"),
+    ("circumstances", "view", "rules"),
     [
         ({}, {}, []),
         ({}, {"degradation": Degradation.CONSERVATION}, []),
@@ -69,22 +69,24 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
         ({"role": AgentRole.EXPLORER}, {"goals": [goal_view(layer=GoalLayer.ASPIRATION)]}, []),
     ],
 )
-def test_rules_add_goals_by_what_the_beat_has_seen(
-    circumstances: dict[str, Any], seen: dict[str, Any], rules: list[str]
+def test_rules_add_goals_by_the_situation(
+    circumstances: dict[str, Any], view: dict[str, Any], rules: list[str]
 ) -> None:
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
-    result, answers = with_backlog(
-        inject_goals, heartbeat_of(view=situation(**seen), opening=opening), backlog
+    result, answers = run_with_backlog(
+        inject_goals, heartbeat_of(view=situation(**view), opening=opening), backlog
     )
 
-    made = result.present.goal_changes
+    goal_changes = result.present.goal_changes
     assert answers.kinds == ([OpenBacklog] if rules else [])
-    assert [(change.kind, change.by_rule) for change in made] == [(GoalChangeKind.CREATED, True)] * len(rules)
-    assert [backlog.goal(change.goal_id).rule for change in made] == rules
+    assert [(change.kind, change.by_rule) for change in goal_changes] == [
+        (GoalChangeKind.CREATED, True)
+    ] * len(rules)
+    assert [backlog.goal(change.goal_id).rule for change in goal_changes] == rules
     assert result.effects.backlog is (backlog if rules else None)
-    # The new goals are seen in this very heartbeat, in order.
-    ids = {change.goal_id for change in made}
+    # The new goals are part of the same heartbeat's situation, in order.
+    ids = {change.goal_id for change in goal_changes}
     assert ids <= {item.id for item in result.situation.goals}
     priorities = [item.priority for item in result.situation.goals]
     assert priorities == sorted(priorities, reverse=True)
@@ -94,7 +96,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
     backlog = backlog_of(saving)
     view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
-    result, _ = with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
+    result, _ = run_with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
 
     (change,) = result.present.goal_changes
     assert (change.kind, change.change, change.by_rule) == (
@@ -105,29 +107,29 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     assert result.situation.goals == []
 
 
-def test_a_goal_that_somebody_closed_meanwhile_is_left_and_said() -> None:
-    view = situation(goals=[goal_view(id=GONE, rule="survival")])
+def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
+    view = situation(goals=[goal_view(id=MISSING_ID, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
     result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
-    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {GONE}",)
+    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {MISSING_ID}",)
 
 
 # --- Before the actions: plans and locks ---------------------------------------------------------------
 
 
-def intends(
+def decision_on(
     intent_id: UUID | str, action: str = "recall", verdict: DecisionVerdict = DecisionVerdict.RUN
 ) -> Decision:
     return Decision(index=0, action=action, params={}, verdict=verdict, intent_id=str(intent_id))
 
 
-def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
-    refused = intends(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
-    heartbeat, answers = with_backlog(
+def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
+    refused = decision_on(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
+    heartbeat, answers = run_with_backlog(
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
-    assert answers.asked == []
-    # None of this turn, whatever an earlier one counted.
+    assert answers.needs == []
+    # This turn counts none, whatever an earlier one counted.
     assert heartbeat.counted == []
 
 
@@ -140,15 +142,15 @@ def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
         ([], IntentStatus.COMPLETED, False, 0, True),
     ],
 )
-def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
+def test_an_intent_is_locked_and_counts_its_heartbeat_once(
     served: list[str], status: IntentStatus, locked: bool, ticks: int, counted: bool
 ) -> None:
     intent = intent_row(REEF, status=status)
     key = str(intent.id)
     backlog = backlog_of(goal_row("reef"), intents=[intent])
     before = [key] if served else []
-    heartbeat, _ = with_backlog(
-        store_decompositions, heartbeat_of(decisions=[intends(intent.id)], served=before), backlog
+    heartbeat, _ = run_with_backlog(
+        store_decompositions, heartbeat_of(decisions=[decision_on(intent.id)], served=before), backlog
     )
 
     assert (intent.locked_by == HEARTBEAT, intent.ticks_used) == (locked, ticks)
@@ -156,23 +158,23 @@ def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
     assert heartbeat.counted == ([key] if counted else [])
 
 
-def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
+def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     backlog = backlog_of(REEF, goal_row("harbours", state=GoalState.QUEUED))
     step = Intention(action="recall", description="look it up", estimated_ticks=2)
     reply = Reply(
         decompositions=[
             Decomposition(goal_id=str(REEF.id), intentions=[step], dependencies=["a boat"], risk=0.3),
-            Decomposition(goal_id=GONE, intentions=[step]),
+            Decomposition(goal_id=MISSING_ID, intentions=[step]),
             Decomposition(goal_id=str(goal_row("harbours").id), intentions=[step]),
         ]
     )
-    heartbeat, _ = with_backlog(
+    heartbeat, _ = run_with_backlog(
         store_decompositions, heartbeat_of(reply=reply, untaken=["decompositions[0]"]), backlog
     )
 
     assert changes_of(heartbeat) == [
         ("Chart the reef", "planned"),
-        (GONE, "refused"),
+        (MISSING_ID, "refused"),
         ("Chart the harbours", "refused"),
     ]
     assert heartbeat.present.goal_changes[0].change == "recall: look it up"
@@ -185,22 +187,22 @@ def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
 # --- After the actions ---------------------------------------------------------------------------------
 
 
-def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
-    """Run `goals` after these deeds, with intents that the heartbeat has locked where their actions ran."""
+def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
+    """Run `goals` after these actions, with intents locked where their actions ran."""
     rows = [goal_row("reef")]
-    ran = {deed.decision.intent_id for deed in deeds if deed.decision.runs}
+    ran = {record.decision.intent_id for record in records if record.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
     for intent in intents:
         if str(intent.id) in ran:
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
     backlog = backlog_of(*rows, intents=intents)
     values: dict[str, Any] = {
-        "present": TurnRecord(deeds=list(deeds)),
+        "present": TurnRecord(deeds=list(records)),
         "served": keys,
         "counted": keys,
         "reply": Reply(),
     }
-    heartbeat, _ = with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
     return heartbeat, backlog
 
 
@@ -209,7 +211,7 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("deed", "status", "attempts", "ticks", "kinds"),
+    ("record", "status", "attempts", "ticks", "kinds"),
     [
         (on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
         (on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
@@ -228,10 +230,10 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
     ],
 )
 def test_an_intent_ends_as_its_action_did(
-    deed: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
+    record: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
 ) -> None:
     intent = intent_row(REEF)
-    heartbeat, _ = carried_out(deed, intents=[intent])
+    heartbeat, _ = run_goals(record, intents=[intent])
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
@@ -242,20 +244,20 @@ def test_an_intent_ends_as_its_action_did(
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
     intent = intent_row(REEF, "fly")
     refused = on_intent("fly", verdict=DecisionVerdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
-    carried_out(refused, intents=[intent])
+    run_goals(refused, intents=[intent])
     assert intent.status is IntentStatus.FAILED
 
 
-def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
-    deeds = [
+def test_actions_for_one_goal_count_as_one_progress() -> None:
+    records = [
         action_record_of("recall", goal_id=str(REEF.id)),
         action_record_of("recall", index=1, goal_id=str(REEF.id)),
         action_record_of("reflect", index=2, goal_id=str(REEF.id)),
         action_record_of("rest", index=3, goal_id=str(REEF.id)),
-        action_record_of("recall", index=4, goal_id=GONE),
+        action_record_of("recall", index=4, goal_id=MISSING_ID),
         action_record_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
     ]
-    heartbeat, backlog = carried_out(*deeds)
+    heartbeat, backlog = run_goals(*records)
 
     assert changes_of(heartbeat) == [("Chart the reef", "progressed")]
     assert heartbeat.present.goal_changes[0].change == "by recall, reflect"
@@ -265,7 +267,7 @@ def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
 
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
-    heartbeat, backlog = carried_out(
+    heartbeat, backlog = run_goals(
         action_record_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
     )
     assert (changes_of(heartbeat), backlog.goal(REEF.id).effort) == ([], 0)
@@ -290,39 +292,39 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     row = goal_row("reef")
     backlog = backlog_of(row)
     reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(row.id), **update})])
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog)
 
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     assert row.state is state
 
 
-def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
+def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
-        goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
+        goal_updates=[GoalUpdate(goal_id=MISSING_ID, progress=0.5)],
     )
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
 
     assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),
         ("Chart the reef", "refused"),
-        (GONE, "refused"),
+        (MISSING_ID, "refused"),
     ]
     assert [item.path for item in heartbeat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
 
 
-def test_a_beat_that_touches_no_goal_opens_no_backlog() -> None:
+def test_a_heartbeat_that_changes_no_goal_loads_no_backlog() -> None:
     heartbeat = heartbeat_of(present=TurnRecord(deeds=[action_record_of("recall")]), reply=Reply())
-    same, answers = with_backlog(goals, heartbeat, None)
-    assert (same is heartbeat, answers.asked) == (True, [])
+    same, answers = run_with_backlog(goals, heartbeat, None)
+    assert (same is heartbeat, answers.needs) == (True, [])
 
 
 def test_a_goal_is_reached_with_all_its_parts() -> None:
     coast = goal_row("coast", id=UUID(int=250))
     reef = goal_row("reef", parent_id=coast.id)
     reply = Reply(goal_updates=[GoalUpdate(goal_id=str(reef.id), progress=1)])
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog_of(coast, reef))
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog_of(coast, reef))
     assert changes_of(heartbeat) == [
         ("Chart the reef", "progressed"),
         ("Chart the reef", "completed"),

@@ -14,18 +14,24 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.steps.decisions import decide, embed
-from tests.unit.heartbeat.beats import Answers, action_record_of, decision_of, heartbeat_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
+from tests.unit.heartbeat.state_builders import (
+    Answers,
+    action_record_of,
+    decision_of,
+    heartbeat_of,
+    refusal_of,
+)
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 LIE = "I will lie to the harbour master."
 #: In other words than a default boundary's, and meaning the same as its example.
 HURT = "Help with hurting another person!"
 EXAMPLE = "Help me hurt another person."
-MEANT = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
+VECTORS = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
 
 
-def wants(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
+def heartbeat_with_actions(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
     return heartbeat_of(reply=Reply(actions=proposed), **changes)
 
@@ -37,36 +43,44 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
 @pytest.mark.parametrize(
     ("heartbeat", "verdicts"),
     [
-        (wants(), []),
-        (wants(QUERY), ["run"]),
-        (wants(("fly", {})), ["unknown"]),
-        (wants(QUERY, allowed=["rest"]), ["not_permitted"]),
-        (wants(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
-        (wants(("recall", {})), ["invalid"]),
-        (wants(("remember", {"content": LIE})), ["boundary"]),
-        (wants(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
-        (wants(OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))), ["too_soon"]),
+        (heartbeat_with_actions(), []),
+        (heartbeat_with_actions(QUERY), ["run"]),
+        (heartbeat_with_actions(("fly", {})), ["unknown"]),
+        (heartbeat_with_actions(QUERY, allowed=["rest"]), ["not_permitted"]),
+        (heartbeat_with_actions(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
+        (heartbeat_with_actions(("recall", {})), ["invalid"]),
+        (heartbeat_with_actions(("remember", {"content": LIE})), ["boundary"]),
+        (heartbeat_with_actions(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
         (
-            wants(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
+            heartbeat_with_actions(
+                OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))
+            ),
+            ["too_soon"],
+        ),
+        (
+            heartbeat_with_actions(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
             ["too_little_energy"],
         ),
-        (wants(("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)), ["run"]),
+        (
+            heartbeat_with_actions(
+                ("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)
+            ),
+            ["run"],
+        ),
     ],
 )
-def test_what_runs_is_known_permitted_possible_valid_affordable_and_within_the_boundaries(
-    heartbeat: Beat, verdicts: list[str]
-) -> None:
+def test_an_action_runs_only_if_it_passes_every_check(heartbeat: Beat, verdicts: list[str]) -> None:
     result = Answers().run(decide(heartbeat))
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
 
 def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
     earlier = TurnRecord(deeds=[action_record_of("recall"), action_record_of("rest", index=1)])
-    heartbeat = wants(QUERY, QUERY, earlier=earlier, turn=2)
+    heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, turn=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
-def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> None:
+def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
@@ -75,7 +89,7 @@ def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> N
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
     assert "no_deception" in dropped.reason
-    assert [crossing.path for crossing in heartbeat.crossings] == ["memory_notes[0]"]
+    assert [match.path for match in heartbeat.crossings] == ["memory_notes[0]"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,7 @@ def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> N
         ([decision_of("rest")], ["i"], [], [], ["i"]),
     ],
 )
-def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
+def test_vectors_are_requested_for_queries_and_texts_to_store_or_send(
     decisions: list[Any],
     notes: list[str],
     queries: list[str] | None,
@@ -108,9 +122,9 @@ def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
     result = answers.run(embed(heartbeat)).state
 
     if queries is None or stored is None:
-        assert answers.asked == []
+        assert answers.needs == []
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert (list(need.queries), list(need.plain), list(need.stored)) == (queries, plain, stored)
     assert (need.model, need.boundaries) == (MODEL, [own])
     assert set(result.vectors) == {*queries, *stored}
@@ -130,7 +144,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     action: str, params: dict[str, Any]
 ) -> None:
     decision = decision_of(action, **params)
-    result = Answers({Embedding: MEANT}).run(embed(heartbeat_of(decisions=[decision], reply=Reply()))).state
+    result = Answers({Embedding: VECTORS}).run(embed(heartbeat_of(decisions=[decision], reply=Reply()))).state
 
     (judged,) = result.decisions
     assert (judged.verdict, judged.cost) == (DecisionVerdict.BOUNDARY, 0)
@@ -139,22 +153,22 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     assert set(result.vectors) == ({HURT} if action in ("remember", "recall") else set())
 
 
-def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
+def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
     heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
-    result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
+    result = Answers({Embedding: {**VECTORS, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
     assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 
-def test_without_vectors_the_words_have_decided() -> None:
+def test_without_vectors_only_words_decide() -> None:
     heartbeat = heartbeat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})
 
 
-def test_vectors_of_earlier_turns_last() -> None:
+def test_vectors_of_earlier_turns_are_preserved() -> None:
     heartbeat = heartbeat_of(
         decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
     )

@@ -18,19 +18,19 @@ from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import USUAL, Event, Mood
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 from tests.unit.heartbeat.builders import NOW, percept, situation
+from tests.unit.heartbeat.state_builders import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 
-#: Nothing that it does is new to it.
+#: Experience with every action: no action is new.
 KNOWN = [
     CapabilityView(action=name, attempts=4, successes=4)
     for name in ("recall", "reflect", "rest", "connect", "reach_out_user")
 ]
 
 
-def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, **changes: Any) -> Beat:
-    view = situation(**{"capabilities": KNOWN, **(seen or {})})
-    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(deeds)), "reply": Reply()}
+def run_feel(*records: Any, answers: Any = None, sides: dict[str, Any] | None = None, **changes: Any) -> Beat:
+    view = situation(**{"capabilities": KNOWN, **(sides or {})})
+    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(records)), "reply": Reply()}
     return (
         Answers({Meetings: answers if answers is not None else []})
         .run(feel(heartbeat_of(**(values | changes))))
@@ -38,22 +38,24 @@ def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, *
     )
 
 
-def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> MatchedBoundary:
+def boundary_match(
+    response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm"
+) -> MatchedBoundary:
     return MatchedBoundary(boundary=name, response=response, description="I do not hurt", why="it says hurt")
 
 
-def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
+def goal_change(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_at(view: MatchedBoundary) -> Any:
-    deed = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
-    decision = deed.decision.model_copy(update={"crossed": [view]})
-    return type(deed)(decision=decision, result=deed.result)
+def refused_record(view: MatchedBoundary) -> Any:
+    record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+    decision = record.decision.model_copy(update={"crossed": [view]})
+    return type(record)(decision=decision, result=record.result)
 
 
 @pytest.mark.parametrize(
-    ("deeds", "changes", "seen", "reply", "events"),
+    ("records", "changes", "sides", "reply", "events"),
     [
         ([], [], {}, {}, []),
         ([action_record_of("rest")], [], {}, {}, [Event.REST]),
@@ -61,30 +63,38 @@ def refused_at(view: MatchedBoundary) -> Any:
         ([action_record_of("recall", outcome=ActionOutcome.FAILURE)], [], {}, {}, [Event.FAILURE]),
         ([action_record_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
         ([action_record_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
-        ([], [changed(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
-        # What a rule did to a goal is no deed of the agent's.
-        ([], [changed(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
+        ([], [goal_change(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
+        # A goal change by rule is no action of the agent.
+        ([], [goal_change(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
         ([], [], {"percepts": [percept()]}, {}, [Event.CONTACT]),
         ([], [], {"percepts": [percept(kind="environment")]}, {}, []),
         ([], [], {}, {"concerns": ["wind"]}, [Event.CONCERN]),
-        # A boundary that was pressed twice hurts once; a mere flag presses nobody.
-        ([refused_at(crossed())], [], {"crossed": [crossed()]}, {}, [Event.BLOCKED, Event.BOUNDARY]),
-        ([], [], {"crossed": [crossed(BoundaryResponse.FLAG)]}, {}, []),
+        # A boundary matched twice counts once; a flag has no effect.
+        (
+            [refused_record(boundary_match())],
+            [],
+            {"crossed": [boundary_match()]},
+            {},
+            [Event.BLOCKED, Event.BOUNDARY],
+        ),
+        ([], [], {"crossed": [boundary_match(BoundaryResponse.FLAG)]}, {}, []),
     ],
 )
-def test_what_happened_moves_the_mood(
-    deeds: list[Any],
+def test_events_of_a_heartbeat_move_the_mood(
+    records: list[Any],
     changes: list[GoalChange],
-    seen: dict[str, Any],
+    sides: dict[str, Any],
     reply: dict[str, Any],
     events: list[Event],
 ) -> None:
-    heartbeat = felt(present=TurnRecord(deeds=deeds, goal_changes=changes), seen=seen, reply=Reply(**reply))
+    heartbeat = run_feel(
+        present=TurnRecord(deeds=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
+    )
 
     calm = Mood(valence=USUAL.valence, arousal=USUAL.arousal, at=NOW)
     mood = calm.moved(events)
     assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((mood.valence, mood.arousal))
-    # Its own share, for the commit: somebody may talk to the agent meanwhile.
+    # The heartbeat's own share, for the commit: a conversation may move the mood meanwhile.
     assert heartbeat.moved is not None
     assert (heartbeat.moved.valence, heartbeat.moved.arousal) == pytest.approx(
         (mood.valence - calm.valence, mood.arousal - calm.arousal)
@@ -93,14 +103,14 @@ def test_what_happened_moves_the_mood(
     assert heartbeat.state.mood["valence"] == heartbeat.emotional_valence
 
 
-def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
+def test_a_mood_fades_to_the_usual_mood_before_it_moves() -> None:
     mood = {"valence": -1.0, "arousal": 0.9, "at": (NOW - 100 * HOUR).isoformat()}
-    heartbeat = felt(selfhood=Selfhood(mood=mood, tone="warm"))
+    heartbeat = run_feel(selfhood=Selfhood(mood=mood, tone="warm"))
     assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("deed", "drive", "by"),
+    ("record", "drive", "by"),
     [
         (action_record_of("recall", cost=1), Drive.CURIOSITY, 0.2),
         (action_record_of("reflect", cost=2), Drive.COHERENCE, 0.2),
@@ -108,15 +118,15 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
         (action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE), Drive.CURIOSITY, 0.0),
     ],
 )
-def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
+def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: float) -> None:
     states = {drive: DriveState(level=1.0, at=NOW) for drive in Drive}
-    heartbeat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
+    heartbeat = run_feel(record, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
     drives = read_drives(heartbeat.state.drives or {}, NOW)
     assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
 
 
 @pytest.mark.parametrize(
-    ("deeds", "seen", "stale"),
+    ("records", "sides", "stale"),
     [
         ([], {"stale_beats": 3}, 4),
         ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
@@ -125,36 +135,40 @@ def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: fl
         ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
     ],
 )
-def test_beats_without_anything_new_are_counted(deeds: list[Any], seen: dict[str, Any], stale: int) -> None:
-    assert felt(*deeds, seen=seen).state.stale_beats == stale
+def test_heartbeats_without_anything_new_are_counted(
+    records: list[Any], sides: dict[str, Any], stale: int
+) -> None:
+    assert run_feel(*records, sides=sides).state.stale_beats == stale
 
 
-def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
-    deeds = [
+def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
+    records = [
         action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
         action_record_of("recall", cost=1, index=1),
         action_record_of("rest", index=2),
         action_record_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
     ]
-    heartbeat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
+    heartbeat = run_feel(*records, selfhood=Selfhood(learned={"recall": [4, 4]}))
 
     assert heartbeat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
     taught = [
         (item.action, item.about, item.outcome.value, item.lesson) for item in heartbeat.effects.experiences
     ]
-    # What cost nothing taught nothing.
+    # Free actions teach no lesson.
     assert taught == [
         ("recall", "ferries", "failure", "Avoid doing recall (ferries) the same way again: recall worked"),
         ("recall", "", "success", ""),
     ]
 
 
-def test_boundaries_are_audited_wherever_they_came_up() -> None:
-    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
-    taken = ItemBoundaryMatch(
-        path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
+def test_boundary_matches_of_all_sources_are_audited() -> None:
+    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
+    accepted = ItemBoundaryMatch(
+        path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
     )
-    heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])
+    heartbeat = run_feel(
+        refused_record(boundary_match()), sides={"crossed": [boundary_match()]}, crossings=[free, accepted]
+    )
 
     messages = [note.message for note in heartbeat.effects.audit]
     assert messages == [
@@ -192,7 +206,7 @@ def note(peer: str, outcome: PeerOutcome = PeerOutcome.SUCCESS) -> PeerNote:
         ([], [note(" ")], None, None, None),
     ],
 )
-def test_whoever_wrote_was_met_and_notes_about_others_go_along(
+def test_senders_are_recorded_as_met_with_notes_about_others(
     percepts: list[Any], notes: list[PeerNote], contact: Any, met: Any, others: Any
 ) -> None:
     answers = Answers({Meetings: []})
@@ -201,18 +215,18 @@ def test_whoever_wrote_was_met_and_notes_about_others_go_along(
     answers.run(feel(heartbeat))
 
     if met is None:
-        assert answers.asked == []
+        assert answers.needs == []
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert need.tick == 3
     assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one, the first counts; the others are refused.
     assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
 
 
-def test_a_note_that_does_not_count_is_dropped_with_its_reason() -> None:
+def test_an_unusable_peer_note_is_dropped_with_its_reason() -> None:
     stranger = note("Bo")
-    heartbeat = felt(
+    heartbeat = run_feel(
         answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
     )
     (dropped,) = heartbeat.present.dropped

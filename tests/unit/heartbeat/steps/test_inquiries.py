@@ -12,22 +12,22 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.inquiries import MOST_WEB_TRUST, Work, pending_work
+from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, Work, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
 from arbor.web.plan import WEB_HANDLE
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NONCE, NOW
+from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     Answers,
     action_record_of,
     decision_of,
     heartbeat_of,
-    recalled,
+    recalled_memory,
     result_of,
 )
-from tests.unit.heartbeat.builders import NONCE, NOW
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 QUESTION = "How deep is the reef?"
@@ -36,8 +36,8 @@ PAGES = [
     {"url": "https://reef.example", "title": "Reef", "text": "Eleven fathoms."},
     {"url": "https://log.example", "title": "", "text": "Eleven fathoms, too."},
 ]
-FOUND = json.dumps({"pages": PAGES, "failures": ["https://down.example: no answer"]})
-SHOWN = [{"url": page["url"], "title": page["title"]} for page in PAGES]
+WEB_RESULT = json.dumps({"pages": PAGES, "failures": ["https://down.example: no answer"]})
+SHOWN_PAGES = [{"url": page["url"], "title": page["title"]} for page in PAGES]
 
 
 def inquiry(depth: str = "shallow", **changes: Any) -> Inquiry:
@@ -45,49 +45,49 @@ def inquiry(depth: str = "shallow", **changes: Any) -> Inquiry:
     return Inquiry(**(values | changes))
 
 
-def asking(depth: str = "shallow", **changes: Any) -> Inquiry:
+def inquiry_at_answer(depth: str = "shallow", **changes: Any) -> Inquiry:
     """Return an inquiry that waits for a model's answer."""
-    return inquiry(depth, step="answer", call_id=WEB, pages=SHOWN, failures=["down"], **changes)
+    return inquiry(depth, step="answer", call_id=WEB, pages=SHOWN_PAGES, failures=["down"], **changes)
 
 
-def judging(**changes: Any) -> Inquiry:
+def inquiry_at_appraisal(**changes: Any) -> Inquiry:
     answer = {"text": "Eleven fathoms.", "confidence": 0.8, "sources": [0, 1], "worth_keeping": False}
-    return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN, answer=answer, **changes)
+    return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN_PAGES, answer=answer, **changes)
 
 
-def beat_with(*work: Inquiry, **changes: Any) -> Beat:
-    """Return a heartbeat whose actions have begun these inquiries."""
-    deeds = [
+def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> Beat:
+    """Return a heartbeat whose actions have started these inquiries."""
+    records = [
         action_record_of(
             f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
         )
         for place, item in enumerate(work)
     ]
-    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=deeds)}
+    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=records)}
     return heartbeat_of(**(values | changes))
 
 
-def answered(text: Any, call_id: UUID = ANSWER) -> EndedCall:
+def complete_call(text: Any, call_id: UUID = ANSWER) -> EndedCall:
     written = text if isinstance(text, str) else json.dumps(text)
     return EndedCall(call_id=call_id, complete=True, text=written)
 
 
-def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
+def failed_call(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
     return EndedCall(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def gone_on(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
+def resume_inquiries(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
     return (answers or Answers()).run(Work().resume(heartbeat, result))
 
 
-def asked_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
-    """Return of a suspension its kind, the model and the request."""
+def suspension_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
+    """Return the kind, model and request of a suspension."""
     assert result.suspend is not None
     question: Question = result.suspend.payload
     return result.suspend.kind, question.model, ModelRequest.from_json(question.request)
 
 
-def test_only_what_runs_and_has_begun_is_pending() -> None:
+def test_only_permitted_and_started_inquiries_are_pending() -> None:
     decisions = [
         decision_of("inquire_deep", question=QUESTION, queries=["a"]),
         decision_of("rest"),
@@ -107,62 +107,62 @@ def test_without_work_the_step_does_nothing() -> None:
     assert (result.state, result.suspend) == (heartbeat, None)
 
 
-def test_the_web_is_asked_first() -> None:
-    result = Answers().run(Work()(beat_with(inquiry("deep"))))
+def test_the_web_is_searched_first() -> None:
+    result = Answers().run(Work()(heartbeat_with_inquiries(inquiry("deep"))))
 
-    kind, handle, request = asked_of(result)
+    kind, handle, request = suspension_of(result)
     assert (kind, handle, request.purpose) == ("web", WEB_HANDLE, CallPurpose.WEB)
     assert request.context == {"question": QUESTION, "queries": ["reef depth"], "depth": "deep"}
     assert result.state.work[0].step == "web"
 
 
 @pytest.mark.parametrize("depth", ["shallow", "deep"])
-def test_a_model_is_asked_about_the_pages_and_a_deep_one_recalls_besides(depth: str) -> None:
-    answers = Answers({RecallRequest: [recalled(1)]})
-    heartbeat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
-    result = gone_on(heartbeat, answered(FOUND, WEB), answers)
+def test_a_model_reads_the_pages_and_a_deep_inquiry_also_recalls(depth: str) -> None:
+    answers = Answers({RecallRequest: [recalled_memory(1)]})
+    heartbeat = heartbeat_with_inquiries(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
+    result = resume_inquiries(heartbeat, complete_call(WEB_RESULT, WEB), answers)
 
-    kind, model, request = asked_of(result)
+    kind, model, request = suspension_of(result)
     text = request.messages[0].content
     assert (kind, model) == ("answer", "openai/large")
     assert "Eleven fathoms." in text
     assert f"<data-{NONCE}>" in text
     assert ("memory 1" in text) is (depth == "deep")
     (now,) = result.state.work
-    assert (now.step, now.call_id, now.pages) == ("answer", WEB, SHOWN)
+    assert (now.step, now.call_id, now.pages) == ("answer", WEB, SHOWN_PAGES)
     assert now.failures == ["https://down.example: no answer"]
     if depth == "shallow":
-        assert (answers.asked, result.state.effects.recalls) == ([], ())
+        assert (answers.needs, result.state.effects.recalls) == ([], ())
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert (need.text, need.vector, need.limit, need.only) == (QUESTION, [0.5, 0.5], 5, NOT_OWN_BEATS)
-    assert result.state.effects.recalls == ({recalled(1).id: 1.0},)
+    assert result.state.effects.recalls == ({recalled_memory(1).id: 1.0},)
     assert now.remembered == ["memory 1"]
 
 
 REPLY = {"answer": "Eleven fathoms.", "confidence": 0.9, "sources": [1, 2], "worth_keeping": True}
 
 
-def test_a_shallow_answer_is_stored_and_read_out() -> None:
+def test_a_shallow_answer_is_stored_and_reported() -> None:
     answers = Answers()
-    result = gone_on(beat_with(asking()), answered(REPLY), answers)
+    result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(REPLY), answers)
 
-    (need,) = answers.asked
+    (need,) = answers.needs
     (memory,) = need.memories
     assert (memory.content, memory.source) == (f"{QUESTION} Eleven fathoms.", f"heartbeat:{HEARTBEAT}")
     assert (memory.importance, memory.occurred_at) == (0.6, NOW)
-    assert memory.trust <= MOST_WEB_TRUST
+    assert memory.trust <= MAX_WEB_TRUST
     assert [source["reference"] for source in memory.detail["sources"]] == [page["url"] for page in PAGES]
-    # Its text is known only now: maintenance embeds it.
+    # The text is new: maintenance embeds it.
     assert need.vectors is None
     heartbeat = result.state
-    (deed,) = heartbeat.deeds
-    assert deed.result.outcome is ActionOutcome.SUCCESS
-    assert deed.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
-    assert deed.result.memory_ids == [str(UUID(int=1000))]
-    assert "Confidence 0.90. Sources:" in deed.result.brought
-    assert "- Reef https://reef.example" in deed.result.brought
-    assert "Not read: down" in deed.result.brought
+    (record,) = heartbeat.deeds
+    assert record.result.outcome is ActionOutcome.SUCCESS
+    assert record.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
+    assert record.result.memory_ids == [str(UUID(int=1000))]
+    assert "Confidence 0.90. Sources:" in record.result.brought
+    assert "- Reef https://reef.example" in record.result.brought
+    assert "Not read: down" in record.result.brought
     assert (heartbeat.work, result.suspend) == ([], None)
 
 
@@ -175,11 +175,11 @@ def test_a_shallow_answer_is_stored_and_read_out() -> None:
         ({**REPLY, "sources": []}, [], "failure", f"did not find out {QUESTION!r}: the model's answer"),
     ],
 )
-def test_what_is_not_worth_keeping_or_no_answer_is_not_stored(
+def test_an_unusable_or_worthless_answer_is_not_stored(
     reply: Any, kinds: list[type], outcome: str, summary: str
 ) -> None:
     answers = Answers()
-    result = gone_on(beat_with(asking()), answered(reply), answers)
+    result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(reply), answers)
     assert answers.kinds == kinds
     ended = result.state.deeds[0].result
     assert (ended.outcome.value, ended.cost) == (outcome, 3)
@@ -188,11 +188,13 @@ def test_what_is_not_worth_keeping_or_no_answer_is_not_stored(
 
 
 def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
-    answers = Answers({CallReply: FOUND})
-    result = gone_on(beat_with(asking("deep")), answered(REPLY), answers)
+    answers = Answers({CallReply: WEB_RESULT})
+    result = resume_inquiries(
+        heartbeat_with_inquiries(inquiry_at_answer("deep")), complete_call(REPLY), answers
+    )
 
-    assert answers.asked == [CallReply(call_id=WEB)]
-    kind, _, request = asked_of(result)
+    assert answers.needs == [CallReply(call_id=WEB)]
+    kind, _, request = suspension_of(result)
     assert kind == "appraise"
     assert "Eleven fathoms, too." in request.messages[0].content
     assert result.state.work[0].answer == {
@@ -203,30 +205,32 @@ def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
     }
 
 
-def test_a_judged_answer_is_stored_as_sure_as_it_was_judged() -> None:
+def test_a_judged_answer_is_stored_with_the_judged_confidence() -> None:
     answers = Answers()
     judged = {"confidence": 0.6, "reason": "two copies"}
-    result = gone_on(beat_with(judging()), answered(judged, JUDGE), answers)
+    result = resume_inquiries(
+        heartbeat_with_inquiries(inquiry_at_appraisal()), complete_call(judged, JUDGE), answers
+    )
 
-    ((memory,),) = [need.memories for need in answers.asked]
+    ((memory,),) = [need.memories for need in answers.needs]
     assert (memory.detail["confidence"], memory.importance) == (0.6, 0.7)
     assert "Confidence 0.60 (two copies)." in result.state.deeds[0].result.brought
 
 
-@pytest.mark.parametrize("result", [failed("ModelRefused", JUDGE), answered("so what", JUDGE)])
-def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedCall) -> None:
+@pytest.mark.parametrize("result", [failed_call("ModelRefused", JUDGE), complete_call("so what", JUDGE)])
+def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall) -> None:
     answers = Answers()
-    ended = gone_on(beat_with(judging()), result, answers)
+    ended = resume_inquiries(heartbeat_with_inquiries(inquiry_at_appraisal()), result, answers)
 
-    ((memory,),) = [need.memories for need in answers.asked]
+    ((memory,),) = [need.memories for need in answers.needs]
     assert memory.detail["confidence"] == 0.4
-    said = ended.state.deeds[0].result
-    assert said.outcome is ActionOutcome.PARTIAL
-    assert "nobody could judge it" in said.brought
+    action_result = ended.state.deeds[0].result
+    assert action_result.outcome is ActionOutcome.PARTIAL
+    assert "nobody could judge it" in action_result.brought
 
 
 @pytest.mark.parametrize(
-    ("step", "kind", "left", "asked"),
+    ("step", "kind", "left", "next_model"),
     [
         ("web", "WebFailed", ["b/y"], None),
         # Another model cannot help where the web is away.
@@ -238,30 +242,32 @@ def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedC
         ("appraise", "ModelUnavailable", ["b/y"], "b/y"),
     ],
 )
-def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
-    step: str, kind: str, left: list[str], asked: str | None
+def test_a_failed_call_asks_the_next_model_or_fails_the_action(
+    step: str, kind: str, left: list[str], next_model: str | None
 ) -> None:
-    work = {"web": inquiry(step="web"), "answer": asking(), "appraise": judging()}[step]
-    answers = Answers({CallReply: FOUND})
-    result = gone_on(beat_with(work, models_left=left), failed(kind), answers)
+    work = {"web": inquiry(step="web"), "answer": inquiry_at_answer(), "appraise": inquiry_at_appraisal()}[
+        step
+    ]
+    answers = Answers({CallReply: WEB_RESULT})
+    result = resume_inquiries(heartbeat_with_inquiries(work, models_left=left), failed_call(kind), answers)
 
-    if asked is None:
+    if next_model is None:
         ended = result.state.deeds[0].result
         assert (ended.outcome, ended.cost) == (ActionOutcome.FAILURE, 3)
         assert ended.summary == f"did not find out {QUESTION!r}: it is away"
         assert (result.state.work, Placing in answers.kinds) == ([], False)
         return
-    suspended, model, request = asked_of(result)
-    assert (suspended, model, result.state.models_left) == (step, asked, left[1:])
+    suspended, model, request = suspension_of(result)
+    assert (suspended, model, result.state.models_left) == (step, next_model, left[1:])
     assert "Eleven fathoms." in request.messages[0].content
-    assert result.changed == (f"openai/large is out of reach; {asked} is asked",)
+    assert result.changed == (f"openai/large is out of reach; {next_model} is asked",)
 
 
-def test_inquiries_are_carried_on_one_after_the_other() -> None:
-    heartbeat = beat_with(asking(), inquiry("deep", place=1))
-    result = gone_on(heartbeat, answered({**REPLY, "worth_keeping": False}))
+def test_inquiries_are_processed_one_after_the_other() -> None:
+    heartbeat = heartbeat_with_inquiries(inquiry_at_answer(), inquiry("deep", place=1))
+    result = resume_inquiries(heartbeat, complete_call({**REPLY, "worth_keeping": False}))
 
     assert [item.place for item in result.state.work] == [1]
-    assert [deed.result.outcome.value for deed in result.state.deeds] == ["success", "unknown"]
-    following = Answers().run(Work()(result.state))
-    assert asked_of(following)[0] == "web"
+    assert [record.result.outcome.value for record in result.state.deeds] == ["success", "unknown"]
+    second = Answers().run(Work()(result.state))
+    assert suspension_of(second)[0] == "web"

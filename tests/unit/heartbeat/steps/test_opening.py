@@ -17,8 +17,8 @@ from arbor.heartbeat.state import Beat, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
-from tests.unit.heartbeat.beats import HOUR, heartbeat_of, opening_of, ran
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
+from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
 
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
 #: A night in which 09:30 UTC lies.
@@ -30,10 +30,10 @@ def drives_of(**levels: float) -> dict[str, Any]:
     return Drives(states=states).model_dump(mode="json")
 
 
-def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
-    """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
+def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+    """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
-        view=situation(**seen),
+        view=situation(**view),
         opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
         energy_start=None,
         **changes,
@@ -41,11 +41,11 @@ def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any)
 
 
 def test_the_record_begins_with_the_energy_there_is() -> None:
-    assert ran(observe(opened({"energy": 7.5}))).state.energy_start == 7.5
+    assert run_step(observe(new_heartbeat({"energy": 7.5}))).state.energy_start == 7.5
 
 
 @pytest.mark.parametrize(
-    ("seen", "changes", "reason"),
+    ("view", "changes", "reason"),
     [
         ({}, {}, "idle: nothing waits, and it reflected at the last beat"),
         ({}, {"trigger": "message"}, ""),
@@ -65,7 +65,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         ({"proposals": [proposal()]}, {}, ""),
         ({"beat_number": 5}, {}, ""),
         ({}, {"selfhood": Selfhood(drives=drives_of(curiosity=0.9))}, ""),
-        # Tiredness wakes nobody.
+        # The drive for rest starts no heartbeat.
         (
             {},
             {"selfhood": Selfhood(drives=drives_of(rest=0.9))},
@@ -73,10 +73,10 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         ),
     ],
 )
-def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
-    seen: dict[str, Any], changes: dict[str, Any], reason: str
+def test_an_idle_heartbeat_ends_at_once_with_its_reason(
+    view: dict[str, Any], changes: dict[str, Any], reason: str
 ) -> None:
-    result = ran(idle(opened(seen, **changes)))
+    result = run_step(idle(new_heartbeat(view, **changes)))
 
     heartbeat = result.state
     assert heartbeat.idle == reason
@@ -88,7 +88,7 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
 
 
 @pytest.mark.parametrize(
-    ("beats", "goes_on"),
+    ("heartbeats", "goes_on"),
     [
         ([], True),
         (REFLECTED, False),
@@ -97,17 +97,19 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
         ([RecentHeartbeat(status="failed", mode="reflection")], True),
     ],
 )
-def test_now_and_then_it_reflects_although_nothing_waits(beats: list[RecentHeartbeat], goes_on: bool) -> None:
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=beats))))).state
+def test_an_agent_reflects_now_and_then_without_pending_work(
+    heartbeats: list[RecentHeartbeat], goes_on: bool
+) -> None:
+    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert (heartbeat.idle == "") is goes_on
 
 
 @pytest.mark.parametrize(
     ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
-def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
+def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
     opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
-    heartbeat = ran(idle(opened({}, opening, shift=shift))).state
+    heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
     assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
@@ -115,7 +117,7 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
 
 
 @pytest.mark.parametrize(
-    ("level", "seen", "trigger", "reason"),
+    ("level", "view", "trigger", "reason"),
     [
         (Degradation.CONSERVATION, {"goals": [goal()]}, "timer", ""),
         (Degradation.DEGRADATION, {"goals": [goal()]}, "timer", ""),
@@ -126,10 +128,10 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
         (Degradation.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
     ],
 )
-def test_a_days_budget_that_runs_low_withholds_beats(
-    level: Degradation, seen: dict[str, Any], trigger: str, reason: str | None
+def test_a_low_daily_budget_skips_heartbeats(
+    level: Degradation, view: dict[str, Any], trigger: str, reason: str | None
 ) -> None:
-    heartbeat = ran(idle(opened({"degradation": level, **seen}, trigger=trigger))).state
+    heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
         # Not for its budget at least.
         assert "budget" not in heartbeat.idle
@@ -137,25 +139,27 @@ def test_a_days_budget_that_runs_low_withholds_beats(
         assert reason in heartbeat.idle
 
 
-def test_a_halted_agent_waits_for_the_new_day_and_not_all_in_one_moment() -> None:
+def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     midnight = datetime(2026, 1, 6, tzinfo=UTC)
     for shift in (0.05, -0.02):
-        heartbeat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
+        heartbeat = run_step(idle(new_heartbeat({"degradation": Degradation.HALT}, shift=shift))).state
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
-    late = replace(opened({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2)))
-    following = ran(idle(late)).state.next
-    assert following is not None
-    assert following.due_at == NOW + timedelta(days=3)
+    late = replace(
+        new_heartbeat({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2))
+    )
+    due = run_step(idle(late)).state.next
+    assert due is not None
+    assert due.due_at == NOW + timedelta(days=3)
 
 
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )
-def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
+def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
-    heartbeat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = ran(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
+    heartbeat = run_step(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:
@@ -172,27 +176,27 @@ def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool,
         (Degradation.HALT, Degradation.NORMAL, ("budget: halt → normal",)),
     ],
 )
-def test_a_change_of_the_budgets_level_is_on_record_once(
+def test_a_change_of_the_budget_level_is_recorded_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
-    pulse = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
-    result = ran(background_checks(opened({}, opening_of(pulse=pulse, level_before=before))))
+    activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
+    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity, level_before=before))))
 
     level = result.state.effects.level
     assert result.changed[: len(changed)] == changed
     assert result.state.situation.degradation is after
     if changed:
         assert level is not None
-        left = "25% of its tokens" if pulse.scarcest else "all of it"
+        left = "25% of its tokens" if activity.scarcest else "all of it"
         assert (level.before, level.after, level.left) == (before, after, left)
     else:
         assert level is None
 
 
-def test_what_is_noticed_reaches_the_prompt_and_the_agents_state() -> None:
-    pulse = RecentActivity(stale_goals=["Map the harbour"], nops=3)
-    result = ran(background_checks(opened({}, opening_of(pulse=pulse))))
+def test_notices_reach_the_situation_and_the_agents_state() -> None:
+    activity = RecentActivity(stale_goals=["Map the harbour"], nops=3)
+    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
     assert [notice.kind for notice in result.state.situation.notices] == kinds
@@ -206,7 +210,7 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
             step(heartbeat_of())
 
 
-def test_what_reflected_last_is_found_by_its_mode() -> None:
-    glances = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=glances))))).state
+def test_the_last_reflection_is_recognized_by_its_mode() -> None:
+    heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
+    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

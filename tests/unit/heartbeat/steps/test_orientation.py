@@ -18,21 +18,21 @@ from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
-from tests.unit.heartbeat.beats import AGENT, Answers, heartbeat_of, opening_of, recalled
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
+from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled_memory
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 OWN = {"name": "no_gossip", "examples": []}
 
 
-def oriented(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
+def focused_heartbeat(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
     return heartbeat_of(
         focus=Focus(text=text, vector=vector), opening=opening_of(), embedding_model=MODEL, **changes
     )
 
 
 @pytest.mark.parametrize(
-    ("seen", "queries", "plain", "boundaries"),
+    ("view", "queries", "plain", "boundaries"),
     [
         # Nothing on its mind.
         ({}, None, None, None),
@@ -41,35 +41,35 @@ def oriented(text: str = "ferries", vector: list[float] | None = None, **changes
         ({"percepts": [percept("  ")]}, None, None, None),
     ],
 )
-def test_the_focus_needs_vectors_of_itself_and_of_what_reached_the_agent(
-    seen: dict[str, Any], queries: int | None, plain: list[str] | None, boundaries: list[Any] | None
+def test_the_focus_requests_vectors_of_itself_and_of_percepts(
+    view: dict[str, Any], queries: int | None, plain: list[str] | None, boundaries: list[Any] | None
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
     heartbeat = heartbeat_of(
-        view=situation(**seen), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
+        view=situation(**view), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
     )
 
-    found = answers.run(focus(heartbeat)).state.focus
+    new_focus = answers.run(focus(heartbeat)).state.focus
 
-    assert found is not None
+    assert new_focus is not None
     if queries is None:
-        assert (answers.asked, found) == ([], Focus(text=""))
+        assert (answers.needs, new_focus) == ([], Focus(text=""))
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert need.model == MODEL
-    assert (list(need.queries), list(need.plain), need.boundaries) == ([found.text], plain, boundaries)
-    assert found.vector == [1.0, 0.0]
-    assert set(found.vectors) == {found.text, *need.plain}
+    assert (list(need.queries), list(need.plain), need.boundaries) == ([new_focus.text], plain, boundaries)
+    assert new_focus.vector == [1.0, 0.0]
+    assert set(new_focus.vectors) == {new_focus.text, *need.plain}
 
 
 def test_a_focus_that_cannot_be_embedded_has_no_vector() -> None:
-    found = Answers().run(focus(heartbeat_of(view=situation(goals=[goal()])))).state.focus
-    assert found is not None
-    assert (found.text != "", found.vector) == (True, None)
+    new_focus = Answers().run(focus(heartbeat_of(view=situation(goals=[goal()])))).state.focus
+    assert new_focus is not None
+    assert (new_focus.text != "", new_focus.vector) == (True, None)
 
 
 @pytest.mark.parametrize(
-    ("content", "vectors", "crossed"),
+    ("content", "vectors", "boundaries"),
     [
         ("Please lie to the harbour master.", {}, ["no_deception"]),
         ("The client wants the readings of March.", {}, []),
@@ -81,59 +81,66 @@ def test_a_focus_that_cannot_be_embedded_has_no_vector() -> None:
         ("Help with hurting another person!", {}, []),
     ],
 )
-def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
-    content: str, vectors: dict[str, list[float]], crossed: list[str]
+def test_percepts_are_checked_by_words_and_by_meaning(
+    content: str, vectors: dict[str, list[float]], boundaries: list[str]
 ) -> None:
-    seen = situation(percepts=[percept(content)])
-    heartbeat = heartbeat_of(view=seen, focus=Focus(text="", vectors=vectors))
+    view = situation(percepts=[percept(content)])
+    heartbeat = heartbeat_of(view=view, focus=Focus(text="", vectors=vectors))
     result = Answers().run(guard(heartbeat))
 
-    assert [found.boundary for found in result.state.situation.crossed] == crossed
-    assert len(result.changed) == len(crossed)
+    assert [match.boundary for match in result.state.situation.crossed] == boundaries
+    assert len(result.changed) == len(boundaries)
 
 
-def test_what_reached_nobody_crosses_nothing() -> None:
+def test_a_situation_without_percepts_matches_no_boundary() -> None:
     heartbeat = heartbeat_of()
     assert Answers().run(guard(heartbeat)).state is heartbeat
 
 
-@pytest.mark.parametrize("held", [0, 2])
-def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(held: int) -> None:
+@pytest.mark.parametrize("buffered", [0, 2])
+def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) -> None:
     thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
-    answers = Answers({RecallRequest: [recalled(1), recalled(2)], BufferItems: [thing]})
-    heartbeat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=held, mood=-0.25))
+    answers = Answers({RecallRequest: [recalled_memory(1), recalled_memory(2)], BufferItems: [thing]})
+    heartbeat = replace(focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(held=buffered, mood=-0.25))
 
     result = answers.run(orient(heartbeat)).state
 
-    assert answers.kinds == [RecallRequest, BufferItems][: 1 + bool(held)]
-    asked = answers.asked[0]
-    assert (asked.agent_id, asked.text, asked.vector, asked.model) == (AGENT, "ferries", [0.5, 0.5], MODEL)
-    assert (asked.limit, asked.now, asked.only, asked.mood) == (5, NOW, NOT_OWN_BEATS, -0.25)
-    if held:
-        need = answers.asked[1]
+    assert answers.kinds == [RecallRequest, BufferItems][: 1 + bool(buffered)]
+    request = answers.needs[0]
+    assert (request.agent_id, request.text, request.vector, request.model) == (
+        AGENT,
+        "ferries",
+        [0.5, 0.5],
+        MODEL,
+    )
+    assert (request.limit, request.now, request.only, request.mood) == (5, NOW, NOT_OWN_BEATS, -0.25)
+    if buffered:
+        need = answers.needs[1]
         assert (need.text, need.vector, need.model, need.limit) == ("ferries", [0.5, 0.5], MODEL, 3)
-    seen = result.situation
-    assert [found.content for found in seen.relevant] == ["memory 1", "memory 2"]
-    assert [found.score for found in seen.relevant] == [1.0, 0.5]
-    assert list(seen.held) == ([thing] if held else [])
-    assert result.effects.recalls == ({recalled(1).id: 1.0, recalled(2).id: 0.5},)
+    view = result.situation
+    assert [relevant.content for relevant in view.relevant] == ["memory 1", "memory 2"]
+    assert [relevant.score for relevant in view.relevant] == [1.0, 0.5]
+    assert list(view.held) == ([thing] if buffered else [])
+    assert result.effects.recalls == ({recalled_memory(1).id: 1.0, recalled_memory(2).id: 0.5},)
     # A vector need not be stored with the checkpoint.
     assert result.focus is None
 
 
-@pytest.mark.parametrize("found", [[], None])
-def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None) -> None:
-    heartbeat = oriented("ferries" if found is not None else "", view=situation(relevant=[memory()]))
-    answers = Answers({RecallRequest: found})
+@pytest.mark.parametrize("memories", [[], None])
+def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
+    heartbeat = focused_heartbeat(
+        "ferries" if memories is not None else "", view=situation(relevant=[memory()])
+    )
+    answers = Answers({RecallRequest: memories})
 
     result = answers.run(orient(heartbeat)).state
 
-    assert answers.kinds == ([RecallRequest] if found is not None else [])
+    assert answers.kinds == ([RecallRequest] if memories is not None else [])
     assert (result.situation.relevant, result.situation.held, result.effects.recalls) == ([], [], ())
 
 
 @pytest.mark.parametrize(
-    ("seen", "mode"),
+    ("view", "mode"),
     [
         ({}, Mode.REFLECTION),
         ({"goals": [goal()]}, Mode.PLAN_EXECUTION),
@@ -141,8 +148,8 @@ def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None)
         ({"beat_number": 5}, Mode.CONSOLIDATION),
     ],
 )
-def test_the_mode_is_chosen_and_seen(seen: dict[str, Any], mode: Mode) -> None:
-    heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**seen)))).state
+def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode: Mode) -> None:
+    heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**view)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)
 
 

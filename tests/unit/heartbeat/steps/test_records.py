@@ -1,4 +1,4 @@
-"""Recording: memories, effects, state and the next due time."""
+"""Recording: memories, trust, effects, state and the next due time."""
 
 from __future__ import annotations
 
@@ -17,22 +17,32 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.situation import USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
+from arbor.heartbeat.steps.new_memories import learned
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.values import MemoryType, Retention
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.trust import cap
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
+from tests.unit.heartbeat.state_builders import (
+    HEARTBEAT,
+    HOUR,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    moment_of,
+)
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
-def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
+def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     return answers.run(record(heartbeat_of(**(values | changes)))).state
@@ -41,13 +51,13 @@ def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
 # --- The memory of the heartbeat ----------------------------------------------------------------------------
 
 
-def test_the_beat_is_a_memory_of_its_session() -> None:
+def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    heartbeat = recorded(
+    heartbeat = run_record(
         answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
     )
 
-    embedding, placing = answers.asked
+    embedding, placing = answers.needs
     (memory,) = placing.memories
     assert (embedding.model, list(embedding.stored)) == (MODEL, [memory.content])
     assert (list(embedding.queries), list(embedding.plain), embedding.boundaries) == ([], [], None)
@@ -74,42 +84,42 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
         ([ActionOutcome.BLOCKED], Retention.TASK),
     ],
 )
-def test_a_beat_in_which_nothing_worked_is_soon_stale(
+def test_a_heartbeat_of_failures_only_has_error_retention(
     outcomes: list[ActionOutcome], retention: Retention
 ) -> None:
-    deeds = [
+    records = [
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    recorded(answers, present=TurnRecord(deeds=deeds))
-    assert answers.asked[-1].memories[0].retention is retention
+    run_record(answers, present=TurnRecord(deeds=records))
+    assert answers.needs[-1].memories[0].retention is retention
 
 
-def test_an_embedder_a_network_away_is_not_waited_for() -> None:
+def test_a_remote_embedder_is_not_awaited() -> None:
     answers = Answers()
-    recorded(answers, moment=moment_of(embeds_here=False))
-    (placing,) = answers.asked
+    run_record(answers, moment=moment_of(embeds_here=False))
+    (placing,) = answers.needs
     assert isinstance(placing, Placing)
     assert placing.vectors is None
 
 
-def test_notes_are_placed_with_the_beat_at_once() -> None:
+def test_notes_are_placed_together_with_the_heartbeat() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     notes = [
         MemoryNote(text="The reef is red.", referenced_date=date(2025, 12, 24)),
         MemoryNote(text="Remember this: the gate code is 4711."),
     ]
     vectors = {note.text: [1.0, 0.0] for note in notes}
-    heartbeat = recorded(answers, reply=Reply(memory_notes=notes), vectors=vectors)
+    heartbeat = run_record(answers, reply=Reply(memory_notes=notes), vectors=vectors)
 
     assert answers.kinds == [Embedding, Placing]
-    plain, asked, itself = answers.asked[1].memories
+    plain, requested, itself = answers.needs[1].memories
     assert (plain.type, plain.importance, plain.retention) == (MemoryType.SEMANTIC, 0.6, Retention.LASTING)
-    assert (asked.importance, asked.retention) == (1.0, Retention.PERMANENT)
-    assert (plain.occurred_at, asked.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
+    assert (requested.importance, requested.retention) == (1.0, Retention.PERMANENT)
+    assert (plain.occurred_at, requested.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
-    assert np.shape(answers.asked[1].vectors) == (3, 2)
-    # New notes were learned in this beat.
+    assert np.shape(answers.needs[1].vectors) == (3, 2)
+    # New notes are learned in this heartbeat.
     assert heartbeat.memory_id == UUID(int=1002)
     assert heartbeat.effects.learned == (UUID(int=1000), UUID(int=1001))
 
@@ -117,50 +127,50 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
 @pytest.mark.parametrize(
     ("vectors", "here", "placings"),
     [
-        # Of the notes and the heartbeat only some have vectors: those that have are stored with them.
+        # Only some texts have vectors; those are stored with them.
         ({}, True, [(1, False), (1, True)]),
         ({"a note": [1.0, 0.0]}, False, [(1, True), (1, False)]),
         ({}, False, [(2, False)]),
     ],
 )
-def test_what_has_vectors_is_stored_with_them(
+def test_memories_are_stored_with_their_vectors_if_available(
     vectors: dict[str, list[float]], here: bool, placings: list[tuple[int, bool]]
 ) -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    recorded(
+    run_record(
         answers,
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
         vectors=vectors,
         moment=moment_of(embeds_here=here),
     )
-    made = [need for need in answers.asked if isinstance(need, Placing)]
-    assert [(len(need.memories), need.vectors is not None) for need in made] == placings
+    needs = [need for need in answers.needs if isinstance(need, Placing)]
+    assert [(len(need.memories), need.vectors is not None) for need in needs] == placings
 
 
-def test_what_was_known_already_was_not_learned_here() -> None:
+def test_known_memories_do_not_count_as_learned() -> None:
     known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
-    made = [
+    records = [
         action_record_of("remember", memory_ids=[str(UUID(int=7))]),
         action_record_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
         action_record_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
     ]
-    heartbeat = recorded(
+    heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(deeds=made),
+        present=TurnRecord(deeds=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
 
-# --- What goes with it ---------------------------------------------------------------------------------
+# --- Further effects ---------------------------------------------------------------------------------
 
 
-def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
+def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
-    heartbeat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
+    heartbeat = run_record(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
 
-    held = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
-    assert held == [
+    buffered = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
+    assert buffered == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "", f"heartbeat:{HEARTBEAT}"),
     ]
@@ -169,13 +179,13 @@ def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert recorded(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
+    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
 
 
-def test_it_is_tied_to_the_goals_that_it_touched() -> None:
+def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
     kinds = (GoalChangeKind.PROGRESSED, GoalChangeKind.REFUSED, GoalChangeKind.COMPLETED)
     changes = [GoalChange(goal_id=kind.value, kind=kind, title="x", change="y") for kind in kinds]
-    heartbeat = recorded(
+    heartbeat = run_record(
         earlier=TurnRecord(goal_changes=changes[:1]), present=TurnRecord(goal_changes=changes[1:])
     )
     assert heartbeat.effects.goal_links == (
@@ -184,29 +194,27 @@ def test_it_is_tied_to_the_goals_that_it_touched() -> None:
     )
 
 
-def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
+def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
     view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
-    crossing = ItemBoundaryMatch(
-        path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm"
-    )
-    heartbeat = recorded(crossings=[crossing, crossing])
+    match = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
+    heartbeat = run_record(crossings=[match, match])
     assert heartbeat.narrative.count("note something") == 1
 
 
-# --- The state after it --------------------------------------------------------------------------------
+# --- State afterwards --------------------------------------------------------------------------------
 
 
-def test_the_state_after_the_beat() -> None:
-    seen = situation(
+def test_the_state_after_a_heartbeat_is_complete() -> None:
+    view = situation(
         goals=[goal("reef"), goal("attic")],
         working_memory=WorkingMemory(concerns=["wind"], curiosity=["who?"], talked=4, engagement=0.5),
         environment=Environment(now=NOW, user_waiting=True),
     )
     aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
-    heartbeat = recorded(
-        view=seen,
+    heartbeat = run_record(
+        view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
         present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
     )
@@ -221,28 +229,28 @@ def test_the_state_after_the_beat() -> None:
     assert memory.engagement == pytest.approx(0.75)
 
 
-def test_a_beat_that_tends_the_memory_forgets_how_much_was_talked() -> None:
+def test_a_consolidation_resets_the_count_of_turns() -> None:
     memory = WorkingMemory(talked=12)
-    heartbeat = recorded(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
+    heartbeat = run_record(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
     assert heartbeat.effects.afterwards is not None
     assert heartbeat.effects.afterwards.working_memory.talked == 0
 
 
 @pytest.mark.parametrize(
-    ("noticed", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
+    ("before", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
 )
-def test_a_usable_reply_ends_the_notice_of_unusable_ones(
-    noticed: list[str] | None, after: list[str] | None
+def test_a_usable_reply_removes_the_notice_of_invalid_replies(
+    before: list[str] | None, after: list[str] | None
 ) -> None:
-    notices = None if noticed is None else [{"kind": kind, "text": "x"} for kind in noticed]
-    heartbeat = recorded(state=StateChanges(notices=notices))
+    notices = None if before is None else [{"kind": kind, "text": "x"} for kind in before]
+    heartbeat = run_record(state=StateChanges(notices=notices))
     kinds = heartbeat.state.notices
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
 
 
-def test_the_mood_in_which_the_beat_leaves_it_goes_before_how_it_felt_by_itself() -> None:
-    assert recorded(emotional_valence=-0.75).emotional_valence == -0.75
-    assert recorded().emotional_valence is not None
+def test_the_resulting_mood_overrides_the_narratives_own() -> None:
+    assert run_record(emotional_valence=-0.75).emotional_valence == -0.75
+    assert run_record().emotional_valence is not None
 
 
 # --- No usable reply -----------------------------------------------------------------------------------
@@ -252,7 +260,7 @@ def test_the_mood_in_which_the_beat_leaves_it_goes_before_how_it_felt_by_itself(
     ("before", "kinds", "dormant"),
     [(0, ["invalid_replies"], False), (2, ["invalid_replies"], False), (9, ["invalid_replies"], True)],
 )
-def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
+def test_unusable_replies_are_counted_and_end_in_dormancy(
     before: int, kinds: list[str], dormant: bool
 ) -> None:
     result = Answers().run(nop(heartbeat_of(nops=before, state=StateChanges(notices=[]))))
@@ -273,7 +281,7 @@ def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
         ("ticks", 0.0, (None, 0)),
     ],
 )
-def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
+def test_an_unusable_reply_costs_one_tick_and_restores_no_energy(
     kind: str, energy: float, columns: tuple[Any, Any]
 ) -> None:
     heartbeat = heartbeat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
@@ -288,23 +296,56 @@ def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
     ("messages", "percepts", "at_once"),
     [(0, [], False), (1, [PERCEPT], False), (2, [PERCEPT], True), (1, [percept(kind="environment")], True)],
 )
-def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_in(
+def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
     messages: int, percepts: list[Any], at_once: bool
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)
     heartbeat = heartbeat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
-    following = Answers().run(plan_next(heartbeat)).state.next
+    due = Answers().run(plan_next(heartbeat)).state.next
 
-    assert following is not None
+    assert due is not None
     if at_once:
-        assert (following.due_at, following.trigger) == (NOW, "message")
+        assert (due.due_at, due.trigger) == (NOW, "message")
     else:
-        assert (following.due_at, following.trigger) == (NOW + timedelta(minutes=63), "timer")
+        assert (due.due_at, due.trigger) == (NOW + timedelta(minutes=63), "timer")
 
 
-def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
+def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
     heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
-    following = Answers().run(plan_next(heartbeat)).state.next
-    assert following is not None
-    assert following.due_at == NOW + 2 * HOUR
+    due = Answers().run(plan_next(heartbeat)).state.next
+    assert due is not None
+    assert due.due_at == NOW + 2 * HOUR
+
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "messages", "concluded", "kind"),
+    [
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
+        ("The buoy broke loose.", ["Good morning."], False, "heartbeat"),
+        ("The buoy broke loose.", [], False, "heartbeat"),
+        ("The buoy broke loose.", ["A buoy?", "It broke."], False, "user"),
+        ("It is so.", ["It is so."], False, "heartbeat"),
+    ],
+)
+def test_the_source_is_the_user_if_a_message_has_most_terms(
+    text: str, messages: list[str], concluded: bool, kind: str
+) -> None:
+    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
+    fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
+    memory = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
+    detail = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(detail, SemanticDetail)
+    assert [source.kind for source in detail.sources] == [kind]
+    assert memory.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
+    assert memory.trust < 1
+    assert detail.extra == {"focus": "sea"}
+
+
+def test_an_event_is_trusted_no_further_than_its_source() -> None:
+    event = NewMemory(content="I rowed out.", occurred_at=NOON)
+    assert learned(event, situation=situation()).trust == pytest.approx(0.83)

@@ -20,11 +20,11 @@ from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.pipeline.engine import NodeOutcome
-from tests.unit.heartbeat.beats import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
+from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
-ASKED = AskedBefore(
+PAST_QUESTION = AskedBefore(
     system="You live.",
     messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
@@ -37,7 +37,7 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
 
 
 @pytest.mark.parametrize(
-    ("seen", "routing", "installed", "tier", "models"),
+    ("view", "routing", "installed", "tier", "models"),
     [
         (PURSUING, Routing(), {}, "strategic", ["openai/large"]),
         (PURSUING, Routing(own="ollama/own"), {ThinkTier.STRATEGIC: ("a/x",)}, "strategic", ["ollama/own"]),
@@ -52,8 +52,8 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
         ),
     ],
 )
-def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
-    seen: dict[str, Any],
+def test_the_situation_chooses_the_tier_and_the_models(
+    view: dict[str, Any],
     routing: Routing,
     installed: dict[ThinkTier, tuple[str, ...]],
     tier: str | None,
@@ -62,7 +62,7 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
     moment = moment_of(rules=rules_of(tier_models=installed))
     heartbeat = (
         Answers()
-        .run(build_the_prompt(heartbeat_of(view=situation(**seen), routing=routing, moment=moment)))
+        .run(build_the_prompt(heartbeat_of(view=situation(**view), routing=routing, moment=moment)))
         .state
     )
 
@@ -71,10 +71,10 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
     assert (heartbeat.turn, heartbeat.mark) == (1, NONCE)
 
 
-def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_terms() -> None:
-    seen = situation(percepts=[percept("The ferry is late")])
+def test_the_prompt_contains_the_character_and_the_situation() -> None:
+    view = situation(percepts=[percept("The ferry is late")])
     heartbeat = heartbeat_of(
-        view=seen, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
+        view=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
 
@@ -93,17 +93,17 @@ def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_te
     assert (terms.missing, terms.window) == ({"recall": "no memory"}, 32_000)
 
 
-def test_percepts_that_the_prompt_has_no_room_for_wait_for_the_next_beat() -> None:
+def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
     heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
 
-    seen = heartbeat.situation
-    assert 0 < len(seen.percepts) < len(many)
-    assert {item.id for item in (*seen.percepts, *seen.waiting)} == {item.id for item in many}
+    view = heartbeat.situation
+    assert 0 < len(view.percepts) < len(many)
+    assert {item.id for item in (*view.percepts, *view.waiting)} == {item.id for item in many}
 
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
-def test_the_situation_says_whether_a_language_model_is_asked(handle: str, reflex: bool) -> None:
+def test_the_situation_states_whether_a_language_model_is_used(handle: str, reflex: bool) -> None:
     heartbeat = heartbeat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
     assert heartbeat.situation.model_is_reflex is reflex
@@ -112,7 +112,7 @@ def test_the_situation_says_whether_a_language_model_is_asked(handle: str, refle
 # --- Asking --------------------------------------------------------------------------------------------
 
 
-def prompted(**changes: Any) -> Beat:
+def heartbeat_with_prompt(**changes: Any) -> Beat:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
     return heartbeat_of(
         prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
@@ -128,10 +128,10 @@ def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, 
 
 def test_the_first_question_is_the_prompt() -> None:
     answers = Answers()
-    heartbeat, question = question_of(prompted(allowed=["recall", "rest"]), answers)
+    heartbeat, question = question_of(heartbeat_with_prompt(allowed=["recall", "rest"]), answers)
 
     request = request_of(question.request)
-    assert answers.asked == []
+    assert answers.needs == []
     assert (question.model, request.system) == ("openai/large", "You live.")
     assert [(message.role, message.content) for message in request.messages] == [("user", "Look.")]
     assert (request.max_tokens, request.context) == (2_000, {})
@@ -143,31 +143,33 @@ def test_the_first_question_is_the_prompt() -> None:
 
 
 def test_the_reflex_policy_gets_the_situation_itself() -> None:
-    _, question = question_of(prompted(view=situation(model_is_reflex=True), model="reflex/rules"))
+    _, question = question_of(
+        heartbeat_with_prompt(view=situation(model_is_reflex=True), model="reflex/rules")
+    )
     assert question.request["context"]["name"] == "Mira"
 
 
-def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> None:
+def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
-    answers = Answers({PastQuestion: ASKED})
+    answers = Answers({PastQuestion: PAST_QUESTION})
     _, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
-    assert answers.asked == [PastQuestion(call_id=None)]
+    assert answers.needs == [PastQuestion(call_id=None)]
     assert [message.role for message in messages] == ["user", "assistant", "user"]
     assert messages[1].content == "so what"
     assert "it is no JSON" in messages[2].content
 
 
-def test_a_further_turn_goes_on_with_the_conversation() -> None:
+def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
-    answers = Answers({PastQuestion: ASKED})
+    answers = Answers({PastQuestion: PAST_QUESTION})
     heartbeat, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
-    assert answers.asked == [PastQuestion(call_id=answered)]
-    assert [message.content for message in messages] == ["Look.", ASKED.reply, "Ines keeps it."]
+    assert answers.needs == [PastQuestion(call_id=answered)]
+    assert [message.content for message in messages] == ["Look.", PAST_QUESTION.reply, "Ines keeps it."]
     assert [section["name"] for section in question.sections] == ["conversation", "follow_up"]
     assert heartbeat.asked_tokens > 50
 
@@ -175,12 +177,14 @@ def test_a_further_turn_goes_on_with_the_conversation() -> None:
 # --- The answer ----------------------------------------------------------------------------------------
 
 
-def failed(kind: str) -> EndedCall:
+def failed_call(kind: str) -> EndedCall:
     return EndedCall(call_id=CALL, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def test_a_reply_is_taken_with_its_call() -> None:
-    result = Think().resume(prompted(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}"))
+def test_a_reply_is_stored_with_its_call() -> None:
+    result = Think().resume(
+        heartbeat_with_prompt(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}")
+    )
     heartbeat = result.state
     assert (result.outcome, heartbeat.reply_text, heartbeat.call_id, heartbeat.failure) == (
         NodeOutcome.SUCCESS,
@@ -200,10 +204,10 @@ def test_a_reply_is_taken_with_its_call() -> None:
         ("ZeroDivisionError", ["b/y"], NodeOutcome.FAILURE, "openai/large"),
     ],
 )
-def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
+def test_a_failed_call_asks_the_next_model_or_fails_the_heartbeat(
     kind: str, left: list[str], outcome: NodeOutcome, model: str
 ) -> None:
-    result = Think().resume(prompted(models_left=left), failed(kind))
+    result = Think().resume(heartbeat_with_prompt(models_left=left), failed_call(kind))
 
     assert (result.outcome, result.state.model) == (outcome, model)
     assert result.state.failure == f"{kind}: it is away"
@@ -213,7 +217,7 @@ def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
         assert "b/y is asked" in result.changed[0]
 
 
-def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
+def test_a_reflex_fallback_is_noted_in_the_situation() -> None:
     heartbeat = with_next_model(heartbeat_of(models_left=["reflex/rules"]))
     assert heartbeat.situation.model_is_reflex
 
@@ -221,7 +225,7 @@ def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
 # --- Reading -------------------------------------------------------------------------------------------
 
 
-def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
+def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
     text = f"```json\n{json.dumps({**REPLY, 'dreams': 1})}\n```"
     result = parse(heartbeat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
 
@@ -239,14 +243,14 @@ def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
     assert heartbeat.present.repairs != []
 
 
-def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
+def test_an_unreadable_reply_is_requested_again_and_counted() -> None:
     result = parse(heartbeat_of(turn=1, reply_text="so what", invalid_replies=1))
     heartbeat = result.state
     assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (NodeOutcome.RETRY, 2, None)
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
 
 
-def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
+def test_later_turns_share_the_limit_of_new_goals() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
     earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")

@@ -19,8 +19,8 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.reply import IdentityInsight, InsightKind, ProposalChoice, ProposalDecision, Reply
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.beats import HEARTBEAT, Answers, heartbeat_of
 from tests.unit.heartbeat.builders import proposal, situation
+from tests.unit.heartbeat.state_builders import HEARTBEAT, Answers, heartbeat_of
 
 MEMORY = UUID(int=77)
 
@@ -36,12 +36,12 @@ def change(number: int, **changes: Any) -> ProposedChange:
     return ProposedChange(**(values | changes))
 
 
-def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
-    seen = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
-    found = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
-    answers = Answers({SettledProposals: found})
+def test_settled_proposals_are_shown_the_surest_first() -> None:
+    pending = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
+    outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
+    answers = Answers({SettledProposals: outcome})
 
-    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=seen))))
+    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=pending))))
 
     assert answers.kinds == [SettledProposals]
     shown = result.state.situation.proposals
@@ -55,12 +55,12 @@ def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
 
 
 def test_at_most_five_proposals_are_shown() -> None:
-    found = ProposalOutcome(made=[change(number) for number in range(1, 9)])
-    result = Answers({SettledProposals: found}).run(consolidate(heartbeat_of()))
+    outcome = ProposalOutcome(made=[change(number) for number in range(1, 9)])
+    result = Answers({SettledProposals: outcome}).run(consolidate(heartbeat_of()))
     assert len(result.state.situation.proposals) == 5
 
 
-def test_each_proposal_is_decided_about_and_one_that_cannot_be_is_dropped_with_its_reason() -> None:
+def test_each_proposal_is_decided_or_dropped_with_its_reason() -> None:
     choices = [
         ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT),
         ProposalDecision(proposal_id="nonsense", decision=ProposalChoice.ACCEPT),
@@ -76,7 +76,7 @@ def test_each_proposal_is_decided_about_and_one_that_cannot_be_is_dropped_with_i
     answers = Answers({DecideProposal: decided})
     result = answers.run(process_proposals(heartbeat_of(reply=Reply(proposal_decisions=choices))))
 
-    assert [need.proposal_id.int for need in answers.asked] == [1, 2, 3]
+    assert [need.proposal_id.int for need in answers.needs] == [1, 2, 3]
     assert result.changed == ("accept 1", "defer 3")
     dropped = [(item.path, item.reason) for item in result.state.present.dropped]
     assert dropped == [
@@ -114,7 +114,7 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
     answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
 
-    memories, propose = answers.asked
+    memories, propose = answers.needs
     assert (list(memories.named), memories.required) == ([str(MEMORY)], False)
     (new,) = propose.proposals
     assert (new.kind, new.content, new.change) == (kind, content, change)
@@ -131,35 +131,33 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
         (insight(kind=InsightKind.PREFERENCE, content="be brief"), "a preference is written key: value"),
     ],
 )
-def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reason(
-    item: IdentityInsight, reason: str
-) -> None:
+def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: IdentityInsight, reason: str) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
     heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
     result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
-    # Its place in the reply as the model gave it.
+    # The index in the model's original reply.
     assert dropped.path == "identity_insights[1]"
     assert reason in dropped.reason
     assert Propose not in answers.kinds
 
 
-def test_a_reply_without_insights_asks_for_nothing() -> None:
+def test_a_reply_without_insights_has_no_needs() -> None:
     answers = Answers()
     heartbeat = heartbeat_of()
     assert answers.run(identity_insights(heartbeat)).state is heartbeat
-    assert answers.asked == []
+    assert answers.needs == []
 
 
-def test_what_becomes_of_insights_is_said() -> None:
-    found = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
-    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
+def test_outcomes_of_insights_are_reported() -> None:
+    outcome = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: outcome})
     result = answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[insight()]))))
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
-def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:
+def test_a_domain_error_drops_a_decision_and_others_propagate() -> None:
     choice = ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT)
     work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""A mind image that is brought up to date equals one that is made anew."""
+"""Mind images: updates, rows and visible transactions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,33 @@ import pytest
 from arbor.memory.candidates import halves
 from arbor.memory.mind import image as image_module
 from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.rows import NO_ROWS
+from arbor.memory.mind.rows import NO_ROWS, Snapshot
 from tests.unit.memory.mind.builders import DIMENSION, rows, vector
 
 QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
 
 
 def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
-    """Return what an image says of each active memory."""
+    """Return the values of each active memory of an image."""
     words = image.word_scores({1: 0.5, 2: 0.25, 7: 1.0})
     all_rows = np.arange(len(image))
     exact = image.exact_similarities(all_rows, QUERY)
     about = image.similarities(QUERY)
-    found = {}
+    description = {}
     for row in np.flatnonzero(image.active).tolist():
         record = image.rows[row]
         number = (int(record["high"]) << 64) + int(record["low"])
         names = [image.names.texts_of([int(record[name])])[0] for name in ("session", "role", "type")]
         nearness = None if np.isnan(exact[row]) else float(exact[row])
         assert nearness is None or abs(nearness - about[row]) <= image.similarity_error(QUERY)
-        found[number] = (*names, int(record["position"]), float(record["importance"]), words[row], nearness)
-    return found
+        description[number] = (
+            *names,
+            int(record["position"]),
+            float(record["importance"]),
+            words[row],
+            nearness,
+        )
+    return description
 
 
 def a_memory(chance: random.Random, number: int) -> dict[str, Any]:
@@ -74,7 +80,7 @@ def test_changes_in_any_order_end_in_the_same_image(
         assert image.nbytes > 0
 
 
-def test_rows_that_have_gone_are_merged_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_module, "_LEAST_MERGED", 2)
     chance = random.Random(1)
     memories = [a_memory(chance, number) for number in range(1, 9)]
@@ -85,17 +91,17 @@ def test_rows_that_have_gone_are_merged_away(monkeypatch: pytest.MonkeyPatch) ->
     assert image.all_active
 
 
-def test_ids_are_found_where_half_of_them_agree() -> None:
+def test_ids_with_an_equal_half_are_distinguished() -> None:
     same_low = [5, (1 << 64) + 5, (2 << 64) + 5]
     image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
     image = image.changed(rows({"id": same_low[1], "position": 3}))
     wanted = halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
-    found = image.by_id.rows_of(wanted, among=image.active)
-    assert image.rows["position"][found[1]] == 3
-    assert (found >= 0).tolist() == [True, True, True, False, False]
+    indexes = image.by_id.rows_of(wanted, among=image.active)
+    assert image.rows["position"][indexes[1]] == 3
+    assert (indexes >= 0).tolist() == [True, True, True, False, False]
 
 
-def test_an_empty_mind_has_an_image() -> None:
+def test_an_image_of_an_empty_mind_is_empty() -> None:
     image = MindImage.of(NO_ROWS, dimension=DIMENSION)
     assert described(image) == {}
     grown = image.changed(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
@@ -113,8 +119,30 @@ def test_equal_vectors_are_equally_near_wherever_they_are(dimension: int) -> Non
         rows(*({"id": number, "vector": vector(number % 3, dimension)} for number in range(1, 200))),
         dimension=dimension,
     )
-    asked = np.array(vector(9, dimension), dtype=np.float16).astype(np.float32)
-    exact = image.exact_similarities(np.arange(199), asked)
+    query = np.array(vector(9, dimension), dtype=np.float16).astype(np.float32)
+    exact = image.exact_similarities(np.arange(199), query)
     assert len(set(exact.tolist())) == 3
-    truth = image.vectors[0].astype(np.float64) @ asked.astype(np.float64)
+    truth = image.vectors[0].astype(np.float64) @ query.astype(np.float64)
     np.testing.assert_allclose(exact, truth, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("revision", "visible"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
+)
+def test_running_and_later_transactions_are_invisible(revision: int, visible: bool) -> None:
+    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is visible
+
+
+def test_the_own_transaction_is_invisible() -> None:
+    assert Snapshot.parse("100:110:", own=None).saw(105)
+    assert not Snapshot.parse("100:110:", own=105).saw(105)
+
+
+@pytest.mark.parametrize("own", [90, 110, 120])
+def test_an_own_transaction_outside_the_bounds_is_invisible(own: int) -> None:
+    snapshot = Snapshot.parse("100:110:104", own=own)
+    assert not snapshot.saw(own)
+    assert snapshot.saw(103)
+    assert not snapshot.saw(104)
+    # What is asked for begins here.
+    assert snapshot.since <= own

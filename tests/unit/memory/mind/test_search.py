@@ -1,4 +1,4 @@
-"""The search of a mind image chooses the ranker's candidates."""
+"""The search of a mind image for candidates of the ranker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arbor.memory.values import MemoryType
 from arbor.memory.weights import DEFAULT_WEIGHTS
 from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 
-NO_TIES = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
+NO_ASSOCIATIONS = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
 
 
 def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> MindSearch:
@@ -41,46 +41,50 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def ids_found(asked: MindSearch, ties: Ties = NO_TIES) -> list[int]:
-    _, candidates, _ = found(asked, ties)
+def candidate_ids(mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS) -> list[int]:
+    _, candidates, _ = complete_search(mind_search, associations)
     return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
-def found(asked: MindSearch, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
-    return complete(asked, choose(asked), ties)
+def complete_search(
+    mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS
+) -> tuple[Any, Candidates, Links]:
+    return complete(mind_search, choose(mind_search), associations)
 
 
-def said(number: int, **parts: Any) -> dict[str, Any]:
+def matching(number: int, **parts: Any) -> dict[str, Any]:
     return {"id": number, "words": {1: 1.0}, **parts}
 
 
 def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
-    asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
-    choice = choose(asked)
-    chosen = [memory_id.int for memory_id in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
+    mind_search = search(
+        *far, {"id": 500, "vector": vector(7)}, matching(600), matching(601, words={1: 2.0}), near=7
+    )
+    choice = choose(mind_search)
+    chosen = [memory_id.int for memory_id in whole(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
     lenders = choice.lenders[np.argsort(-choice.fits)]
-    assert [memory_id.int for memory_id in whole(asked.image.ids_of(lenders))][:2] == [601, 600]
+    assert [memory_id.int for memory_id in whole(mind_search.image.ids_of(lenders))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 
-def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
-    asked = search(*(said(number) for number in range(2 * SEEDS, 0, -1)))
-    assert sorted(ids_found(asked)) == list(range(1, SEEDS + 1))
+def test_equal_candidates_are_chosen_in_the_order_of_their_ids() -> None:
+    mind_search = search(*(matching(number) for number in range(2 * SEEDS, 0, -1)))
+    assert sorted(candidate_ids(mind_search)) == list(range(1, SEEDS + 1))
 
 
-def test_turns_beside_a_chosen_one_come_with_it() -> None:
+def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
     talk = [{"id": 10 + place, "session": "talk", "position": place} for place in range(9)]
-    walk = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
+    trip = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
     talk[4]["words"] = {1: 1.0}
-    assert ids_found(search(*talk, *walk)) == [12, 13, 14, 15, 16]
+    assert candidate_ids(search(*talk, *trip)) == [12, 13, 14, 15, 16]
 
 
-def test_a_crowded_place_brings_no_more_than_its_share() -> None:
+def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
     crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MOST_BESIDE)]
-    assert len(ids_found(search(said(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
+    assert len(candidate_ids(search(matching(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
 
 
 @pytest.mark.parametrize(
@@ -99,58 +103,58 @@ def test_a_crowded_place_brings_no_more_than_its_share() -> None:
         (RecallFilter(episode=UUID(int=78)), []),
     ],
 )
-def test_a_filter_lets_through_what_it_names(only: RecallFilter, left: list[int]) -> None:
+def test_a_filter_admits_only_matching_memories(only: RecallFilter, left: list[int]) -> None:
     memories = [
-        said(1, session="talk"),
-        said(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
-        said(3, importance=0.9, episode=77),
+        matching(1, session="talk"),
+        matching(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
+        matching(3, importance=0.9, episode=77),
     ]
-    assert ids_found(search(*memories, only=only)) == left
+    assert candidate_ids(search(*memories, only=only)) == left
     assert can_answer(only)
     assert not can_answer(RecallFilter(concept="tree"))
 
 
-def test_what_has_expired_or_gone_is_not_found() -> None:
-    memories = [said(1, expires=NOW), said(2, expires=NOW + timedelta(seconds=1)), said(3)]
-    asked = search(*memories)
-    assert ids_found(asked) == [2, 3]
-    assert ids_found(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
+def test_expired_memories_are_not_found() -> None:
+    memories = [matching(1, expires=NOW), matching(2, expires=NOW + timedelta(seconds=1)), matching(3)]
+    mind_search = search(*memories)
+    assert candidate_ids(mind_search) == [2, 3]
+    assert candidate_ids(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
 
 
-def test_what_happened_last_fills_the_limit() -> None:
+def test_the_latest_memories_fill_the_limit() -> None:
     memories = [{"id": number, "occurred": NOW - timedelta(days=number)} for number in range(1, 9)]
-    assert ids_found(search(*memories)) == [1, 2, 3]
-    old = said(20, occurred=NOW - timedelta(days=30))
-    assert ids_found(search(*memories, old, limit=2)) == [1, 2, 20]
+    assert candidate_ids(search(*memories)) == [1, 2, 3]
+    old = matching(20, occurred=NOW - timedelta(days=30))
+    assert candidate_ids(search(*memories, old, limit=2)) == [1, 2, 20]
 
 
-def test_the_time_that_is_spoken_of_brings_its_own() -> None:
+def test_a_named_time_adds_memories_of_that_time() -> None:
     old = [{"id": 900, "occurred": NOW - timedelta(days=380)}]
-    assert 900 in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2023"))
-    assert 900 not in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2022"))
+    assert 900 in candidate_ids(search(*old, *(matching(n) for n in range(1, 6)), text="in May 2023"))
+    assert 900 not in candidate_ids(search(*old, *(matching(n) for n in range(1, 6)), text="in May 2022"))
 
 
-def test_lenders_remind_of_what_they_are_tied_to() -> None:
+def test_associations_add_associated_memories() -> None:
     others = [{"id": number} for number in range(100, 150)]
     borrowers = [*range(100, 140), 4_000]
-    ties = Ties(
+    associations = Ties(
         lender=halves([UUID(int=1)] * len(borrowers)),
         borrower=halves([UUID(int=number) for number in borrowers]),
         share=np.linspace(0.9, 0.1, len(borrowers)),
     )
-    _, candidates, links = found(search(said(1), *others, limit=1), ties)
+    _, candidates, links = complete_search(search(matching(1), *others, limit=1), associations)
     ids = [memory_id.int for memory_id in whole(candidates.ids)]
     assert ids == [1, *range(100, 100 + REMINDED)]
     assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
     assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
 
 
-def test_another_agents_ties_mean_nothing_here() -> None:
-    ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
-    _, candidates, links = found(search(said(1), {"id": 2}, limit=1), ties)
+def test_associations_of_another_agent_are_ignored() -> None:
+    associations = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
+    _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), associations)
     assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
     assert not len(links.share)
 
 
-def test_nothing_is_found_in_an_empty_mind() -> None:
-    assert ids_found(search(near=3)) == []
+def test_an_empty_mind_yields_no_results() -> None:
+    assert candidate_ids(search(near=3)) == []

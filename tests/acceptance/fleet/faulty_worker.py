@@ -1,0 +1,224 @@
+"""A worker that dies at points chosen by a test: `python -m tests.acceptance.fleet.faulty_worker worker --queues …`.
+
+It is `arbor worker` with the real application; only, at each point that a heartbeat passes, it asks whether this agent's
+heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent and point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+from celery.signals import worker_init
+
+from arbor.heartbeat.state import Beat
+from arbor.pipeline.engine import NodeResult, Steps
+from config.cli.main import main
+
+#: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by the id says that it was done, and how many
+#: agents' work the worker had in its hands then. A changed plan is read again.
+FOLDER = "FLEET_KILLS"
+
+
+class Reaper:
+    """Kill the worker at the planned points of agents."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._plan = folder / "plan.json"
+        self._read_at = 0
+        self._points: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        #: Agents whose work this worker runs now.
+        self.together = 1
+
+    def pass_by(self, point: str, agent_id: str | UUID) -> None:
+        """Kill the worker if this is the agent's point and the agent has not lost a worker yet."""
+        self._look()
+        if self._points.get(str(agent_id)) != point:
+            return
+        try:
+            marker = os.open(self._folder / str(agent_id), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            return
+        os.write(marker, str(self.together).encode())
+        os.close(marker)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def agent_of(self, message: Any) -> str:
+        """Return the agents of a message."""
+        if "agent_id" in message.arguments:
+            return str(message.arguments["agent_id"])
+        self._look()
+        name = message.shown.removeprefix("agent=").partition(" call=")[0]
+        return self._ids.get(name, "")
+
+    def _look(self) -> None:
+        changed_at = self._plan.stat().st_mtime_ns
+        if changed_at != self._read_at:
+            plan = json.loads(self._plan.read_text())
+            self._points = {agent_id: entry["point"] for agent_id, entry in plan.items()}
+            self._ids = {entry["name"]: agent_id for agent_id, entry in plan.items()}
+            self._read_at = changed_at
+
+
+class MortalNode:
+    """A node; the worker may die at its beginning or end."""
+
+    def __init__(self, name: str, node: Any, reaper: Reaper) -> None:
+        self._name = name
+        self._node = node
+        self._reaper = reaper
+
+    def __call__(self, heartbeat: Beat) -> Any:
+        """Run the node between its two points; a node with needs ends when they are answered."""
+        self._reaper.pass_by(f"{self._name} begins", heartbeat.agent_id)
+        work = self._node(heartbeat)
+        if not isinstance(work, NodeResult):
+            return self._through(work, heartbeat)
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
+        return work
+
+    def _through(self, work: Steps[Beat], heartbeat: Beat) -> Steps[Beat]:
+        result = yield from work
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
+        return result
+
+
+class MortalWaitingNode(MortalNode):
+    """One that waits for a model."""
+
+    def resume(self, heartbeat: Beat, result: Any) -> Any:
+        """Resume the node, unless the worker dies here."""
+        self._reaper.pass_by(f"{self._name} goes on", heartbeat.agent_id)
+        return self._node.resume(heartbeat, result)
+
+
+def arm(**_: Any) -> None:
+    """Install the points in the application, before it forks."""
+    try:
+        reaper = Reaper(Path(os.environ[FOLDER]))
+        _arm_heartbeat_workers(reaper)
+        _arm_model_workers(reaper)
+        _arm_publishing(reaper)
+    except Exception:  # noqa: BLE001
+        # Celery only logs what a receiver of a signal raises, and a worker without its points would let every test pass.
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _arm_heartbeat_workers(reaper: Reaper) -> None:
+    import apps.heartbeats.services.runner as runner
+    from apps.heartbeats.services import committing
+    from arbor.heartbeat.steps import HANDLERS
+
+    handlers = {
+        name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
+        for name, node in HANDLERS.items()
+    }
+    _replace(runner, "HANDLERS", handlers)
+    _before(runner, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
+
+    # Their transactions are still open.
+    def suspended(args: tuple[Any, ...], _: Any) -> None:
+        for member in args[0]:
+            reaper.pass_by("suspend is written", member.agent.id)
+
+    def finished(args: tuple[Any, ...], _: Any) -> None:
+        for member, _record in args[0]:
+            reaper.pass_by("finish is written", member.agent.id)
+
+    _after(committing, "suspend", suspended)
+    _after(committing, "finish", finished)
+
+
+def _arm_model_workers(reaper: Reaper) -> None:
+    from apps.heartbeats.services import call_results, calls
+    from apps.heartbeats.services.schedule import advance_message
+
+    def leased(_: tuple[Any, ...], claimed: Any) -> None:
+        for call in claimed:
+            reaper.pass_by("call is taken", call.agent_id)
+
+    _before(calls, "_lease", lambda args: setattr(reaper, "together", len(args[0])))
+    _after(calls, "_lease", leased)
+
+    def replied(args: tuple[Any, ...]) -> None:
+        reaper.together = len(args[0])
+        for result in args[0]:
+            reaper.pass_by("reply has come", result.call.agent_id)
+
+    def written(*, agent_id: Any, **options: Any) -> Any:
+        # Its transaction is still open.
+        reaper.pass_by("reply is written", agent_id)
+        return advance_message(agent_id=agent_id, **options)
+
+    _before(calls, "store_results", replied)
+    _replace(call_results, "advance_message", written)
+
+
+def _arm_publishing(reaper: Reaper) -> None:
+    from apps import queues
+
+    send, role = queues._send, _role()
+
+    def mortal_send(messages: Any) -> bool:
+        agents = [reaper.agent_of(message) for message in messages]
+        reaper.together = len(agents)
+        for agent in agents:
+            reaper.pass_by(f"{role} is about to tell", agent)
+        result = send(messages)
+        for agent in agents:
+            reaper.pass_by(f"{role} has told", agent)
+        return result
+
+    queues._send = mortal_send
+
+
+def _replace(module: ModuleType, name: str, replacement: Any) -> None:
+    setattr(module, name, replacement)
+
+
+def _before(module: ModuleType, name: str, act: Callable[[tuple[Any, ...]], Any]) -> None:
+    function = getattr(module, name)
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        act(args)
+        return function(*args, **kwargs)
+
+    _replace(module, name, wrapped)
+
+
+def _after(module: ModuleType, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -> None:
+    function = getattr(module, name)
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        act(args, result)
+        return result
+
+    _replace(module, name, wrapped)
+
+
+def _role() -> str:
+    """Return the role of this pool."""
+    queues = next(argument for argument in sys.argv if argument.startswith("--queues="))
+    return {"dispatch": "dispatcher", "heartbeat": "walker"}.get(
+        queues.removeprefix("--queues="), "model worker"
+    )
+
+
+if __name__ == "__main__":
+    worker_init.connect(arm, weak=False)
+    main()

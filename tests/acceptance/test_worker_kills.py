@@ -1,0 +1,94 @@
+"""Workers killed at any step: every due heartbeat still completes exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fleet.exactly_once import assert_exactly_once
+from tests.acceptance.fleet.points import ALL_POINTS, UNREADABLE
+from tests.acceptance.fleet.real_fleet import Agent, RealFleet
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+
+ROUNDS = 5
+#: Points at which a worker runs the work of several agents: committed, about to be, or not yet.
+BATCH_POINTS = (
+    "observe begins",
+    "focus ends",
+    "orient ends",
+    "think ends",
+    "suspend is written",
+    "walker is about to tell",
+    "walker has told",
+    "call is taken",
+    "reply has come",
+    "reply is written",
+    "model worker is about to tell",
+    "think goes on",
+    "act ends",
+    "goals ends",
+    "feel ends",
+    "record ends",
+    "plan_next ends",
+    "finish is written",
+)
+#: As many as one message carries.
+BATCHED_TASKS = 8
+
+# The time of a leg is shared by the heartbeats of its batch.
+BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND elapsed_ms > 1.5 * own_ms"
+
+
+@pytest.fixture(scope="module")
+def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
+    """Return a running fleet with one agent for each point of death."""
+    with django_db_blocker.unblock(), RealFleet() as new:
+        new.populate(ALL_POINTS)
+        new.start()
+        yield new
+
+
+def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> None:
+    # A killed worker also interrupts other agents' steps, so some reach their own point at a second attempt.
+    for _ in range(ROUNDS):
+        fleet.make_due(fleet.spared())
+        fleet.wait_until_all_are_done()
+        if not fleet.spared():
+            break
+    assert fleet.spared() == []
+    assert_exactly_once(fleet)
+
+
+def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
+    fleet: RealFleet,
+) -> None:
+    left = list(BATCH_POINTS)
+    sizes: dict[str, int] = {}
+    for _ in range(len(BATCH_POINTS) * 2):
+        groups = groups_of(fleet)
+        doomed = dict(zip((group[0].name for group in groups), left, strict=False))
+        fleet.doom(doomed)
+        # All of a tenant in one statement: one message carries them.
+        fleet.make_due([agent for group in groups for agent in group])
+        fleet.wait_until_all_are_done()
+        for agent in fleet.agents:
+            # A death without other agents in the batch does not count: its point is tried again.
+            if fleet.lost_with(agent) > 1:
+                left.remove(agent.point)
+                sizes[agent.point] = fleet.lost_with(agent)
+        if not left:
+            break
+    assert left == [], f"no worker died with several agents there; of the others: {sizes}"
+    assert_exactly_once(fleet)
+    ((batched,),) = fleet.rows(BATCHED)
+    assert batched > len(BATCH_POINTS), "hardly any heartbeats were walked together"
+
+
+def groups_of(fleet: RealFleet) -> list[list[Agent]]:
+    """Return as many agents of each tenant as one message carries."""
+    readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
+    tenants = sorted({agent.tenant for agent in readable})
+    return [[agent for agent in readable if agent.tenant == tenant][:BATCHED_TASKS] for tenant in tenants]

@@ -1,0 +1,153 @@
+"""`arbor agent perceive`, `arbor agent policy`, `arbor tenant limit`, `arbor agent cycle`, `arbor agent replay`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
+    assert ran.code == 0, ran.err
+    return "Vega"
+
+
+def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:
+    perceived = json.loads(
+        arbor("agent", "perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json").out
+    )
+    assert (perceived["kind"], perceived["urgent"], perceived["agent_status"]) == (
+        "environment",
+        True,
+        "active",
+    )
+    assert "due now" in arbor("agent", "perceive", vega, "Stop.", "--kind", "interrupt").out
+    assert arbor("agent", "perceive", vega, "x", "--kind", "user_message").code == 2
+    assert arbor("agent", "perceive", vega, "x", "--detail", "[1]").code == 2
+    assert arbor("agent", "perceive", vega, " ").code == 1
+
+
+def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
+    ran = arbor(
+        "agent",
+        "policy",
+        "set",
+        vega,
+        "--hours",
+        "08:00-22:00",
+        "--time-zone",
+        "Europe/Berlin",
+        "--daily-usd",
+        "0.5",
+        "--steady",
+    )
+    assert ran.code == 0, ran.err
+    policy = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
+    assert (policy["active_from"], policy["time_zone"], policy["adaptive"]) == (
+        "08:00:00",
+        "Europe/Berlin",
+        False,
+    )
+    assert arbor("agent", "policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
+    policy = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
+    assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
+
+
+def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) -> None:
+    shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
+    for line in (
+        "budget energy: 10 come back at each heartbeat, 20 at most",
+        "active at any hour",
+        "while nothing happens heartbeats get rarer",
+        "US dollars a day unlimited",
+        "further turns of a heartbeat 9, the installation's",
+    ):
+        assert line in shown
+    assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
+    options = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
+    shown = " ".join(arbor("agent", "policy", "set", vega, *options).out.split())
+    for line in (
+        "ticks a cycle",
+        "active 22:00 to 06:00 UTC",
+        "US dollars a day 0.5; its tenant's agents together 25",
+        "further turns of a heartbeat 0",
+    ):
+        assert line in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "fault"),
+    [
+        (["--time-zone", "Mars/Olympus"], 1, "Europe/Berlin"),
+        (["--hours", "08:00-08:00"], 1, "08:00 twice"),
+        (["--hours", "8 to 9"], 2, "08:00-22:00"),
+        (["--daily-beats", "-1"], 1, "0 or more"),
+        (["--daily-usd", "nan"], 1, "0 or more"),
+        (["--daily-tokens", "many"], 2, "none for no limit"),
+        (["--allowance", "0"], 1, "1 to 256"),
+        (["--follow-ups", "10"], 1, "0 to 9"),
+        (["--models", '{"deep": ["openai/x"]}'], 1, "a tier is"),
+        (["--models", '{"reflex": ["nonsense"]}'], 1, "provider/model"),
+        (["--models", "{"], 2, "not JSON"),
+        ([], 2, "name a field to change"),
+    ],
+)
+def test_an_invalid_policy_is_refused(
+    arbor: Arbor, vega: str, options: list[str], code: int, fault: str
+) -> None:
+    ran = arbor("agent", "policy", "set", vega, *options)
+    assert ran.code == code
+    assert fault in ran.err
+
+
+def test_a_tenant_is_limited(arbor: Arbor, one_tenant: str) -> None:
+    ran = json.loads(arbor("tenant", "limit", one_tenant, "--beats", "1000", "--usd", "2.5", "--json").out)
+    assert (ran["daily_beats"], ran["daily_usd"]) == (1000, "2.5")
+    assert "beats unlimited" in arbor("tenant", "limit", one_tenant, "--beats", "none").out
+    assert arbor("tenant", "limit", one_tenant, "--beats", "-5").code == 1
+    assert arbor("tenant", "limit", "nobody", "--beats", "5").code == 1
+
+
+def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "cycle", vega, "--ticks", "3", "--json")
+    assert ran.code == 0, ran.err
+    cycle = json.loads(ran.out)
+    assert (cycle["allocated"], cycle["ended"]) == (3, "used up")
+    first = cycle["ticks"][0]["heartbeat_id"]
+    replayed = arbor("agent", "replay", first, "--model", "reflex/default", "--json")
+    assert replayed.code == 0, replayed.out
+    replay = json.loads(replayed.out)
+    assert replay["same"]
+    assert [decision["action"] for decision in replay["other"]["decisions"]] == [
+        decision["action"] for decision in replay["decisions"]
+    ]
+    assert "the same" in arbor("agent", "replay", first).out
+    assert arbor("tenant", "create", "globex").code == 0
+    shown = arbor("agent", "trace", vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
+    assert f"id {first[-8:]}" in shown
+    assert "the same" in arbor("agent", "replay", first[-8:]).out
+    missing = arbor("agent", "replay", vega)
+    assert (
+        missing.code,
+        "no tenant has a heartbeat 'Vega': give an id, or its last 8 characters" in missing.err,
+    ) == (
+        1,
+        True,
+    )
+    assert arbor("agent", "cycle", vega).code == 1
+
+
+def test_usage_and_notices_are_shown(arbor: Arbor, vega: str) -> None:
+    assert arbor("agent", "run", vega, "--here").code == 0
+    shown = json.loads(arbor("agent", "show", vega, "--json").out)
+    assert shown["used_today"]["beats"] == 1
+    assert shown["used_today"]["level"] == "normal"
+    assert (shown["energy_delta_24h"] < 0, shown["reach_outs_24h"]) == (True, 0)
+    details = arbor("agent", "show", vega).out
+    assert "today: 1 heartbeats" in details
+    assert f"last 24 h: {shown['energy_delta_24h']:g} energy a heartbeat, 0 messages sent" in details
+    assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}

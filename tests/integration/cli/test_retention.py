@@ -1,0 +1,121 @@
+"""`arbor memory`: archive, forgetting, the buffer, and health."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from apps.audit.models import AuditEvent
+from apps.memories.models import BufferItem, Memory
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from config.cli.output import short
+from tests.factories.memories import (
+    BufferItemFactory,
+)
+from tests.integration.cli.conftest import Arbor, added
+
+# --- archive, restore, purge, forget -----------------------------------------------------------------
+
+
+def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "The gate code is 4711.")
+    assert arbor("memory", "archive", vega, chosen, "--reason", "old").out == "1 memory archived.\n"
+    again = arbor("memory", "archive", vega, chosen, "--reason", "old")
+    assert "0 memories archived; 1 was archived already" in again.out
+    assert arbor("memory", "list", vega, "--status", "archived", "--json").json["memories"][0]["id"] == chosen
+    assert "1 memory restored." in arbor("memory", "restore", vega, chosen, "--reason", "needed").out
+    refused = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes")
+    assert refused.code == 1
+    assert "archived before it is removed" in refused.err
+    arbor("memory", "archive", vega, chosen, "--reason", "asked")
+    declined = arbor("memory", "purge", vega, chosen, "--reason", "asked", stdin="n\n")
+    assert declined.code == 130
+    assert arbor("memory", "show", vega, chosen).code == 0
+    assert arbor("memory", "purge", vega, chosen, "--reason", "asked", stdin="y\n").code == 0
+    assert arbor("memory", "show", vega, chosen).code == 1
+    with tenant_transaction(tenant_by_slug("acme").id):
+        acts = list(AuditEvent.objects.filter(action__startswith="memories.").values_list("actor", flat=True))
+    assert len(acts) == 4
+    assert all(actor.startswith("cli:") for actor in acts)
+
+
+def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "Something.")
+    for verb in ("archive", "restore", "purge"):
+        assert arbor("memory", verb, vega, chosen).code == 2
+    assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
+
+
+def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "A passing thing.", "episodic", "--importance", "0.01")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+        Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
+    plan = arbor("memory", "forget", vega, "--dry-run", "--json").json
+    assert [memory["id"] for memory in plan["memories"]] == [chosen]
+    assert sum(plan["going"].values()) == 1
+    assert "would be archived" in arbor("memory", "forget", vega, "--dry-run").out
+    assert arbor("memory", "forget", vega).code == 2
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert Memory.objects.get(id=chosen).status == "active"
+
+
+# --- buffer and health -------------------------------------------------------------------------------
+
+
+def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Memory.objects.first().agent  # type: ignore[union-attr]
+        BufferItemFactory(agent=agent, content="The ferryman coughed.")
+        assert BufferItem.objects.count() == 1
+    assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
+        "The ferryman coughed."
+    ]
+    assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega).out
+
+
+def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> None:
+    cough = arbor(
+        "memory",
+        "buffer",
+        "add",
+        vega,
+        "The ferryman coughed.",
+        "--for",
+        "2d",
+        "--importance",
+        "0.2",
+        "--json",
+    ).json["id"]
+    assert "Vega holds it for 1d." in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out
+    items = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
+        "held"
+    ]
+    assert [item["id"] for item in items] == [cough]
+    assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega, "--search", "the ferryman").out
+    nothing = arbor("memory", "buffer", "list", vega, "--search", "quantum chromodynamics")
+    assert "buffer has nothing about it" in nothing.out
+    assert arbor("memory", "buffer", "list", vega, "--search", " ").code == 1
+    assert {item["accesses"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]} == {
+        0
+    }
+    memory_id = arbor("memory", "buffer", "promote", vega, short(cough), "--json").json["id"]
+    assert arbor("memory", "show", vega, memory_id, "--json").json["content"] == "The ferryman coughed."
+    assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
+        "The lock is being mended."
+    ]
+    unknown = arbor("memory", "buffer", "promote", vega, str(uuid4()))
+    assert (unknown.code, "has no" in unknown.err) == (1, True)
+    assert arbor("memory", "buffer", "add", vega, "Too long.", "--for", "99d").code == 1
+    with tenant_transaction(tenant_by_slug("acme").id):
+        messages = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
+        assert list(messages) == ["gave Vega something to hold"] * 2
+        assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
+
+
+def test_health_is_shown(arbor: Arbor, vega: str) -> None:
+    ran = arbor("memory", "health")
+    assert "stale neighborhoods" in ran.out
+    assert ran.code == 0
+    assert arbor("memory", "health", "--json").json["figures"]

@@ -1,0 +1,177 @@
+"""Pages of an agent, its schedule, its policy, its goals and its self, and its notices in `/metrics`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
+from apps.calls.models import DailyUsage
+from apps.console import paging
+from apps.console.paging import ROWS_BELOW
+from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
+from tests.factories.goals import GoalFactory, ProgressNoteFactory
+from tests.factories.selves import ProposalFactory
+from tests.integration.console.test_metrics import TOKEN, scrape, values
+from tests.integration.console.test_pages import QUERIES_AT_MOST
+from tests.support.console import World, page_of
+from tests.support.console_crawls import ViewerCrawl
+
+
+def set_notice_and_halt(world: World) -> Agent:
+    """Give the world's first agent a notice of a loop and a used-up budget."""
+    with tenant_transaction(world.tenant.id):
+        usage = DailyUsage.objects.first()
+        assert usage is not None
+        agent: Agent = Agent.objects.get(id=usage.agent_id)
+        DailyUsage.objects.filter(id=usage.id).update(level="halt")
+        AgentPolicy.objects.filter(agent_id=agent.id).update(
+            active_from=time(8), active_until=time(22), time_zone="Europe/Berlin", daily_usd=1
+        )
+        notices = [{"kind": "loop", "text": "You have turned to <b>tides</b> in 4 heartbeats."}, "nonsense"]
+        AgentState.objects.filter(agent_id=agent.id).update(notices=notices, idle_beats=3)
+    return agent
+
+
+def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None:
+    agent = set_notice_and_halt(world)
+    page = viewer.get(page_of(agent)).content.decode()
+    assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
+    assert "budget: halt" in page
+    assert "3 idle heartbeats in a row: its heartbeats are rarer" in page
+    assert "Heartbeats from 08:00 to 22:00, Europe/Berlin" in page
+    assert "of 24 heartbeats" in page
+
+
+def test_a_schedules_page_says_when_it_is_due_and_that_somebody_talks(viewer: Client, world: World) -> None:
+    until = timezone.now() + timedelta(hours=3)
+    with tenant_transaction(world.tenant.id):
+        schedule = HeartbeatSchedule.objects.exclude(state="off")[0]
+        HeartbeatSchedule.objects.filter(agent_id=schedule.agent_id).update(paused_until=until)
+    page = viewer.get(page_of(schedule)).content.decode()
+    assert f'datetime="{until.isoformat()}"' in page
+    assert "Paused until" in page
+
+
+def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client, world: World) -> None:
+    assert "runs low" not in viewer.get(reverse("admin:index")).content.decode()
+    set_notice_and_halt(world)
+    page = viewer.get(reverse("admin:index")).content.decode()
+    assert "The day&#x27;s budget of 1 runs low" in page
+    assert "1 of them until tomorrow" in page
+
+
+def test_metrics_count_notices_by_kind(world: World, settings: Any) -> None:
+    settings.ARBOR_METRICS_TOKEN = TOKEN
+    set_notice_and_halt(world)
+    figures = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
+    assert (figures["loop"], figures["hoarding"]) == (1.0, 0.0)
+
+
+def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+    text = viewer.get(page_of(agent)).content.decode()
+    assert "no schedule" in text
+    assert "by the defaults" in text
+
+
+def test_a_policys_page_says_whose_it_is_and_what_it_leaves_open(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        policy = AgentPolicy.objects.get()
+        AgentPolicy.objects.update(tier_models={"deep": ["openai/gpt-5", "openai/gpt-5-mini"]})
+    text = viewer.get(page_of(policy)).content.decode()
+    for words in (
+        f"Policy of {world.agent.name}",
+        "none of its own",
+        "always",
+        "deep: openai/gpt-5, openai/",
+    ):
+        assert words in text, words
+
+
+def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: World) -> None:
+    at = datetime.now(UTC).isoformat()
+    with tenant_transaction(world.tenant.id):
+        AgentState.objects.filter(agent_id=world.agent.id).update(
+            mood={"valence": 0.9, "arousal": 0.9, "at": at},
+            drives={"states": {"curiosity": {"level": 0.9, "at": at, "building": True}}},
+        )
+    text = viewer.get(reverse("admin:agents_agent_change", args=[world.agent.id])).content.decode()
+    assert "very good and stirred up" in text
+    assert 'data-drive="curiosity"' in text
+    assert "curiosity <strong>presses</strong>" in text
+    assert "rest <strong>" not in text
+
+
+def test_every_part_of_a_self_has_a_page_and_a_list(seen_by_viewer: ViewerCrawl) -> None:
+    pages = [page for page in seen_by_viewer.pages if "/selves/" in page.address]
+    names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
+    for name in (*names, "preference", "proposal", "selfchange"):
+        assert any(f"/selves/{name}/" in page.address for page in pages), name
+    for page in pages:
+        assert page.status == 200, page.address
+
+
+def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        waits = ProposalFactory(agent=world.agent)
+        decided = ProposalFactory(agent=world.agent, status="accepted")
+    assert (
+        f"{waits.id}"
+        in viewer.get(page_of(waits)).content.decode().partition("arbor self proposal accept")[2]
+    )
+    assert "decided already" in viewer.get(page_of(decided)).content.decode()
+
+
+def test_every_page_of_goals_opens_with_few_queries(seen_by_viewer: ViewerCrawl) -> None:
+    pages = [page for page in seen_by_viewer.pages if "/goals/" in page.address]
+    assert len(pages) >= 14
+    for page in pages:
+        assert page.status == 200, page.address
+        assert len(page.queries) <= QUERIES_AT_MOST, page.address
+
+
+def test_a_goals_page_shows_its_parts_plans_memories_and_worth(viewer: Client, world: World) -> None:
+    page = next(page for page in world.pages if "/goals/goal/" in page and page.endswith("/change/"))
+    text = viewer.get(page).content.decode()
+    for words in ("Part of", "steps", "progress", "0.8"):
+        assert words in text
+
+
+def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        coast = GoalFactory(agent=world.agent, title="Chart the coast")
+        reef = GoalFactory(agent=world.agent, title="Sound the reef", parent=coast)
+        GoalFactory(agent=world.agent, title="Drop the lead", parent=reef)
+    text = viewer.get(world.agents_page).content.decode()
+    tree = text[text.index('id="goal-tree"') :]
+    places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
+    assert places == sorted(places)
+    assert "padding: 4px 0 4px 36px" in tree
+
+
+def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "ROWS_COUNTED", 25)
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent)
+        for number in range(30):
+            ProgressNoteFactory(goal=goal, text=f"Sounding number {number}.")
+    first = viewer.get(page_of(goal)).content.decode()
+    assert "the first 25 progress notes" in first
+    assert first.count("Sounding number") == ROWS_BELOW
+    assert viewer.get(page_of(goal), {"notes-page": 2}).content.decode().count("Sounding number") == 5
+
+
+def test_a_goal_without_parts_and_notes_says_so(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent)
+    assert viewer.get(page_of(goal)).content.decode().count("none yet") == 6

@@ -1,0 +1,76 @@
+"""Routes of messages: the agent's channels, its tenant's, the inbox, and agents named in public."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.queues import TaskMessage
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.errors import NotFound
+from tests.integration.contacts.conftest import (
+    make_agent,
+    open_channel,
+    post_letter,
+    reload,
+    run_workers,
+)
+
+
+def test_a_message_without_a_channel_is_delivered_to_the_inbox(
+    agent: Agent, messages: list[TaskMessage]
+) -> None:
+    (message,) = post_letter(agent)
+    assert (message.kind, message.status) == (ChannelKind.INBOX, DeliveryStatus.SENT)
+    assert reload(message).sent_at is not None
+    assert messages == []
+
+
+def test_an_agents_own_channels_go_before_its_tenants(agent: Agent, tenant: Tenant) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "all@example.org")
+    other = make_agent(tenant, "Vega")
+    open_channel(agent, ChannelKind.EMAIL, "ada@example.org", agent_id=agent.id)
+    open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="inbox, too")
+    assert {(row.kind, row.target) for row in post_letter(agent)} == {
+        ("email", "ada@example.org"),
+        ("inbox", ""),
+    }
+    assert [row.target for row in post_letter(other)] == ["all@example.org"]
+    assert [row.kind for row in post_letter(agent, audience=Audience.PUBLIC)] == ["inbox"]
+
+
+def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
+    for name in ("Blog", "Forum"):
+        open_channel(agent, ChannelKind.EMAIL, f"{name}@example.org", audience=Audience.PUBLIC, name=name)
+    (message,) = post_letter(agent, audience=Audience.PUBLIC, platform="blog")
+    assert message.target == "Blog@example.org"
+    with pytest.raises(NotFound, match="there is no channel 'Twitter' for this; there is: Blog, Forum"):
+        post_letter(agent, audience=Audience.PUBLIC, platform="Twitter")
+
+
+def test_a_mention_in_public_reaches_each_named_agent_once(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[TaskMessage]
+) -> None:
+    peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
+    rows = post_letter(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
+    assert [(row.kind, row.target) for row in rows] == [("inbox", ""), ("peer", str(peer.id))]
+    messages *= 2
+    assert run_workers(messages) == [True, False]
+    with tenant_transaction(tenant.id):
+        percept = Percept.objects.get(agent=peer)
+        assert (percept.kind, percept.peer_id, percept.urgent) == (PerceptKind.PEER_MESSAGE, agent.id, True)
+        assert percept.content == "Ada wrote in public: @old tom, @Ada and @Vega: the river froze."
+        schedule = HeartbeatSchedule.objects.get(agent=peer)
+        assert schedule.next_trigger == Trigger.EVENT
+        assert schedule.next_due_at <= timezone.now()
+        assert not Percept.objects.filter(agent=agent).exists()
+    with tenant_transaction(other_tenant.id):
+        assert not Percept.objects.filter(agent=stranger).exists()
+
+
+def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:
+    make_agent(tenant, "Vega")
+    assert [row.kind for row in post_letter(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

@@ -1,0 +1,182 @@
+"""Rules that create goals, and their limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from apps.agents.models import Agent, AgentState, Percept, PerceptKind
+from apps.goals.models import Goal, GoalMemoryLink, Satisfaction
+from apps.goals.services.goals import create_goal, move_goal
+from apps.heartbeats.models import Heartbeat
+from apps.selves.models import PeerModel
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.injection import EXHAUSTED_BEATS
+from arbor.goals.plans import LinkKind
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
+from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.heartbeat_runner import reply_of
+
+#: Title, state and priority of the goals that a prompt lists.
+LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
+
+
+def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+    assert "Explore something unfamiliar" in run_replies(REST)
+    (change,) = last_done(agent).goal_changes
+    assert change["change"] == "it is queued; it came by itself (curiosity)"
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+    run_replies(REST)
+    assert last_done(agent).goal_changes == []
+    with tenant_transaction(agent.tenant_id):
+        goal = Goal.objects.get(rule="curiosity")
+        assert GoalMemoryLink.objects.filter(goal_id=goal.id, kind=LinkKind.ORIGIN).count() == 1
+    assert (goal.layer, goal.source, goal.heartbeat_id) == (
+        GoalLayer.OBJECTIVE,
+        GoalSource.CURIOSITY,
+        heartbeats_of(agent)[0].id,
+    )
+
+
+def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        leanings = dict.fromkeys(
+            ("risk_tolerance", "collaboration", "depth_vs_breadth", "quality_vs_speed"), 0.5
+        )
+        Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": leanings})
+        Percept.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, kind=PerceptKind.ENVIRONMENT, content="A ship is wrecked."
+        )
+        other = AgentFactory()
+        PeerModel.objects.create(
+            tenant_id=agent.tenant_id, agent=other, peer=agent, name=agent.name, interactions=9, successes=8
+        )
+        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=99)
+    prompt = run_replies(reply_of(new_goals=[{"title": "A fourth goal"}]))
+    with tenant_transaction(agent.tenant_id):
+        rules = set(Goal.objects.filter(agent_id=agent.id).values_list("rule", flat=True)) - {""}
+        assert not Goal.objects.filter(title="A fourth goal").exists()
+    assert rules == {"opportunity", "role", "mentoring"}
+    assert "See what to make of: A ship is wrecked." in prompt
+    assert "Go where nobody has looked" in prompt
+    reasons = [item["reason"] for item in last_done(agent).dropped]
+    assert reasons == ["one heartbeat takes up at most 3 new goals"]
+
+
+def test_a_goal_by_rule_has_its_priority_and_place_at_once(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _exhaust(agent)
+    prompt = run_replies(REST)
+    listed = [title for title in LISTED.findall(prompt) if title[1] == "active"]
+    # 1 urgency, 0.75 of 1 reward and of 0.5 capability, 0.25 of 0.2 novelty
+    assert ("Live within your means", "active", "2.17") in listed
+    assert [title for title, *_ in listed] == [
+        "Chart the coast",
+        "Live within your means",
+        "Sound the reef",
+    ]
+    # The next heartbeat gives it the same priority.
+    assert [goal for goal in LISTED.findall(run_replies(REST)) if goal[1] == "active"] == listed
+
+
+def test_traits_and_experience_weigh_in_a_goal_by_rule(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    traits = {"risk_tolerance": 0.5, "collaboration": 0.5, "depth_vs_breadth": 0.5, "quality_vs_speed": 1.0}
+    with tenant_transaction(agent.tenant_id):
+        create_goal(agent_id=agent.id, title="Be somebody", layer=GoalLayer.ASPIRATION)
+        Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": traits})
+        saved = create_goal(agent_id=agent.id, title="Save strength", source=GoalSource.SURVIVAL)
+        move_goal(goal_id=saved.id, to=GoalState.ABANDONED, reason="no need")
+    _exhaust(agent)
+    first = {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
+        "Live within your means"
+    ]
+    # 1 urgency, 0.5 of 0.75 reward (three quarters of what is thought), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
+    assert first == "1.80"
+    assert {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
+        "Live within your means"
+    ] == first
+
+
+def test_a_goal_closed_by_rule_leaves_no_satisfaction(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for title in ("Buoy the channel", "Light the point"):
+            create_goal(agent_id=agent.id, title=title, source=GoalSource.USER_REQUEST)
+    listings = []
+    for _ in range(3):
+        _exhaust(agent)
+        listings.append(
+            {title: (state, priority) for title, state, priority in LISTED.findall(run_replies(REST))}
+        )
+        with tenant_transaction(agent.tenant_id):
+            Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
+        run_replies(REST)
+        assert "there is enough again" in str(last_done(agent).goal_changes)
+    assert [goals["Live within your means"] for goals in listings] == [("queued", "2.17")] * 3
+    with tenant_transaction(agent.tenant_id):
+        assert not Satisfaction.objects.exists()
+        closed = Goal.objects.filter(rule="survival").values_list("state", "abandonment_reason")
+        assert [*closed] == [("abandoned", "there is enough again")] * 3
+
+
+def _exhaust(agent: Agent) -> None:
+    """End the last three heartbeats without energy."""
+    with tenant_transaction(agent.tenant_id):
+        Heartbeat.objects.filter(agent_id=agent.id).delete()
+        for _ in range(EXHAUSTED_BEATS):
+            HeartbeatFactory.create(agent=agent, status="done", energy_end=0)
+
+
+def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        allowed = [*agent.allowed_actions, "brainstorm_goals", "review_goals"]
+        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
+    ideas = [
+        {"title": "Sounding the reefs", "rationale": "again"},
+        {"title": "Name the islands", "description": "each has one", "rationale": "maps need names"},
+        {"title": "Draw the currents", "state": "backburner"},
+    ]
+    run_replies(
+        reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), reply_of()
+    )
+    with tenant_transaction(agent.tenant_id):
+        added = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)
+        assert dict(added.values_list("title", "state")) == {
+            "Name the islands": "queued",
+            "Draw the currents": "backburner",
+        }
+    brainstormed, reviewed = last_done(agent).actions
+    assert brainstormed["outcome"] == "partial"
+    assert "says the same as 'Sounding the reefs'" in brainstormed["summary"]
+    assert reviewed["summary"] == "nothing wants attention"
+    assert [change["kind"] for change in last_done(agent).goal_changes] == ["created", "created"]
+
+
+def test_a_new_goals_deadline_and_reward_weigh_in_the_next_prompt(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}
+    run_replies(reply_of(new_goals=[new]))
+    with tenant_transaction(agent.tenant_id):
+        goal = Goal.objects.get(title="Name the islands")
+    assert (goal.expected_reward, goal.deadline and goal.deadline.year) == (0.9, 2031)
+    # 1 urgency, 0.75 of 0.9 reward and of 0.5 capability, 0.25 of 1 novelty
+    assert f"[{goal.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in run_replies(
+        REST
+    )

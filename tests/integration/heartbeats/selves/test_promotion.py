@@ -1,0 +1,208 @@
+"""Proposals from settled, recurring or contradicting evidence, which change the self only by decision."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from apps.agents.models import Agent, AgentState
+from apps.heartbeats.services.promotion import look_for_proposals
+from apps.memories.models import Activation, Cluster, Memory, MemoryAccess
+from apps.selves.models import (
+    Belief,
+    BeliefEvidence,
+    Experience,
+    Preference,
+    Proposal,
+    SelfChange,
+)
+from apps.selves.services.proposals import accept
+from apps.tenants.scope import tenant_transaction
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
+from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
+
+# --- Beliefs -----------------------------------------------------------------------------------------
+
+
+def test_evidence_against_a_belief_moves_it_only_when_accepted(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    against = memory(agent, "The north wind brought fair weather.")
+    with tenant_transaction(agent.tenant_id):
+        Belief.objects.filter(agent_id=agent.id).delete()
+        belief = Belief.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            category="world",
+            statement="North wind brings rain.",
+            statement_hash=b"x" * 32,
+            confidence=0.45,
+            stability=0.2,
+        )
+    heartbeats.run(
+        reply_of(
+            actions=[action_of("connect", from_id=against, to_id=str(belief.id), relation="contradicts")]
+        )
+    )
+    with tenant_transaction(agent.tenant_id):
+        assert not BeliefEvidence.objects.get(belief_id=belief.id).supports
+        assert Belief.objects.get(id=belief.id).confidence == 0.45
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    prompt = heartbeats.run(decide(proposal, "accept"))
+    assert "## What speaks against your beliefs" in prompt
+    with tenant_transaction(agent.tenant_id):
+        belief.refresh_from_db()
+        change = SelfChange.objects.get(target_id=belief.id)
+    assert 0.25 <= belief.confidence < 0.4
+    assert belief.status == "questioned"
+    assert belief.tested_at is not None
+    assert change.before["confidence"] == 0.45
+    assert "## What speaks against your beliefs" not in heartbeats.run(REST)
+
+
+def test_consolidation_proposes_settled_memories_and_habits(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    settled = memory(agent, "Eels leave the river in autumn.")
+    with tenant_transaction(agent.tenant_id):
+        Memory.objects.filter(id=settled).update(
+            trust=0.9,
+            importance=0.9,
+            created_at=datetime.now(UTC) - timedelta(days=4),
+            detail={"sources": [{"kind": "document", "reference": "almanac", "trust": 0.9}]},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=settled,
+            defaults={"count": 4, "last_at": datetime.now(UTC)},
+        )
+        for tick in range(4):
+            for action in ("recall", "reflect"):
+                Experience.objects.create(
+                    tenant_id=agent.tenant_id,
+                    agent=agent,
+                    heartbeat_id=agent.id,
+                    tick=tick,
+                    action=action,
+                    outcome="success",
+                )
+        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+    prompt = heartbeats.run(REST)
+    assert last_heartbeat(agent).mode == "consolidation"
+    with tenant_transaction(agent.tenant_id):
+        proposals = {proposal.kind: proposal for proposal in Proposal.objects.filter(agent_id=agent.id)}
+    assert proposals["belief"].content == "Eels leave the river in autumn."
+    assert proposals["learning"].content.startswith("What works for me: ")
+    assert str(proposals["belief"].id) in prompt
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+        Proposal.objects.filter(agent_id=agent.id).update(status="rejected")
+    heartbeats.run(REST)
+    with tenant_transaction(agent.tenant_id):
+        assert not Proposal.objects.filter(agent_id=agent.id, status="pending").exists()
+
+
+def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    ground = memory(agent, "I was asked to be brief, twice.")
+    insights = [
+        {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
+        for content in ("Tone: brief", "briefly, please")
+    ]
+    heartbeats.run(reply_of(identity_insights=insights))
+    (dropped,) = last_heartbeat(agent).dropped
+    assert "key: value" in dropped["reason"]
+    with tenant_transaction(agent.tenant_id):
+        proposal = Proposal.objects.get(agent_id=agent.id)
+    assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
+    heartbeats.run(decide(proposal, "accept"))
+    with tenant_transaction(agent.tenant_id):
+        assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
+
+
+def propose_now(agent: Agent) -> list[Proposal]:
+    return list(look_for_proposals(agent_id=agent.id).proposed.made)
+
+
+def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for tick in range(4):
+            for action, outcome in (("recall", "success"), ("reflect", "failure" if tick else "success")):
+                Experience.objects.create(
+                    tenant_id=agent.tenant_id,
+                    agent=agent,
+                    heartbeat_id=agent.id,
+                    tick=tick,
+                    action=action,
+                    outcome=outcome,
+                )
+        assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
+        Proposal.objects.all().delete()
+        Experience.objects.update(outcome="success")
+        (learned,) = propose_now(agent)
+        accept(proposal_id=learned.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
+
+
+def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
+    recalled = ("recall", True)
+    sequence = [recalled, ("reflect", True), ("first", True), recalled, ("reflect", True), ("second", True)]
+    sequence += [
+        recalled,
+        ("reflect", False),
+        ("third", True),
+        recalled,
+        ("connect", False),
+        ("reflect", True),
+    ]
+    with tenant_transaction(agent.tenant_id):
+        for tick, (action, worked) in enumerate(sequence):
+            Experience.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                heartbeat_id=agent.id,
+                tick=tick,
+                action=action,
+                outcome="success" if worked else "failure",
+            )
+        assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
+
+
+def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        (insight,) = propose_now(agent)
+        assert (insight.kind, insight.confidence) == ("insight", 0.75)
+        assert "tides" in insight.content
+        accept(proposal_id=insight.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
+        assert propose_now(agent) == []
+
+
+def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
+    eels, cod = memory(agent, "Eels leave in autumn."), memory(agent, "Cod come in winter.")
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatFactory(agent=agent)
+        now = datetime.now(UTC) + timedelta(minutes=1)
+        for memory_id, level in ((eels, 0.6), (cod, 0.3)):
+            Activation.objects.update_or_create(
+                memory_id=memory_id,
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                defaults={"level": level, "at": now},
+            )
+        (proposal,) = propose_now(agent)
+        assert (proposal.kind, proposal.confidence, proposal.evidence) == ("preconscious", 0.6, [eels])
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{proposal.id}").content.endswith("Eels leave in autumn.")
+
+
+def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
+    old, young = propose_change(agent), propose_change(agent, content="Storms please me, and I seek them.")
+    with tenant_transaction(agent.tenant_id):
+        Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
+        assert [proposal.id for proposal in look_for_proposals(agent_id=agent.id).proposed.expired] == [
+            old.id
+        ]
+    assert (reload(agent, old).status, reload(agent, young).status) == ("expired", "pending")

@@ -1,0 +1,93 @@
+"""Frequent writes touch no index; frequent reads use one."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connections
+
+import apps.maintenance.services.prompts as maintenance_prompts
+from apps.agents.models import Agent
+from apps.calls.models import CallStatus, ExternalCall
+from apps.heartbeats.services import schedule
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.statements import change, fetch
+from tests.factories.heartbeats import MaintenanceCallFactory
+from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+#: The rows that this session has updated: all, and those without a change of an index.
+_UPDATED = """
+SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tuples_hot_updated(%(table)s::regclass)
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        ("heartbeats_heartbeatschedule", "SET state = 'running', lease_until = now()"),
+        (
+            "heartbeats_heartbeatschedule",
+            "SET lease_until = now() + interval '1 hour', attempts = 1, epoch = 7",
+        ),
+        (
+            "calls_externalcall",
+            "SET status = 'running', attempts = 1, lease_until = now(), started_at = now()",
+        ),
+        (
+            "calls_externalcall",
+            "SET status = 'complete', reply = 'Yes', lease_until = NULL, ended_at = now()",
+        ),
+    ],
+)
+def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str, statement: str) -> None:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    update = f"UPDATE {table} {statement} WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
+    with tenant_transaction(agent.tenant_id):
+        ((all_before, hot_before),) = fetch(_UPDATED, table=table)
+        change(update, agent=agent.id)
+        ((all_after, hot_after),) = fetch(_UPDATED, table=table)
+    assert (all_after - all_before, hot_after - hot_before) == (1, 1)
+
+
+def test_a_maintenance_call_has_its_own_status_and_lease(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        call = MaintenanceCallFactory(agent=agent, status=CallStatus.RUNNING)
+        change("UPDATE calls_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
+        row = ExternalCall.objects.get(id=call.id)
+        assert (row.errand_status, row.errand_lease) == ("running", row.lease_until)
+
+
+def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, agent: Agent) -> None:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.filter(agent_id=agent.id).latest("requested_at")
+    assert (call.status, call.errand_status, call.errand_lease) == (CallStatus.COMPLETE, None, None)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (schedule._ANY_DUE, "heartbeats_due"),
+        (schedule._IN_FLIGHT, "heartbeats_in_flight"),
+        (
+            f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
+                "%(kept)s", "'1 day'"
+            ).replace("%(passed)s", "'{}'"),
+            "calls_maintenance_prompts",
+        ),
+    ],
+)
+def test_frequent_queries_use_their_index(database: None, statement: str, index: str) -> None:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        try:
+            cursor.execute(f"EXPLAIN {statement}")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        finally:
+            cursor.execute("ROLLBACK")
+    # On a table without rows an index by tenant costs the same.
+    assert f"using {index} " in plan or f"using {index}_tenant " in plan

@@ -1,0 +1,268 @@
+"""Messages of agents, from the decision to the receiver and into the next prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, Trigger
+from apps.agents.services.state import make_dormant
+from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.models import OutboxMessage
+from apps.contacts.services.channels import add_channel
+from apps.fleet.contact import message_agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.schedule import claim_now
+from apps.memories.models import Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.heartbeat.steps import decisions, records
+from arbor.memory.values import MemoryType
+from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.factories.goals import GoalFactory, IntentFactory
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def reply_reaching_out(
+    content: str = "The reef is charted.", action: str = "reach_out_user", **params: Any
+) -> str:
+    """Return a reply that reaches out."""
+    params = {"intent": "they asked for it", "content": content, **params}
+    return json.dumps(
+        {
+            "thinking": "They should know.",
+            "actions": [{"action": action, "params": params, "reasoning": "worth it"}],
+            "memory_notes": [],
+            "goal_updates": [],
+        }
+    )
+
+
+@pytest.fixture
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
+    """Return a function that runs one heartbeat and returns its last prompt."""
+
+    def run(*replies: str) -> str:
+        model = scripted(*replies, REST, repeat=True)
+        with tenant_transaction(agent.tenant_id):
+            # Enough for any action: other tests cover the limits.
+            AgentState.objects.filter(agent_id=agent.id).update(energy=20)
+            claim_now(agent_id=agent.id)
+        fleet.run()
+        request: ModelRequest = model.requests[0]
+        return "\n".join([request.system, *(message.content for message in request.messages)])
+
+    return run
+
+
+def outbox(agent: Agent) -> list[OutboxMessage]:
+    with tenant_transaction(agent.tenant_id):
+        return list(OutboxMessage.objects.filter(agent_id=agent.id).order_by("id"))
+
+
+def allow_public(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(
+            allowed_actions=["reach_out_user", "reach_out_public", "rest"]
+        )
+        add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
+
+
+def age_last_message(agent: Agent, hours: float) -> None:
+    with connections["ops"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE contacts_outboxmessage SET created_at = created_at - %s * interval '1 hour' WHERE agent_id = %s",
+            [hours, agent.id],
+        )
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+        if state.last_reach_out_at:
+            state.last_reach_out_at -= timedelta(hours=hours)
+            state.save(update_fields=["last_reach_out_at"])
+
+
+def test_a_decision_to_write_is_sent_remembered_and_shown(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
+    before = timezone.now()
+    assert "You last wrote" not in run_replies(reply_reaching_out("The reef is charted."))
+    (message,) = outbox(agent)
+    (heartbeat, *_) = heartbeats_of(agent)
+    assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
+    assert (message.content, message.subject) == ("The reef is charted.", "The reef is charted.")
+    assert message.heartbeat_id == heartbeat.id
+    (action,) = [action for action in heartbeat.actions if action["action"] == "reach_out_user"]
+    assert (action["outcome"], action["cost"]) == ("success", 5)
+    assert action["summary"].startswith("decided to write to my user (by inbox): The reef")
+    with tenant_transaction(agent.tenant_id):
+        memory = Memory.objects.get(agent_id=agent.id, content__startswith="I decided to write to my user")
+        assert memory.type == MemoryType.EPISODIC
+        assert memory.detail["messages"] == [str(message.id)]
+        reached = AgentState.objects.get(agent_id=agent.id).last_reach_out_at
+    assert reached is not None
+    assert before < reached
+    assert "You last wrote to your user 1 minute ago." in run_replies(REST)
+
+
+def test_five_heartbeats_that_reach_out_produce_one_message(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
+    for day in range(5):
+        run_replies(reply_reaching_out(f"Have you seen it? ({day})"))
+    assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
+    refused = [
+        action
+        for heartbeat in heartbeats_of(agent)[1:]
+        for action in heartbeat.actions
+        if action["action"] == "reach_out_user"
+    ]
+    assert len(refused) == 4
+    for action in refused:
+        assert (action["verdict"], action["outcome"], action["cost"]) == ("too_soon", "blocked", 0)
+        assert "it is possible again in 4.0 hours" in action["reason"]
+
+
+def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
+    run_replies(reply_reaching_out("one"))
+    age_last_message(agent, 4.1)
+    run_replies(reply_reaching_out("two"))
+    run_replies(reply_reaching_out("too soon"))
+    with tenant_transaction(agent.tenant_id):
+        message_agent(agent_id=agent.id, text="Tell me more.", actor="test")
+    run_replies(reply_reaching_out("three"))
+    assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
+
+
+def test_two_messages_in_one_reply_are_one(run_replies: Callable[..., str], agent: Agent) -> None:
+    reply = json.loads(reply_reaching_out("first"))
+    reply["actions"] += json.loads(reply_reaching_out("second"))["actions"]
+    run_replies(json.dumps(reply))
+    assert [message.content for message in outbox(agent)] == ["first"]
+
+
+def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
+    run_replies: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_replies(reply_reaching_out("first"))
+    with tenant_transaction(agent.tenant_id):
+        goal = GoalFactory.create(agent=agent, state="active")
+        step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
+    # The situation of a heartbeat may be old when it acts.
+    monkeypatch.setattr(decisions, "refusals", lambda **_: {})
+    second = json.loads(reply_reaching_out("second"))
+    second["actions"][0]["intent_id"] = str(step.id)
+    for _ in range(3):
+        run_replies(json.dumps(second))
+        (blocked,) = [
+            action for action in heartbeats_of(agent)[-1].actions if action["action"] == "reach_out_user"
+        ]
+        assert (blocked["verdict"], blocked["outcome"], blocked["cost"]) == ("run", "blocked", 0)
+    assert [message.content for message in outbox(agent)] == ["first"]
+    with tenant_transaction(agent.tenant_id):
+        step.refresh_from_db()
+    assert (step.status, step.attempts, step.ticks_used, step.last_error) == ("pending", 0, 0, "")
+    assert step.locked_by is None
+
+
+def test_public_messages_are_bounded_in_a_day(run_replies: Callable[..., str], agent: Agent) -> None:
+    allow_public(agent)
+    for number in range(6):
+        run_replies(reply_reaching_out(f"post {number}", action="reach_out_public"))
+    assert len(outbox(agent)) == 4
+    assert "In public you wrote 4 times in the last 24 hours." in run_replies(REST)
+    age_last_message(agent, 24.1)
+    run_replies(reply_reaching_out("the next day", action="reach_out_public"))
+    assert len(outbox(agent)) == 5
+
+
+def test_a_rolled_back_heartbeat_sends_no_message(
+    run_replies: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        add_channel(
+            name="mail",
+            kind=ChannelKind.EMAIL,
+            audience=Audience.USER,
+            target="ann@example.org",
+            actor="test",
+        )
+
+    def break_down(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(records, "narrate", break_down)
+    run_replies(reply_reaching_out())
+    assert outbox(agent) == []
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert fleet.messages == []
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).last_reach_out_at is None
+
+
+def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
+    run_replies: Callable[..., str], agent: Agent, settings: Any
+) -> None:
+    settings.MAILERS = {}
+    with tenant_transaction(agent.tenant_id):
+        add_channel(
+            name="mail",
+            kind=ChannelKind.EMAIL,
+            audience=Audience.USER,
+            target="ann@example.org",
+            actor="test",
+        )
+    run_replies(reply_reaching_out("The reef is charted."))
+    assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
+    assert "was not delivered by email: no mail server is set" in run_replies(REST)
+
+
+def test_an_agent_named_in_public_receives_a_percept(
+    run_replies: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
+) -> None:
+    allow_public(agent)
+    peer = new_agent(tenant, "Old Tom")
+    run_replies(reply_reaching_out("@Old Tom, have you seen the reef?", action="reach_out_public"))
+    with tenant_transaction(tenant.id):
+        percept = Percept.objects.get(agent_id=peer.id)
+    assert percept.peer_id == agent.id
+    assert schedule_of(peer).next_trigger == Trigger.EVENT
+    assert schedule_of(peer).next_due_at <= timezone.now()
+
+
+def test_a_message_wakes_a_dormant_agent(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
+        make_dormant(agent_id=agent.id, reason="test")
+        AgentState.objects.filter(agent_id=agent.id).update(nops=10)
+        message_agent(agent_id=agent.id, text="Wake up!", actor="user:ann")
+        assert Agent.objects.get(id=agent.id).status == AgentStatus.ACTIVE
+        assert AgentState.objects.get(agent_id=agent.id).nops == 0
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_RESUMED)
+    assert (event.actor, event.message) == ("user:ann", f"woke {agent.name}")
+    schedule = schedule_of(agent)
+    assert (schedule.state, schedule.next_trigger) == ("idle", Trigger.MESSAGE)
+    assert schedule.next_due_at <= timezone.now()
+
+
+@pytest.mark.parametrize("status", [AgentStatus.PAUSED, AgentStatus.STOPPED])
+def test_a_message_does_not_resume_a_paused_agent(status: AgentStatus, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(status=status)
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
+        message_agent(agent_id=agent.id, text="Later.", actor="test")
+        assert Agent.objects.get(id=agent.id).status == status
+    assert schedule_of(agent).state == "off"

@@ -1,0 +1,125 @@
+"""Plans of the statements of heartbeats, made while tables are empty, as the connections of a new installation keep them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.tenants.protection import OWNER
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+#: Tables in which a tenant has many rows, and a heartbeat needs few of them.
+LARGE = (
+    "agents_percept",
+    "calls_externalcall",
+    "goals_goal",
+    "goals_intent",
+    "heartbeats_heartbeatschedule",
+    "heartbeats_heartbeat",
+    "memories_edge",
+    "memories_memory",
+    "memories_mind",
+    "memories_term",
+    "selves_belief",
+    "selves_identityaspect",
+)
+
+
+#: Copies a row of an agent for each new one: tables that are not analyzed, but have pages.
+_COPIED = (
+    "agents_agentstate",
+    "heartbeats_heartbeatschedule",
+    "memories_mind",
+    "goals_goal",
+    "heartbeats_heartbeat",
+)
+_COLUMNS = """
+SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+"""
+
+
+@pytest.mark.parametrize("others", [0, 300])
+def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent, others: int) -> None:
+    wide: set[str] = set()
+    indexes: set[str] = set()
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if re.match(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b", sql) and not many:
+            with connections[APP].connection.cursor() as cursor:
+                cursor.execute("EXPLAIN (FORMAT JSON) " + sql, params)
+                plan = cursor.fetchone()[0][0]["Plan"]
+            wide.update(f"{reads} in {' '.join(sql.split())[:150]}" for reads in _wide_reads(plan))
+            indexes.update(node["Index Name"] for node in _nodes(plan) if "Index Name" in node)
+        return execute(sql, params, many, context)
+
+    for beat in range(7):  # one to have rows of everything, then each mode once
+        if beat == 1:
+            _add_others(agent, others)
+            wide.clear()
+        make_due(agent)
+        with ExitStack() as stack:
+            fleet.dispatch()
+            stack.enter_context(connections[APP].execute_wrapper(explain))
+            fleet.run()
+    assert not wide, "\n".join(sorted(wide))
+    # The latest memories are read in order, not all of them sorted.
+    assert "memories_memory_recent" in indexes
+
+
+@pytest.mark.django_db(databases=[APP, OPS, OWNER])
+def test_tables_without_rows_have_first_statistics() -> None:
+    with connections[OWNER].cursor() as cursor:
+        cursor.execute(
+            "SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'memories_edge' AND attname LIKE '%%t_id'"
+        )
+        assert dict(cursor.fetchall()) == {"tenant_id": 1.0, "agent_id": 5.0}
+
+
+def _add_others(agent: Agent, number: int) -> None:
+    with tenant_transaction(agent.tenant_id), connections[APP].cursor() as cursor:
+        _copy(
+            cursor, "agents_agent", agent, "a.id", {"id": "n.id", "name": "n.id", "public_id": "n.id"}, number
+        )
+        for table in _COPIED:
+            of_agent = {"agent_id": "n.id", "id": "gen_random_uuid()"}
+            _copy(cursor, table, agent, "a.agent_id", of_agent, number)
+
+
+def _copy(cursor: Any, table: str, agent: Agent, owner: str, changed: dict[str, str], number: int) -> None:
+    """Insert a copy of one of the agent's rows for each of so many other agents."""
+    cursor.execute(_COLUMNS, [table])
+    columns = cursor.fetchone()[0]
+    values = ", ".join(f"'{name}', {value}" for name, value in changed.items() if name in columns.split(", "))
+    cursor.execute(
+        f"INSERT INTO {table} ({columns}) SELECT {', '.join(f'copy.{name}' for name in columns.split(', '))}"
+        f" FROM (SELECT ctid FROM {table} a WHERE {owner} = %s LIMIT 1) one JOIN {table} a ON a.ctid = one.ctid"
+        " CROSS JOIN (SELECT md5('other ' || i)::uuid AS id FROM generate_series(1, %s) i) n"
+        f" CROSS JOIN LATERAL jsonb_populate_record(a, jsonb_build_object({values})) copy",
+        [agent.id, number],
+    )
+
+
+def _wide_reads(plan: dict[str, Any]) -> Iterator[str]:
+    """Yield the indexes that a plan reads by the tenant alone, and the large tables that it reads as a whole."""
+    for node in _nodes(plan):
+        name, condition = node.get("Index Name", ""), node.get("Index Cond", "")
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE:
+            yield node["Relation Name"]
+        of_large = name.startswith(tuple(f"{table}_" for table in LARGE))
+        if of_large and not re.search(r"\b(?!tenant_id\b)\w*id\b = ", condition):
+            yield f"{name} by {condition}"
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)

@@ -1,0 +1,157 @@
+"""The fork server over real processes: forks, restarts, and their end with the supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.launch import Launch
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.run_folder import find_orphans
+
+ROOT = Path(__file__).parents[2]
+
+
+class OwnForkServer:
+    """A fork server that forks `arbor` commands, in a process of its own."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+        self.fork_server = ForkServer(env)
+
+    def part(self) -> ManagedProcess:
+        return ManagedProcess(
+            name="fork-server",
+            launch=lambda: Launch(
+                argv=(sys.executable, "-m", "config.cli.fork_server", str(self.fork_server.line)),
+                env=self.env,
+                cwd=ROOT,
+                keep=(self.fork_server.line,),
+            ),
+            prepare=self.fork_server.prepare,
+            ready=self.fork_server.is_ready,
+            essential=True,
+        )
+
+
+FORK_SERVER_SCRIPT = """
+import os, sys, signal
+from pathlib import Path
+import psutil
+from config.supervisor.launch import Launch
+from config.supervisor.log import Log, Mask
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.run_folder import mark
+from config.supervisor.supervisor import Supervisor
+from tests.integration.test_fork_server import OwnForkServer
+folder = Path(sys.argv[1])
+env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
+plan = OwnForkServer(env)
+arguments = tuple(sys.argv[2:])
+launch = Launch(
+    argv=("/bin/false",),
+    arbor=arguments,
+    env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
+    cwd=folder,
+)
+parts = [plan.part(), ManagedProcess(name="part", launch=lambda: launch, needs=("fork-server",))]
+reported = []
+
+def changed(states):
+    part = {state["name"]: state for state in states}["part"]
+    if part["restarts"] == 1 and not reported:
+        reported.append(1)
+        print("restarted", flush=True)
+    if part["status"] == "ready" and part["restarts"] == 0:
+        process = psutil.Process(part["pid"])
+        print("parent", process.ppid() == os.getpid(), flush=True)
+        print("session", os.getsid(process.pid) == process.pid, flush=True)
+
+Supervisor(parts, log=Log(["fork-server", "part"], mask=Mask()), on_change=changed, fork_server=plan.fork_server).run()
+"""
+
+
+@pytest.fixture
+def start_forked(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", FORK_SERVER_SCRIPT, str(tmp_path), *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    output = ""
+    while text not in output:
+        line = process.stdout.readline()
+        assert line, f"it ended without saying {text!r}:\n{output}"
+        output += line
+    return output
+
+
+@pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
+class TestForkServer:
+    def test_a_killed_fork_is_restarted_as_the_supervisors_child(
+        self, start_forked: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        supervisor = start_forked(
+            "manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)"
+        )
+        output = read_until(supervisor, "part        | up")
+        assert "parent True" in output
+        assert "session True" in output
+        os.kill(part_pid(supervisor), signal.SIGKILL)
+        assert "by signal SIGKILL" in read_until(supervisor, "restarted")
+
+    def test_a_fork_has_its_own_environment_folder_and_title(
+        self, start_forked: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    ) -> None:
+        code = (
+            "import os, sys, time; print(os.environ.get('ONLY_BEFORE'), os.environ.get('ONLY_AFTER'), os.getcwd());"
+            "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('said', flush=True); time.sleep(60)"
+        )
+        output = read_until(start_forked("manage", "shell", "-c", code), "| said")
+        assert f"None yes {tmp_path}" in output
+        assert "arbor manage shell" in output
+
+    def test_the_exit_code_of_a_fork_is_logged(
+        self, start_forked: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        output = read_until(start_forked("manage", "shell", "-c", "raise SystemExit(7)"), "restarted")
+        assert "with code 7" in output
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_all_processes_end_with_the_supervisor(
+        self, start_forked: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
+    ) -> None:
+        supervisor = start_forked(
+            "manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)"
+        )
+        read_until(supervisor, "part        | up")
+        running = find_orphans(tmp_path)
+        assert len(running) == 2
+        supervisor.send_signal(number)
+        assert psutil.wait_procs(running, timeout=10)[1] == []
+
+
+def part_pid(supervisor: subprocess.Popen[str]) -> int:
+    children = psutil.Process(supervisor.pid).children()
+    return next(child.pid for child in children if "config.cli.fork_server" not in " ".join(child.cmdline()))

@@ -1,0 +1,146 @@
+"""Following up: further round trips, and the merged heartbeat."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.state import Beat
+from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
+from tests.unit.heartbeat.builders import NONCE, percept, situation
+from tests.unit.heartbeat.state_builders import (
+    CALL,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    moment_of,
+    rules_of,
+)
+
+RECALLED = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
+PERCEPTS = [percept(id=str(UUID(int=50)))]
+
+
+def heartbeat_after_actions(**changes: Any) -> Beat:
+    """Return a heartbeat whose first turn ran actions with results to read."""
+    values: dict[str, Any] = {
+        "view": situation(percepts=PERCEPTS, energy=10.0),
+        "present": TurnRecord(deeds=[RECALLED], reasoning="Who?"),
+        "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
+        "energy_end": 9.0,
+        "turn": 1,
+        "turns": 1,
+        "turns_allowed": 3,
+        "mark": NONCE,
+        "call_id": CALL,
+        "reply_text": "{}",
+        "asked_tokens": 100,
+        "vectors": {"a note": [1.0], "ferries": [2.0]},
+        "decisions": [RECALLED.decision],
+        "untaken": ["memory_notes[1]"],
+    }
+    return heartbeat_of(**(values | changes))
+
+
+def run_follow_up(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
+    result = Answers().run(follow_up(heartbeat))
+    return result.state, result.changed
+
+
+def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
+    heartbeat, changed = run_follow_up(heartbeat_after_actions())
+
+    assert changed == ("goes on to turn 2",)
+    assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
+    assert "Ines keeps it." in heartbeat.follow_up
+    assert "9 energy left." in heartbeat.follow_up
+    assert heartbeat.said_tokens > 100
+    # The decisions of the turn are cleared; its actions are recorded.
+    assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
+    assert heartbeat.earlier.deeds == [RECALLED]
+    assert heartbeat.earlier_reply is not None
+    assert heartbeat.earlier_reply.thinking == "Who?"
+    assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
+    # The situation is stored already, and is not written again.
+    assert heartbeat.situation.energy == 10.0
+    # Notes are stored at the end.
+    assert heartbeat.vectors == {"a note": [1.0]}
+    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"turns_allowed": 1}, ()),
+        ({"present": TurnRecord(deeds=[action_record_of("rest")])}, ()),
+        ({"energy_end": 0.0}, ()),
+        ({"asked_tokens": 31_900}, ("the model has no room for a further turn",)),
+        (
+            {"moment": moment_of(rules=rules_of(model_context=200))},
+            ("the model has no room for a further turn",),
+        ),
+    ],
+)
+def test_a_heartbeat_ends_without_results_to_read_or_means(
+    changes: dict[str, Any], why: tuple[str, ...]
+) -> None:
+    heartbeat, changed = run_follow_up(heartbeat_after_actions(**changes))
+
+    assert changed == why
+    assert not heartbeat.goes_on
+    assert heartbeat.said.thinking == "Who?"
+
+
+def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
+    earlier = TurnRecord(deeds=[RECALLED], reasoning="Who?")
+    present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
+    heartbeat, _ = run_follow_up(
+        heartbeat_after_actions(
+            turn=2,
+            turns=2,
+            earlier=earlier,
+            earlier_reply=Reply(thinking="Who?"),
+            present=present,
+            reply=Reply(thinking="Ines."),
+        )
+    )
+
+    assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
+    assert [record.result.action for record in heartbeat.whole.deeds] == ["recall", "rest"]
+    # The energy at the beginning: the results contain the spending.
+    assert heartbeat.situation.energy == 10.0
+
+
+def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
+    heartbeat, changed = run_follow_up(
+        heartbeat_after_actions(
+            turn=2,
+            failure="ModelTimeout: no answer",
+            unreadable="x",
+            earlier=TurnRecord(deeds=[RECALLED]),
+            earlier_reply=Reply(thinking="Who?"),
+            present=TurnRecord(reasoning="half a thought"),
+            reply=None,
+            goes_on=True,
+        )
+    )
+
+    assert changed == ("turn 2 came to nothing",)
+    assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
+    assert heartbeat.said.thinking == "Who?"
+    assert heartbeat.whole.deeds == [RECALLED]
+    assert heartbeat.whole.reasoning == ""
+    (lost,) = heartbeat.present.dropped
+    assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
+
+
+def test_percepts_are_consumed_once() -> None:
+    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=PERCEPTS)))
+    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
+    assert with_percepts_received(heartbeat) is heartbeat
+    nobody = heartbeat_of()
+    assert with_percepts_received(nobody) is nobody

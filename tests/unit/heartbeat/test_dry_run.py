@@ -1,0 +1,103 @@
+"""Dry runs of a pipeline."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from arbor.heartbeat.dry_run import DryRun, Script, dry_run
+from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.pipeline.outcomes import NodeOutcome
+
+REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []})
+GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
+
+
+def run_script(script: Script) -> DryRun:
+    return dry_run(GRAPH, script)
+
+
+def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
+    return [step.node for step in rehearsal.passed if step.node in wanted]
+
+
+def test_every_step_succeeds_by_default() -> None:
+    rehearsal = run_script(Script())
+
+    assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
+    assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
+        "observe",
+        "llm_reflect",
+        "act",
+        "record",
+    ]
+    assert "llm_goal" in rehearsal.unvisited
+
+
+def test_the_mode_leads_to_its_call() -> None:
+    rehearsal = run_script(Script(context={"mode": "plan_execution"}))
+
+    assert nodes(rehearsal, "llm_plan", "llm_reflect") == ["llm_plan"]
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_node", "calls"),
+    [
+        (Script(outcomes={"llm_reflect": [NodeOutcome.FAILURE]}), "failed", 1),
+        (Script(outcomes={"llm_reflect": [NodeOutcome.RETRY]}), "done", 2),
+        (Script(replies=["no", REST]), "done", 2),
+        (Script(replies=["no", "no", REST]), "done", 3),
+        (Script(replies=["no", "no", "no"]), "failed", 3),
+        (Script(replies=[REST, REST, REST]), "done", 3),
+        # A failed further turn does not fail the heartbeat.
+        (Script(replies=[REST, "no", "no", "no"]), "done", 4),
+        (
+            Script(
+                replies=[REST, REST], outcomes={"llm_reflect": [NodeOutcome.SUCCESS, NodeOutcome.FAILURE]}
+            ),
+            "done",
+            2,
+        ),
+        (Script(replies=[REST] * 10), "done", 10),
+        (Script(context={"idle": "nothing to do"}), "idle", 0),
+    ],
+)
+def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) -> None:
+    rehearsal = run_script(script)
+
+    assert rehearsal.exit == exit_node
+    assert len(nodes(rehearsal, "llm_reflect")) == calls
+
+
+def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
+    reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
+
+    (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
+
+    assert process.notes[0] == "wants rest"
+    assert any("dropped dreams: unknown key" in line for line in process.notes)
+
+
+def test_a_preferred_edge_is_followed() -> None:
+    graph = load_graph(
+        "digraph g { start [shape=Mdiamond]; a [type=x]; b [type=x]; c [type=x]; done [shape=Msquare];"
+        "start -> a; a -> b [label=one]; a -> c [label=two]; b -> done; c -> done }",
+        handlers={"x"},
+    )
+
+    assert [step.node for step in dry_run(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
+
+
+def test_an_endless_run_is_reported() -> None:
+    graph = load_graph(
+        "digraph g { start [shape=Mdiamond]; a [type=x]; done [shape=Msquare];"
+        'start -> a; a -> a [condition="context.again=yes"]; a -> done }',
+        handlers={"x"},
+    )
+
+    rehearsal = dry_run(graph, Script(context={"again": "yes"}))
+
+    assert (rehearsal.exit, rehearsal.outcome) == ("", NodeOutcome.FAILURE)
+    assert "its limit" in rehearsal.fault

@@ -1,0 +1,178 @@
+"""Views of goals, intents and plans from rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from arbor.agents.genome import AgentGenome, AgentRole, AgentTraits
+from arbor.goals.injection import BALANCED
+from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.review import Advice, GoalFlag
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals, view_plans
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+_GOAL: dict[str, Any] = {
+    "id": "goal-1",
+    "title": "Map",
+    "description": "Every path.",
+    "state": "active",
+    "layer": "task",
+    "source": "role",
+    "fraction": 0.25,
+    "deadline": None,
+    "touched_at": "2026-05-01T11:00:00+00:00",
+    "parent_id": "goal-0",
+    "expected_reward": None,
+    "effort": 3,
+    "emotional_valence": -0.5,
+    "rule": "role",
+    "notes": ["last", "first"],
+    "blocker": "no boat",
+    "contradiction": None,
+    "is_present": False,
+    "intents": 2,
+    "intents_open": 1,
+    "intents_done": 1,
+    "actions": ["recall"],
+    "plan": None,
+    "plan_reason": None,
+}
+
+
+def goal_row(**of: Any) -> list[Any]:
+    """Return a goal in the form of the query: an array in this order."""
+    return list({**_GOAL, **of}.values())
+
+
+def intent_row(**of: Any) -> dict[str, Any]:
+    return {
+        "id": "intent-1",
+        "goal_id": "goal-1",
+        "action": "recall",
+        "description": "Recall it.",
+        "status": "pending",
+        "attempts": 1,
+        "ticks_used": 2,
+        "tick_limit": None,
+        "locked_at": None,
+        "held": False,
+        **of,
+    }
+
+
+def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
+    view = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
+    (goal,) = view["goals"]
+    assert goal.model_dump(exclude={"priority"}) == {
+        "id": "goal-1",
+        "title": "Map",
+        "description": "Every path.",
+        "state": GoalState.ACTIVE,
+        "layer": GoalLayer.TASK,
+        "source": GoalSource.ROLE,
+        "fraction": 0.25,
+        "notes": ["first", "last"],
+        "deadline": NOW + timedelta(days=1),
+        "flags": [GoalFlag.BLOCKED],
+        "parent_id": "goal-0",
+        "blocked_by": "no boat",
+        "effort": 3,
+        "emotional_valence": -0.5,
+        "rule": "role",
+    }
+    assert goal.priority > 0
+    assert [(issue.advice, issue.goal_id) for issue in view["issues"]] == [(Advice.ATTEND, "goal-1")]
+    assert (view["intents"], view["plans"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("of", "flags"),
+    [
+        ({}, []),
+        ({"touched_at": "2026-04-20T11:00:00+00:00"}, [GoalFlag.STALE]),
+        ({"touched_at": "2026-04-20T11:00:00+00:00", "layer": "aspiration"}, []),
+        ({"deadline": "2026-05-01T11:59:59+00:00"}, [GoalFlag.OVERDUE]),
+        ({"contradiction": "It is dry."}, [GoalFlag.CONTRADICTED]),
+        ({"intents_open": 0, "intents_done": 0}, [GoalFlag.DEAD_LETTERED]),
+        ({"intents_open": 0, "plan": "abandoned", "plan_reason": "no boat"}, [GoalFlag.REPLAN]),
+        ({"intents_open": 0, "plan": "completed"}, [GoalFlag.CARRIED_OUT]),
+        ({"intents_open": 0, "intents_done": 0, "plan": "completed", "state": "queued"}, []),
+    ],
+)
+def test_a_goal_is_flagged_by_the_values_of_its_row(of: dict[str, Any], flags: list[GoalFlag]) -> None:
+    (goal,) = view_goals({"goals": [goal_row(blocker="", **of)]}, traits=None, now=NOW)["goals"]
+    assert goal.flags == flags
+
+
+def test_a_queued_goal_with_activated_memories_is_suggested() -> None:
+    rows = [
+        goal_row(id=f"goal-{is_present}", title=title, state="queued", blocker="", is_present=is_present)
+        for title, is_present in (("Map the coast", False), ("Learn the stars", True))
+    ]
+    issues = view_goals({"goals": rows}, traits=None, now=NOW)["issues"]
+    assert [(issue.advice, issue.goal_id) for issue in issues] == [(Advice.PROMOTE, "goal-True")]
+
+
+def test_goals_are_sorted_by_priority() -> None:
+    rows = [
+        goal_row(id=f"goal-{number}", deadline=(NOW + timedelta(hours=hours)).isoformat())
+        for number, hours in enumerate((400, 2, 60))
+    ]
+    view = view_goals({"goals": rows}, traits=None, now=NOW)
+    assert [goal.id for goal in view["goals"]] == ["goal-1", "goal-2", "goal-0"]
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "held", "expected"),
+    [
+        ("pending", None, False, "pending"),
+        ("locked", 59, False, "locked"),
+        ("locked", 60, False, "pending"),
+        ("locked", 3600, True, "locked"),
+        ("locked", None, False, "pending"),
+    ],
+)
+def test_an_expired_lock_does_not_count(status: str, age: int | None, held: bool, expected: str) -> None:
+    locked_at = None if age is None else (NOW - timedelta(seconds=age)).isoformat()
+    row = intent_row(status=status, locked_at=locked_at, held=held)
+    (intent,) = view_goals({"intents": [row]}, traits=None, now=NOW)["intents"]
+    assert (intent.status, intent.attempts, intent.ticks_used) == (expected, 1, 2)
+
+
+def test_plans_are_loaded_with_their_steps() -> None:
+    step = {"position": 1, "action": "recall", "description": "a", "status": "waiting"}
+    row = {"id": "plan-1", "goal_id": "goal-1", "status": "draft", "risk": 0.5, "steps": [step]}
+    (plan,) = view_plans({"plans": [row]})
+    assert (plan.status, plan.risk, plan.steps[0].status) == (PlanStatus.DRAFT, 0.5, StepStatus.WAITING)
+
+
+def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
+    scale = scale_of({"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW)
+    experienced = scale.experienced[GoalSource.ROLE]
+    assert (experienced.mean, experienced.goals, scale.learned, scale.now) == (
+        0.5,
+        3,
+        {"recall": [4, 3]},
+        NOW,
+    )
+    assert scale_of({"learned": None}, traits=None, now=NOW).experienced == {}
+
+
+def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
+    row = {"reputation": [3, 4], "stale_beats": 5}
+    circumstances = circumstances_of(row, None, exhausted_beats=2)
+    assert (
+        circumstances.role,
+        circumstances.risk_tolerance,
+        circumstances.standing,
+        circumstances.dealings,
+    ) == (None, BALANCED, 0.75, 4)
+    assert (circumstances.stale_beats, circumstances.exhausted_beats) == (5, 2)
+    traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
+    genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
+    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_beats=0)
+    assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

@@ -1,0 +1,362 @@
+"""The reflex policy: schema, means and decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbor.goals.values import GoalLayer, GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.views import DriveView, ProposalView
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
+from arbor.memory.values import MemoryType
+from arbor.selves.drives import Drive
+from arbor.selves.proposals import ProposalKind
+from tests.unit.heartbeat.builders import (
+    NOW,
+    full_situation,
+    goal,
+    intent,
+    memory,
+    percept,
+    reflex,
+    situation,
+)
+
+
+def actions(reply: dict[str, Any]) -> list[str]:
+    return [action["action"] for action in reply["actions"]]
+
+
+def test_conversation_remembers_messages_and_adds_requests_as_goals() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.CONVERSATION,
+            percepts=[percept("The ferry is late"), percept("Can you find out who built the lighthouse?")],
+            relevant=[memory("lighthouse")],
+        )
+    )
+
+    assert actions(reply) == ["remember", "remember", "recall"]
+    assert "The ferry is late" in reply["actions"][0]["params"]["content"]
+    assert "lighthouse" in reply["actions"][2]["params"]["query"]
+    assert [(new["title"], new["source"]) for new in reply["new_goals"]] == [
+        ("See to it: Can you find out who built the lighthouse?", "user_request")
+    ]
+    assert "The lighthouse was rebuilt after the storm" in reply["thinking"]
+
+
+def test_conversation_without_permission_to_remember_leaves_a_note() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.CONVERSATION, percepts=[percept("The ferry is late")], actions=ACTIONS.offers(("rest",))
+        )
+    )
+
+    assert [note["text"] for note in reply["memory_notes"]] == ["User message: “The ferry is late”"]
+
+
+def test_a_request_that_is_a_goal_already_is_not_added_again() -> None:
+    request = percept("Can you find out who built the lighthouse?")
+    known = goal(title="see to it: can you find out who built the  lighthouse?")
+
+    assert reflex(situation(mode=Mode.CONVERSATION, percepts=[request], goals=[known]))["new_goals"] == []
+
+
+def test_planning_breaks_the_most_important_goal_into_permitted_steps() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.PLAN_EXECUTION,
+            goals=[goal("market", priority=1), goal("harbour", priority=2)],
+            actions=ACTIONS.offers(("recall", "reflect", "rest")),
+        )
+    )
+
+    (plan,) = reply["decompositions"]
+    assert plan["goal_id"] == "goal-harbour"
+    assert [step["action"] for step in plan["intentions"]] == ["recall", "reflect"]
+    assert all("Map the harbour" in step["description"] for step in plan["intentions"])
+
+
+def test_planning_without_a_useful_action_worries_instead() -> None:
+    reply = reflex(situation(mode=Mode.PLAN_EXECUTION, goals=[goal()], actions=ACTIONS.offers(("rest",))))
+
+    assert reply["decompositions"] == []
+    assert "Map the harbour" in reply["concerns"][0]
+
+
+@pytest.mark.parametrize(
+    ("action", "executed"),
+    [
+        ("recall", "recall"),
+        ("reflect", "reflect"),
+        ("remember", "remember"),
+        ("connect", "connect"),
+        ("rest", "rest"),
+        ("reprioritize", "reflect"),
+        ("fly", "reflect"),
+    ],
+)
+def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: str) -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.GOAL_PURSUIT,
+            goals=[goal(fraction=0.4)],
+            intents=[intent("look", action=action), intent("ask"), intent("tell")],
+            relevant=[memory("pier"), memory("crane")],
+        )
+    )
+
+    assert (reply["actions"][0]["action"], reply["actions"][0]["intent_id"]) == (executed, "intent-look")
+    (update,) = reply["goal_updates"]
+    done = len(reply["actions"])
+    assert (update["goal_id"], update["state"]) == ("goal-harbour", None)
+    assert update["progress"] == pytest.approx(0.4 + 0.2 * done)
+    assert "First, look" in update["note"]
+
+
+def test_pursuit_executes_different_steps_together() -> None:
+    steps = [intent(name, action=name) for name in ("reflect", "connect", "synthesize")]
+    seen = situation(
+        mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=steps, relevant=[memory("pier"), memory("crane")]
+    )
+
+    assert actions(reflex(seen)) == ["reflect", "connect", "synthesize"]
+    assert actions(reflex(seen.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
+
+
+def test_an_aspiration_is_neither_planned_nor_completed() -> None:
+    aspiration = goal(layer=GoalLayer.ASPIRATION)
+
+    planned = reflex(situation(mode=Mode.PLAN_EXECUTION, goals=[aspiration]))
+    pursued = reflex(situation(mode=Mode.GOAL_PURSUIT, goals=[aspiration], intents=[intent("look")]))
+
+    assert planned["decompositions"] == []
+    assert [(update["progress"], update["state"]) for update in pursued["goal_updates"]] == [(None, None)]
+
+
+def test_the_last_step_completes_the_goal() -> None:
+    reply = reflex(situation(mode=Mode.GOAL_PURSUIT, goals=[goal(fraction=0.8)], intents=[intent("look")]))
+
+    (update,) = reply["goal_updates"]
+    assert (update["progress"], update["state"]) == (1.0, "completed")
+    assert update["reason"]
+
+
+def test_a_step_that_costs_too_much_waits_and_the_agent_rests() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.GOAL_PURSUIT, energy=1, goals=[goal()], intents=[intent("think", action="reflect")]
+        )
+    )
+
+    assert actions(reply) == ["rest"]
+    assert reply["goal_updates"] == []
+    assert "too little energy" in reply["thinking"]
+
+
+def test_a_step_that_connects_memories_needs_two_of_them() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.GOAL_PURSUIT,
+            goals=[goal()],
+            intents=[intent("tie", action="connect")],
+            relevant=[memory("pier")],
+            recent=[memory("pier")],
+        )
+    )
+
+    assert actions(reply) == ["reflect"]
+
+
+def test_consolidation_connects_memories_that_share_most_words() -> None:
+    reply = reflex(
+        situation(
+            mode=Mode.CONSOLIDATION,
+            recent=[
+                memory("a", content="Bread is baked at dawn"),
+                memory("b", content="The lighthouse keeper counts ferries"),
+                memory("c", content="Ferries pass the lighthouse at night"),
+            ],
+        )
+    )
+
+    connect, reflect = reply["actions"][:2]
+    assert connect["params"] == {"from_id": "memory-b", "to_id": "memory-c", "relation": "associated"}
+    assert "lighthouse, ferries" in reflect["params"]["insight"]
+    assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
+
+
+def test_consolidation_does_not_connect_memories_already_thought_of() -> None:
+    views = [memory("pier"), memory("crane")]
+    first = reflex(situation(mode=Mode.CONSOLIDATION, recent=views))
+    insight = memory(
+        "own", role="", content=first["actions"][1]["params"]["insight"], type=MemoryType.SEMANTIC
+    )
+    again = reflex(situation(mode=Mode.CONSOLIDATION, recent=[*views, insight]))
+
+    assert actions(first) == ["connect", "reflect"]
+    assert actions(again) == ["rest"]
+    assert again["thinking"] != first["thinking"]
+
+
+def test_memories_with_equal_texts_are_not_connected() -> None:
+    twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
+
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["reflect"]
+
+
+def test_reflection_ignores_the_answers_of_the_agent() -> None:
+    answered = memory("own", role="agent", content="I answer by rule.")
+
+    for recent in ([answered], [answered, memory("pier")]):
+        reply = reflex(situation(recent=recent, beat_number=2))
+
+        assert "I answer by rule" not in reply["thinking"]
+
+
+def test_consolidation_without_similar_memories_reflects_or_rests() -> None:
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["reflect"]
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION))) == ["rest"]
+
+
+def test_reflection_resolves_its_question_and_adds_another() -> None:
+    reply = reflex(
+        situation(
+            recent=[memory("pier", content="The pier was rebuilt by Aurelio")],
+            working_memory=WorkingMemory(curiosity=["who built the pier?"]),
+        )
+    )
+
+    assert actions(reply) == ["reflect", "recall"]
+    assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
+    assert reply["actions"][1]["params"]["query"] == "Aurelio"
+    assert reply["resolved"] == ["who built the pier?"]
+    assert reply["curiosity"] == ["more about “Aurelio”"]
+    assert reply["new_goals"] == []
+
+
+def test_reflection_sums_up_several_memories() -> None:
+    reply = reflex(
+        situation(
+            recent=[memory("pier"), memory("crane")],
+            working_memory=WorkingMemory(curiosity=["more about “pier”"]),
+        )
+    )
+
+    summary = reply["actions"][0]
+    assert actions(reply)[:2] == ["synthesize", "connect"]
+    assert summary["params"]["materials"] == ["memory-pier", "memory-crane"]
+    assert summary["params"]["content"].startswith("About “pier”: Ada said “The pier was rebuilt")
+
+
+def test_a_reflection_is_not_repeated() -> None:
+    views = [memory("pier")]
+    first = reflex(situation(recent=views))
+    insight = memory(
+        "own", role="", content=first["actions"][0]["params"]["insight"], type=MemoryType.SEMANTIC
+    )
+    again = reflex(situation(recent=[*views, insight]))
+    thought = WorkingMemory(thoughts=[Thought(text=first["thinking"], at=NOW)])
+
+    assert "reflect" in actions(first)
+    for reply in (again, reflex(situation(recent=views, working_memory=thought))):
+        assert {"reflect", "synthesize"}.isdisjoint(actions(reply))
+
+
+def test_an_empty_mind_creates_no_goals() -> None:
+    for energy in (2, 10):
+        reply = reflex(situation(energy=energy))
+
+        assert (actions(reply), reply["new_goals"]) == (["rest"], [])
+
+
+def test_an_urgent_need_for_rest_is_met() -> None:
+    tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
+
+    assert actions(reflex(tired)) == ["rest"]
+
+
+def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
+    def proposal(confidence: float, deferrals: int = 0) -> ProposalView:
+        return ProposalView(
+            id=f"p-{confidence}-{deferrals}",
+            kind=ProposalKind.IDENTITY,
+            content="I am patient.",
+            confidence=confidence,
+            deferrals=deferrals,
+        )
+
+    reply = reflex(situation(proposals=[proposal(0.8), proposal(0.79), proposal(0.79, 1), proposal(0.9, 1)]))
+
+    assert [(decision["proposal_id"], decision["decision"]) for decision in reply["proposal_decisions"]] == [
+        ("p-0.8-0", "accept"),
+        ("p-0.79-0", "defer"),
+        ("p-0.79-1", "reject"),
+        ("p-0.9-1", "accept"),
+    ]
+    assert all(decision["reason"] for decision in reply["proposal_decisions"])
+
+
+def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
+    reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
+
+    assert [(update["goal_id"], update["state"]) for update in reply["goal_updates"]] == [
+        ("goal-harbour", "active")
+    ]
+
+
+@pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
+def test_reflection_promotes_a_waiting_goal(state: GoalState, up: str) -> None:
+    reply = reflex(situation(goals=[goal(state=state)]))
+
+    assert reply["actions"][-1]["params"] == {"goal_id": "goal-harbour", "state": up}
+    assert reply["new_goals"] == []
+
+
+def test_an_insight_is_no_material_of_another() -> None:
+    own = memory(
+        "own",
+        role="",
+        content="What stays with me is this: Ada said “the pier is old”.",
+        type=MemoryType.SEMANTIC,
+    )
+
+    assert actions(reflex(situation(recent=[own]))) == ["rest"]
+
+
+def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
+    own = memory("own", role="", content="I thought: “Ada said ‘the pier isn’t old’. So.” I spent 2 energy.")
+
+    insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
+
+    assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
+
+
+def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
+    quoted = memory("said", role="Ada", content="He said “come”.")
+    reply = reflex(situation(recent=[quoted]))
+
+    assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
+
+
+def test_different_situations_give_different_thoughts() -> None:
+    situations = [
+        situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
+        for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
+        for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
+    ]
+
+    thoughts = [reflex(situation)["thinking"] for situation in situations]
+
+    assert len(set(thoughts)) == 4
+    assert all(thoughts)
+
+
+def test_a_full_situation_gets_a_reply_about_its_content() -> None:
+    reply = reflex(full_situation())
+
+    assert "Map the harbour" in reply["thinking"]
+    assert reply["actions"][0]["goal_id"] == "goal-harbour"

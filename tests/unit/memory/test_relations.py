@@ -1,0 +1,113 @@
+"""Traversals: their limits, and the paths made of their steps."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.memory.relations import (
+    ANYWHERE,
+    LABEL_LENGTH,
+    MAX_HOPS,
+    NOTE_LENGTH,
+    GraphNode,
+    GraphNodeKind,
+    Relation,
+    TraversalStep,
+    TraversedEdge,
+    check_edge,
+    check_hops,
+    clip,
+    paths_of,
+    unfold,
+)
+
+NODES = [GraphNode(GraphNodeKind.MEMORY, UUID(int=number)) for number in range(1, 16)]
+edges = st.lists(
+    st.tuples(
+        st.integers(0, 14), st.integers(0, 14), st.sampled_from([Relation.CAUSES, Relation.SUPPORTS])
+    ).filter(lambda edge: edge[0] != edge[1]),
+    max_size=40,
+    unique=True,
+)
+
+
+def levels_of(
+    drawn: list[tuple[int, int, Relation]], start: int
+) -> tuple[list[list[TraversalStep]], dict[int, int]]:
+    """Walk plainly, breadth first; return the steps by level, and how far each node is."""
+    far = {start: 0}
+    levels: list[list[TraversalStep]] = []
+    frontier = [start]
+    while frontier:
+        level: dict[int, TraversalStep] = {}
+        for source, target, relation in drawn:
+            for via, met, onward in ((source, target, True), (target, source, False)):
+                if via in frontier and met not in far and met not in level:
+                    level[met] = TraversalStep(NODES[met], NODES[via].id, relation, 1.0, onward)
+        far |= dict.fromkeys(level, len(levels) + 1)
+        levels.append(list(level.values()))
+        frontier = list(level)
+    return levels, far
+
+
+@given(edges, st.integers(0, 14))
+def test_every_path_follows_existing_edges_at_the_shortest_distance(
+    drawn: list[tuple[int, int, Relation]], start: int
+) -> None:
+    levels, far = levels_of(drawn, start)
+    paths = unfold(NODES[start], levels)
+    assert {reached.node for reached in paths} == {NODES[place] for place in far if place != start}
+    relations = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
+    for reached in paths:
+        assert reached.hops == far[NODES.index(reached.node)]
+        at = NODES[start]
+        for tie in reached.path:
+            assert (tie.source, tie.target, tie.relation) in relations
+            assert at in (tie.source, tie.target)
+            at = tie.target if tie.source == at else tie.source
+        assert at == reached.node
+    assert [reached.hops for reached in paths] == sorted(reached.hops for reached in paths)
+
+
+def test_an_edge_traversed_backwards_preserves_its_direction() -> None:
+    (path,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
+    assert path.path == (
+        TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
+    )
+
+
+@pytest.mark.parametrize("hops", [0, -1, MAX_HOPS + 1, 1_000_000])
+def test_the_length_of_a_traversal_is_limited(hops: int) -> None:
+    with pytest.raises(Invalid, match=f"1 to {MAX_HOPS}"):
+        check_hops(hops)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_weight_is_between_zero_and_one(weight: float) -> None:
+    with pytest.raises(Invalid, match="0 to 1"):
+        check_edge(NODES[0], NODES[1], weight=weight, note="")
+
+
+def test_self_relations_and_long_notes_are_refused() -> None:
+    with pytest.raises(Invalid, match="cannot be tied to itself"):
+        check_edge(NODES[0], NODES[0], weight=1, note="")
+    for note in ("x" * (NOTE_LENGTH + 1), "\0"):
+        with pytest.raises(Invalid, match="note"):
+            check_edge(NODES[0], NODES[1], weight=1, note=note)
+
+
+def test_named_relations_are_followed_in_both_directions() -> None:
+    assert paths_of(None) == ANYWHERE
+    assert paths_of([Relation.CAUSES]).onward == paths_of([Relation.CAUSES]).back == {Relation.CAUSES}
+
+
+@given(st.text())
+def test_a_label_is_one_short_line(text: str) -> None:
+    label = clip(text)
+    assert len(label) <= LABEL_LENGTH
+    assert len(label.splitlines()) <= 1
