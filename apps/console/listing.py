@@ -43,14 +43,15 @@ def filters_by_agent(*fields: str) -> tuple[Any, ...]:
 
 
 def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
-    """Return the lookups that the filters of fields make; other filters name their own parameters."""
-    names = [entry[0] if isinstance(entry, tuple) else entry for entry in list_filter]
-    return {
-        f"{name}{lookup}"
-        for name in names
-        if isinstance(name, str)
-        for lookup in ("__exact", "__id__exact", "__isnull")
-    }
+    """Return the parameters of filters in the address of a list: lookups of fields, and names of other filters."""
+    lookups: set[str] = set()
+    for entry in list_filter:
+        name = entry[0] if isinstance(entry, tuple) else entry
+        if isinstance(name, str):
+            lookups |= {f"{name}{lookup}" for lookup in ("__exact", "__id__exact", "__isnull")}
+        else:
+            lookups.add(name.parameter_name)
+    return lookups
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]

@@ -133,7 +133,7 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
     assert not BuiltinTemplate.objects.using(OPS).exists()
     ran = arbor("demo", "--timeout", "300")
     assert ran.code == 1
-    assert "`make up` makes and runs everything" in ran.err
+    assert "`make up` creates and runs everything" in ran.err
     assert "`arbor prepare`" in ran.err
 
 

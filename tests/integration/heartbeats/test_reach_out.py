@@ -227,7 +227,7 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
         )
     run_replies(reply_reaching_out("The reef is charted."))
     assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
-    assert "was not delivered by email: no mail server is set" in run_replies(REST)
+    assert "was not delivered by email: no mail server is configured" in run_replies(REST)
 
 
 def test_an_agent_named_in_public_receives_a_percept(

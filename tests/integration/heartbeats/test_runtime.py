@@ -265,7 +265,7 @@ def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    with pytest.raises(TransitionIllegal, match="is beating"):
+    with pytest.raises(TransitionIllegal, match="has a heartbeat under way"):
         runtime.flush_memory(agent.id)
 
 

@@ -69,7 +69,7 @@ def assert_paths(
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(drawn=edges, hops=st.integers(1, 6))
+@given(drawn_edges=edges, hops=st.integers(1, 6))
 def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops: int) -> None:
     things = _nine(mind)
     _draw(mind, drawn_edges, things)

@@ -55,6 +55,7 @@ counted AS MATERIALIZED (
 ), known AS (
     UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
     WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
+        AND t.agent_id = ANY(%(counted_agents)s::uuid[])
     RETURNING t.agent_id, t.term
 ), terms AS (
     INSERT INTO memories_term (tenant_id, agent_id, term, memories)
