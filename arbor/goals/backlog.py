@@ -34,6 +34,7 @@ from arbor.goals.values import (
     default_state,
     move,
     move_feeling,
+    require_layer,
     require_room,
 )
 from arbor.ids import read_id, uuid7
@@ -99,14 +100,17 @@ class Backlog:
         if parent is not None:
             require_place(None, parent.id, self._parents())
         state = request.state or default_state(request.source, parent.state if parent else None)
-        titles = [goal.title for goal in self._goals.values() if goal.state.is_open]
+        others = [goal for goal in self._goals.values() if goal.state.is_open]
+        titles = [other.title for other in others]
+        admitted = admit(title, state, counts=self.counts, open_titles=titles)
+        require_layer(request.layer, [other.layer for other in others])
         goal = GoalRow(
             id=uuid7(),
             agent_id=self.agent_id,
             parent_id=parent.id if parent else None,
             title=title,
             description=request.description,
-            state=admit(title, state, counts=self.counts, open_titles=titles),
+            state=admitted,
             layer=request.layer,
             source=request.source,
             deadline=request.deadline,

@@ -62,6 +62,8 @@ class Circumstances:
     risk_tolerance: float = BALANCED
     #: Heartbeats since the agent last met something new.
     stale_beats: int = 0
+    #: Whether the agent can find something new: a rule without access to the web cannot.
+    can_explore: bool = True
     #: Heartbeats in a row that ended without energy.
     exhausted_beats: int = 0
     #: Whether 30 % or less of the day's budget is left.
@@ -207,7 +209,7 @@ def _reputation(now: Circumstances) -> InjectedGoal | None:
 
 
 def _curiosity(now: Circumstances) -> InjectedGoal | None:
-    if curiosity_pressure(now.stale_beats, now.risk_tolerance) <= 1.0:
+    if not now.can_explore or curiosity_pressure(now.stale_beats, now.risk_tolerance) <= 1.0:
         return None
     return InjectedGoal(
         rule=Rule.CURIOSITY,

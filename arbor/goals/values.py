@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -59,6 +59,12 @@ class GoalLayer(StrEnum):
     OBJECTIVE = "objective"
     #: Immediate.
     TASK = "task"
+
+
+#: Open goals of each layer at most. Seed 003 has the limit without a figure; the fewest are those that never end.
+MOST_OF_LAYER: Mapping[GoalLayer, int] = MappingProxyType(
+    {GoalLayer.ASPIRATION: 10, GoalLayer.OBJECTIVE: 30, GoalLayer.TASK: 40}
+)
 
 
 class GoalSource(StrEnum):
@@ -145,6 +151,15 @@ def move(state: GoalState, to: GoalState) -> GoalState:
     if not possible:
         raise TransitionIllegal(f"a goal that is {state} stays {state}; make a new goal to take it up again")
     raise TransitionIllegal(f"a goal that is {state} can become {', '.join(possible)}, not {to}")
+
+
+def require_layer(layer: GoalLayer, open_layers: Sequence[GoalLayer]) -> None:
+    """Raise LimitReached if a layer of the goals is full (seed 003, "goal stack full at layer")."""
+    most = MOST_OF_LAYER[layer]
+    if open_layers.count(layer) >= most:
+        raise LimitReached(
+            f"at most {most} goals of the layer {layer} are open at once; complete or abandon one of them first"
+        )
 
 
 def require_room(to: GoalState, counts: BacklogCounts) -> None:

@@ -122,7 +122,7 @@ class ActionCountBudget(Budget):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TickBudget(Budget):
-    """Ticks of a cycle; a heartbeat without remaining ticks begins a new cycle."""
+    """Ticks of a cycle; a heartbeat without remaining ticks begins a new cycle. Without an allowance (0) nothing begins one."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.TICKS
     allowance: int = DEFAULT_TICKS
@@ -149,4 +149,4 @@ def budget_of(kind: str, allowance: int | None = None) -> Budget:
         case BudgetKind.ACTIONS:
             return ActionCountBudget(allowance=allowance or BASE_ACTIONS)
         case BudgetKind.TICKS:
-            return TickBudget(allowance=allowance or DEFAULT_TICKS)
+            return TickBudget(allowance=DEFAULT_TICKS if allowance is None else allowance)

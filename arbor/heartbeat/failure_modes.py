@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from arbor.heartbeat.budgets import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
@@ -64,13 +65,27 @@ class RecentHeartbeat:
     reason: str = ""
 
 
+class Spending(NamedTuple):
+    """Energy at start and end of a heartbeat, and whether work waited: a goal, a step or a person."""
+
+    start: float
+    end: float
+    worked: bool = True
+
+    @property
+    def unused(self) -> float:
+        """Return the unused part of the regeneration; a heartbeat without work uses it by any action."""
+        spent = self.start - self.end
+        return 0.0 if spent > 0 and not self.worked else max(0.0, REGENERATION - spent)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecentActivity:
     """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
 
     beats: Sequence[RecentHeartbeat] = ()
-    #: Energy at start and end of the latest completed heartbeats; empty for other budgets.
-    energy: Sequence[tuple[float, float]] = ()
+    #: Of the latest completed heartbeats; empty for other budgets.
+    energy: Sequence[Spending] = ()
     stale_goals: Sequence[str] = ()
     reached_out: int = 0
     #: Nops in a row.
@@ -111,9 +126,9 @@ def _stagnation(recent: RecentActivity) -> str:
     )
 
 
-def _hoarding(energy: Sequence[tuple[float, float]]) -> str:
+def _hoarding(energy: Sequence[Spending]) -> str:
     """Measure the unused regeneration; the stored energy is capped, so it shows little."""
-    unused = [max(0.0, REGENERATION - (start - end)) for start, end in energy[:BEATS_WATCHED]]
+    unused = [spending.unused for spending in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""
     average = sum(unused) / len(unused)

@@ -5,6 +5,7 @@ Whole entries are dropped. Messages and urgent percepts are only clipped; other 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,7 @@ from arbor.heartbeat.quotations import RenderedSection, line
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
+_TOKENS_PER_FURTHER_BYTE = 0.4
 #: The largest share of the model's window that is reserved for the reply.
 REPLY_SHARE = 0.25
 #: The least part of its share that a side keeps in a small window.
@@ -55,8 +57,15 @@ def side_of(section: str) -> Side | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return the estimated tokens of a text."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
+    """Return the estimated tokens of a text, by its script.
+
+    About 4 ASCII characters are a token. A character of two bytes in UTF-8 (Cyrillic, Greek, Arabic) counts for two thirds of one, of
+    three (Chinese, Japanese, Devanagari) for one, of four (emoji) for one and a half: tokenizers join few of them.
+    """
+    tokens = len(text) / CHARACTERS_PER_TOKEN
+    if not text.isascii():
+        tokens += _TOKENS_PER_FURTHER_BYTE * (len(text.encode(errors="surrogatepass")) - len(text))
+    return math.ceil(tokens)
 
 
 def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
@@ -79,11 +88,11 @@ def room_of(*, window: int, fixed: int, reply: int) -> int:
 
 # Tokens of an entry's id, date and punctuation.
 _ENTRY_OVERHEAD = 20
-# The most tokens that a section shows of an entry (`arbor.heartbeat.sections`).
-_ENTRY_TOKENS = 320
+# The most characters that a section shows of an entry (`arbor.heartbeat.sections`).
+_ENTRY_CHARACTERS = 1_280
 #: Characters of a clipped percept, and of a clipped message.
 CLIPPED_PERCEPT = 600
-CLIPPED_MESSAGE = 2_000
+CLIPPED_MESSAGE = 1_990
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,15 +134,20 @@ class Clip:
         long = [
             place
             for place, percept in enumerate(percepts)
-            if self.of(percept) and len(percept.content) > self.length + _CLIP_NOTE
+            if self.of(percept) and len(percept.content) > self._length_of(percept.content) + _CLIP_NOTE
         ]
         for place in sorted(long, key=lambda place: -len(percepts[place].content)):
             whole = percepts[place]
-            percepts[place] = whole.model_copy(update={"content": line(whole.content, self.length)})
+            short = line(whole.content, self._length_of(whole.content))
+            percepts[place] = whole.model_copy(update={"content": short})
             excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
             if excess <= 0:
                 break
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
+
+    def _length_of(self, text: str) -> int:
+        """Return the length in characters of this text that takes as many tokens as `length` of plain ASCII."""
+        return int(self.length * len(text) / (CHARACTERS_PER_TOKEN * max(estimate_tokens(text), 1)))
 
 
 # Longer than the note that `line` adds to a cut text.
@@ -155,7 +169,9 @@ def _is_users(percept: PerceptView) -> bool:
 def _size(entry: Any) -> int:
     """Return the estimated tokens of an entry."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
-    return min(sum(estimate_tokens(text) for text in texts), _ENTRY_TOKENS) + _ENTRY_OVERHEAD
+    tokens = sum(estimate_tokens(text) for text in texts)
+    longest = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
+    return int(tokens * min(1.0, longest)) + _ENTRY_OVERHEAD
 
 
 def _last_first(entries: list[Any]) -> Sequence[int]:

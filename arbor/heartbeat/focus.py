@@ -10,6 +10,11 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
+#: Actions that consolidation does without: it is about memory, not about new information (seed 004, 10.4).
+NOT_IN_CONSOLIDATION = frozenset(
+    {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
+)
+NOT_NOW = "this heartbeat tends the memory; look for news and write to people at the next one"
 # Consolidation recalls about the latest memories.
 _LATEST = 3
 
@@ -68,6 +73,14 @@ def why_mode(situation: Situation) -> str:
             return f"{pending} committed {'step' if pending == 1 else 'steps'} waited to be done"
         case Mode.REFLECTION:
             return "nobody was waiting, and no active goal called for work"
+
+
+def not_now(situation: Situation) -> dict[str, str]:
+    """Return the reason by action that consolidation does without; such an action, or its step, waits."""
+    if situation.mode is not Mode.CONSOLIDATION:
+        return {}
+    offered = {offer.name for offer in situation.actions}
+    return {name: NOT_NOW for name in NOT_IN_CONSOLIDATION if name not in offered}
 
 
 def focus_text(situation: Situation) -> str:

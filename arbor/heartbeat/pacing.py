@@ -22,6 +22,8 @@ ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 # Seed 004, 10.1, asks for an adaptive schedule and gives no figures.
 SLOWER_PER_IDLE_BEAT = 1.5
 SLOWEST = 4.0
+#: An agent that decides by rule looks for news once in this time when it wonders about nothing.
+WITHOUT_QUESTION = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,11 +56,21 @@ class ActiveHours:
         if self.contain(moment):
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
-        opening = self._opening(local, days=0)
-        return opening if opening >= moment else self._opening(local, days=1)
+        # Where the clock goes back between the two, the start comes twice: a moment after the first waits for the second.
+        openings = [self._at(self.start, local, days=0, fold=fold) for fold in (0, 1)]
+        coming = (opening for opening in openings if opening >= moment and self.contain(opening))
+        return next(coming, self._at(self.start, local, days=1))
 
-    def _opening(self, local: datetime, *, days: int) -> datetime:
-        wall = datetime.combine(local.date() + timedelta(days=days), self.start, self.zone)
+    def end_from(self, moment: datetime) -> datetime:
+        """Return the end of the hours that a time is within, in UTC; outside of them the time itself."""
+        if not self.contain(moment):
+            return moment.astimezone(UTC)
+        local = moment.astimezone(self.zone)
+        over_night = self.end <= local.time()
+        return max(moment.astimezone(UTC), self._at(self.end, local, days=1 if over_night else 0))
+
+    def _at(self, clock: time, local: datetime, *, days: int, fold: int = 0) -> datetime:
+        wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone).replace(fold=fold)
         # Converted to UTC and back, a skipped time becomes the time after the jump.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 
@@ -123,10 +135,18 @@ class WakeReasons:
     consolidation: bool
     #: Heartbeats since the last reflection, idle ones included; None: unknown.
     since_reflection: int | None
+    #: Time since the last thought; None: it has not thought yet.
+    since_thought: timedelta | None = None
+    #: Whether reflection may lead to something new: the reflex policy needs an open question.
+    wonders: bool = True
 
 
-def idle_reason(reasons: WakeReasons, *, reflect_every: int) -> str:
-    """Return why the heartbeat is idle, or an empty text; an idle agent reflects once in `reflect_every` heartbeats."""
+def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = timedelta()) -> str:
+    """Return why the heartbeat is idle, or an empty text.
+
+    An idle agent reflects once in `reflect_every` heartbeats, and no earlier than `pause` after its last thought: an
+    agent whose heartbeats follow each other by seconds would think the same again.
+    """
     waits = (
         reasons.asked_for
         or reasons.percepts
@@ -135,11 +155,22 @@ def idle_reason(reasons: WakeReasons, *, reflect_every: int) -> str:
         or reasons.urgent_drive
         or reasons.consolidation
     )
+    if waits:
+        return ""
+    thought = reasons.since_thought
+    wait = pause if reasons.wonders else max(pause, WITHOUT_QUESTION)
+    if thought is not None and thought < wait:
+        return f"idle: nothing waits, and it last thought {_minutes(thought)} ago"
     since = reasons.since_reflection
-    if waits or since is None or since >= reflect_every:
+    if since is None or since >= reflect_every:
         return ""
     ago = "at the last beat" if since <= 1 else f"{since} beats ago"
     return f"idle: nothing waits, and it reflected {ago}"
+
+
+def _minutes(span: timedelta) -> str:
+    minutes = round(span / timedelta(minutes=1))
+    return f"{minutes} min" if minutes < 120 else f"{span / timedelta(hours=1):.0f} h"
 
 
 def off_hours_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:

@@ -1,15 +1,12 @@
-"""Choices of the reflex policy: memories, parameters of actions, proposals and goals."""
+"""Choices of the reflex policy: a reply as a draft, parameters of actions, proposals."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from itertools import combinations
 from typing import Any
 
-from arbor.contacts.values import Speaker
-from arbor.heartbeat.focus import CONSOLIDATION_EVERY
-from arbor.heartbeat.quotations import clip, quoted
+from arbor.heartbeat.quotations import quoted
+from arbor.heartbeat.reflex_materials import excerpt, first_hand_memories, gist, most_similar_pair, saying
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
@@ -24,14 +21,6 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.views import GoalView, IntentView, ProposalView
 from arbor.memory.relations import Relation
-from arbor.memory.values import MemoryType
-
-EXCERPT_LENGTH = 120
-
-
-def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
-    """Return a text on one line, clipped."""
-    return clip(" ".join(text.split()), longest)
 
 
 class Draft:
@@ -49,6 +38,7 @@ class Draft:
         self.proposal_decisions: list[ProposalDecision] = []
         self.concerns: list[str] = []
         self.curiosity: list[str] = []
+        self.resolved: list[str] = []
 
     def offers(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
@@ -64,6 +54,11 @@ class Draft:
         params = dict.fromkeys(offer.params) | params
         self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
         return True
+
+    @property
+    def chosen(self) -> set[str]:
+        """Return the names of the actions so far."""
+        return {action.action for action in self.actions}
 
     def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
@@ -88,51 +83,14 @@ class Draft:
             new_goals=self.new_goals,
             concerns=self.concerns,
             curiosity=self.curiosity,
+            resolved=self.resolved,
             decompositions=self.decompositions,
             proposal_decisions=self.proposal_decisions,
         ).model_dump(mode="json")
 
 
-_WORD = re.compile(r"[^\W\d_]{5,}")
-#: The last quotation that begins in a text; ’ in a word is an apostrophe.
-_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
-_ROTATED_PAIRS = 5
-
-
-def gist(view: MemoryView) -> str:
-    """Return a memory on one line, or its innermost quotation, because reflections on reflections nest quotations."""
-    quotation = None if view.role else _INNERMOST.search(view.content)
-    inner = (quotation.group(1) or quotation.group(2) or "").strip() if quotation else ""
-    return excerpt(inner or view.content)
-
-
-def first_hand_memories(situation: Situation) -> list[MemoryView]:
-    """Return the distinct memories of others' utterances, else those not episodic, else all; never own answers."""
-    distinct = {view.id: view for view in (*situation.relevant, *situation.recent)}
-    views = [view for view in distinct.values() if view.role != Speaker.AGENT]
-    utterances = [view for view in views if view.role]
-    return utterances or [view for view in views if view.type is not MemoryType.EPISODIC] or views
-
-
-def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
-    """Return two memories that share many words, and these words; None without a pair.
-
-    The best pairs rotate between consolidations, because the first pair is connected already.
-    """
-    views = first_hand_memories(situation)
-    words = {view.id: set(_WORD.findall(view.content.lower())) for view in views}
-    pairs = [
-        (first, second, sorted(words[first.id] & words[second.id], key=lambda word: (-len(word), word)))
-        for first, second in combinations(views, 2)
-        # Equal gists are the same memory.
-        if gist(first).casefold() != gist(second).casefold()
-    ]
-    if not pairs:
-        return None
-    best = sorted(pairs, key=lambda pair: -len(pair[2]))[:_ROTATED_PAIRS]
-    return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)]
-
-
+#: Memories in a summary.
+_MATERIALS = 3
 #: Substitutes for an impossible action, the nearest first.
 STAND_INS = ("reflect", "remember", "recall")
 
@@ -149,7 +107,7 @@ def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, dra
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = [quoted(gist(view)) for view in situation.relevant[:2]]
+    known = [saying(view) for view in first_hand_memories(situation)[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
     needs = excerpt(goal.description) or "a clear end"
     return {
@@ -164,6 +122,18 @@ def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> d
     return {"content": text, "type": "semantic", "importance": 0.6}
 
 
+def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any] | None:
+    views = first_hand_memories(situation)[:_MATERIALS]
+    if not views:
+        return None
+    return {
+        "topic": excerpt(goal.title),
+        "content": f"{excerpt(intent.description, 200)}: {'; '.join(map(saying, views))}.",
+        "materials": [view.id for view in views],
+        "kind": None,
+    }
+
+
 # By action, the parameters for an intent; None where the situation lacks the material.
 _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
     "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
@@ -172,6 +142,7 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
     "connect": lambda _, __, situation: (
         connection(*pair[:2]) if (pair := most_similar_pair(situation)) else None
     ),
+    "synthesize": _synthesize_for,
     "rest": lambda *_: {},
 }
 
@@ -207,22 +178,3 @@ def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
     if not proposal.deferrals:
         return ProposalChoice.DEFER, f"{sure}; it may wait for more"
     return ProposalChoice.REJECT, f"{sure}, and has waited already"
-
-
-def potential_goals(about: str) -> list[dict[str, Any]]:
-    """Return two potential goals about a subject: to find out more, and to sort what is known."""
-    subject = excerpt(about, 100).rstrip("?.!")
-    return [
-        {
-            "title": f"Find out more about {subject}",
-            "description": "I can say in my own words what it is about and how I know.",
-            "rationale": "It keeps coming back to me.",
-            "state": "queued",
-        },
-        {
-            "title": f"Put in order what I know about {subject}",
-            "description": "What belongs together is tied together, and what is overtaken is put away.",
-            "rationale": "What is found out is worth little if it cannot be found again.",
-            "state": "backburner",
-        },
-    ]

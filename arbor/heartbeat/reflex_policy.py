@@ -1,7 +1,7 @@
 """The reflex policy: a deterministic substitute for a model, with the same situation and reply format.
 
-The policy plans goals, executes their steps and completes them, stores what users say, connects memories, and rests when
-it can pay for nothing else.
+The policy plans goals, executes their steps and completes them, stores what users say, reflects on memories that are new to
+it (`arbor.heartbeat.reflex_reflection`), and rests when it can pay for nothing else. It creates no goals but for requests.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arbor.goals.injection import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
     Draft,
-    connection,
     decide_proposals,
-    excerpt,
     execute_intent,
-    first_hand_memories,
-    gist,
-    most_similar_pair,
-    potential_goals,
     query_of,
 )
+from arbor.heartbeat.reflex_materials import NEEDED, excerpt, gist, lead_of
+from arbor.heartbeat.reflex_reflection import consolidate, question_about, reflect, rests
 from arbor.heartbeat.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import Mode, Situation
+from arbor.heartbeat.views import GoalView
 from arbor.selves.boundaries import BoundaryResponse
 
 # Phrases of a request.
@@ -36,10 +34,13 @@ _REQUEST = re.compile(
 # The plan of any goal: the permitted ones of these steps, in this order.
 _STEPS: Mapping[str, str] = {
     "recall": "Gather what I already know about {goal}",
-    "reflect": "Work out what {goal} still needs",
     "connect": "Tie together what I found about {goal}",
+    "synthesize": "Sum up what I know about {goal}",
+    "reflect": "Work out what {goal} still needs",
     "remember": "Write down where {goal} stands",
 }
+#: Steps that a plan of more than `_MAX_STEPS` does without, the first of them first.
+_DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
 _MAX_PERCEPTS = 3
 
@@ -89,20 +90,20 @@ def _converse(situation: Situation, draft: Draft) -> None:
             )
     if percepts:
         draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
+        if lead := lead_of([percepts[-1].content], avoid=situation):
+            draft.curiosity.append(question_about(lead))
     if situation.relevant:
         draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
     """Break the most important goal into steps."""
-    goals = situation.active_goals
+    goals = _work(situation)
     if not goals:
         _reflect(situation, draft)
         return
     goal = goals[0]
-    steps = [name for name in _STEPS if draft.offers(name)]
-    turn = len(goal.notes) % len(steps) if steps else 0
-    chosen = (steps[turn:] + steps[:turn])[:_MAX_STEPS]
+    chosen = _steps_for(goal, draft)
     draft.add_thought(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
     if goal.description:
         draft.add_thought(f"It is done when: {excerpt(goal.description)}")
@@ -120,99 +121,97 @@ def _plan(situation: Situation, draft: Draft) -> None:
     draft.add_action(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
     )
+    if goal.description:
+        insight = f"{NEEDED} {quoted(excerpt(goal.title))}, I need: {excerpt(goal.description)}"
+        draft.add_action(
+            "reflect", {"insight": insight, "focus": None}, "What does it take?", goal_id=goal.id
+        )
+
+
+def _work(situation: Situation) -> list[GoalView]:
+    """Return the active goals that a plan can complete, the most important first."""
+    return [goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule)]
+
+
+def _steps_for(goal: GoalView, draft: Draft) -> list[str]:
+    """Return the actions of a goal's plan; a second plan begins with another action than the first."""
+    steps = [name for name in _STEPS if draft.offers(name)]
+    for name in _DISPENSABLE:
+        if len(steps) > _MAX_STEPS and name in steps:
+            steps.remove(name)
+    turn = len(goal.notes) % len(steps) if steps else 0
+    return (steps[turn:] + steps[:turn])[:_MAX_STEPS]
 
 
 def _pursue(situation: Situation, draft: Draft) -> None:
-    """Carry out the next step of the most important goal that has one."""
+    """Execute the next steps of the most important goal that has one, as far as the energy lasts."""
     pending = situation.pending_intents
     goal = next((g for g in situation.active_goals if any(i.goal_id == g.id for i in pending)), None)
     if goal is None:
         _plan(situation, draft)
         return
     steps = [intent for intent in pending if intent.goal_id == goal.id]
-    intent = steps[0]
     draft.add_thought(
-        f"I am on {quoted(goal.title)} ({goal.fraction:.0%} done). Next: {excerpt(intent.description, 200)}"
+        f"I am on {quoted(goal.title)} ({goal.fraction:.0%} done). Next: {excerpt(steps[0].description, 200)}"
     )
-    done = execute_intent(intent, goal, situation, draft)
+    done = 0
+    for intent in steps:
+        # Two steps by the same action would have the same result.
+        if intent.action in draft.chosen or not execute_intent(intent, goal, situation, draft):
+            break
+        done += 1
     if not done:
         draft.add_thought("I have too little energy for it now, so I wait.")
         return
-    fraction = round(goal.fraction + (1 - goal.fraction) / len(steps), 3)
+    draft.updates.append(_progress(goal, [intent.description for intent in steps], done))
+
+
+def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
+    """Return the update of a goal after the first `done` of its pending steps; an aspiration is never completed."""
+    left = len(steps) - done
+    finished = " and ".join(quoted(excerpt(step)) for step in steps[:done])
+    if left or not calls_for_work(goal.layer, goal.rule):
+        fraction = round(goal.fraction + (1 - goal.fraction) * done / len(steps), 3) if left else None
+        to_go = f"; {left} steps to go" if left else ""
+        return GoalUpdate(goal_id=goal.id, progress=fraction, note=f"Did {finished}{to_go}.")
     reason = f"Every step of {quoted(excerpt(goal.title))} is done."
-    update = GoalUpdate(goal_id=goal.id, progress=1.0, note=reason, state=GoalState.COMPLETED, reason=reason)
-    if len(steps) > 1:
-        note = f"Did {quoted(excerpt(intent.description))}; {len(steps) - 1} steps to go."
-        update = GoalUpdate(goal_id=goal.id, progress=fraction, note=note)
-    draft.updates.append(update)
-
-
-def _consolidate(situation: Situation, draft: Draft) -> None:
-    """Connect two memories that share words, and reflect on them."""
-    pair = most_similar_pair(situation)
-    if pair is None:
-        draft.add_thought("I see too few memories to tie any together.")
-        return
-    first, second, shared = pair
-    about = ", ".join(shared[:3]) or "the same time"
-    both = f"{quoted(gist(first))} and {quoted(gist(second))}"
-    draft.add_thought(f"{both} both speak of {about}.")
-    draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
-    insight = f"Looking back at heartbeat {situation.beat_number}, {about} comes up again: {both}."
-    params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
-    draft.add_action("reflect", params, "A pattern is worth keeping.")
+    return GoalUpdate(goal_id=goal.id, progress=1.0, note=reason, state=GoalState.COMPLETED, reason=reason)
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:
-    """Reflect on a memory, and make sure that there is a goal."""
-    memory = situation.working_memory
-    question = memory.curiosity[-1] if memory.curiosity else ""
-    views = first_hand_memories(situation)
-    draft.add_thought(f"Nothing presses at heartbeat {situation.beat_number}.")
-    if question:
-        draft.add_thought(f"I still wonder: {excerpt(question)}")
-    if views:
-        # Each heartbeat chooses another memory, so that reflections differ.
-        view = views[situation.beat_number % len(views)]
-        quote = f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
-        draft.add_thought(f"I think of this: {quote}")
-        insight = f"What stays with me is this: {quote}." + (
-            f" I wonder: {excerpt(question)}" if question else ""
-        )
-        draft.add_action(
-            "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
-        )
-        draft.curiosity.append(f"What follows from {quoted(excerpt(gist(view), 80))}?")
-    _choose_goal(situation, draft, question or (gist(views[0]) if views else ""))
-
-
-def _choose_goal(situation: Situation, draft: Draft, about: str) -> None:
-    """Promote the best waiting goal, or brainstorm new ones."""
-    if situation.active_goals:
+    """Activate a waiting goal, or else rest or reflect."""
+    if _activate_goal(situation, draft):
         return
+    if rests(situation) and draft.add_action("rest", {}, "I have worked on and on."):
+        draft.add_thought(
+            f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
+        )
+        return
+    reflect(situation, draft)
+
+
+def _activate_goal(situation: Situation, draft: Draft) -> bool:
+    """Move the best waiting goal one step up, if no active goal is work; return whether it moves."""
+    if _work(situation):
+        return False
     for state, up in ((GoalState.QUEUED, GoalState.ACTIVE), (GoalState.BACKBURNER, GoalState.QUEUED)):
-        waiting = situation.goals_in(state)
-        if waiting:
-            goal = waiting[0]
-            draft.add_thought(f"I have time for {quoted(goal.title)}.")
-            params = {"goal_id": goal.id, "state": up.value}
-            draft.add_action(
-                "reprioritize",
-                params,
-                f"{quoted(excerpt(goal.title))} has waited long enough.",
-                goal_id=goal.id,
-            )
-            return
-    goals = potential_goals(about or f"what being {situation.name} is for")
-    if not draft.add_action("brainstorm_goals", {"goals": goals}, "I want nothing yet."):
-        first = goals[0]
-        draft.new_goals.append(ProposedGoal(title=first["title"], description=first["description"]))
+        waiting = [goal for goal in situation.goals_in(state) if calls_for_work(goal.layer, goal.rule)]
+        if not waiting:
+            continue
+        goal = waiting[0]
+        reason = f"{quoted(excerpt(goal.title))} has waited long enough."
+        params = {"goal_id": goal.id, "state": up.value}
+        if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
+            draft.updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
+        draft.add_thought(f"I have time for {quoted(goal.title)}.")
+        return True
+    return False
 
 
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {
     Mode.CONVERSATION: _converse,
     Mode.PLAN_EXECUTION: _plan,
     Mode.GOAL_PURSUIT: _pursue,
-    Mode.CONSOLIDATION: _consolidate,
+    Mode.CONSOLIDATION: consolidate,
     Mode.REFLECTION: _reflect,
 }

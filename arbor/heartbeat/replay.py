@@ -13,6 +13,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.budgets import budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
+from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
@@ -202,7 +203,10 @@ def _decide(
         energy=energy,
         budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
         missing=terms.missing if terms else {},
-        cooling=heartbeat.cooling(heartbeat.situation.environment),
+        cooling={
+            **not_now(heartbeat.situation),
+            **heartbeat.cooling(heartbeat.situation.environment),
+        },
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(

@@ -52,6 +52,11 @@ class ActionResult(BaseModel):
         return bool(self.brought)
 
 
+def is_effort(result: ActionResult) -> bool:
+    """Return whether an action was work: it was paid for, and is no rest, which has a price under some budgets."""
+    return bool(result.cost) and result.action != "rest"
+
+
 def answer(
     decision: Decision,
     outcome: ActionOutcome,

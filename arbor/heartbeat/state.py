@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -39,12 +39,16 @@ class Rules:
 
     #: An agent without work reflects once in this number of heartbeats.
     reflect_every: int
+    #: ... and no earlier than this after its last thought.
+    reflect_pause: timedelta
     #: Tokens of the context window of an unknown model, and of its reply.
     model_context: int
     reply_tokens: int
     tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
     contact_limits: ContactLimits
+    #: The time that messages stay in the buffer.
+    conversation_lasts: timedelta
     #: Word lists of the appraisal.
     word_lists: WordLists
 

@@ -31,6 +31,8 @@ class FoundState:
 
     energy: float = 0.0
     ticks_left: int = 0
+    #: The ticks that the heartbeat began a new cycle with, if it did: nothing is written of them before its end.
+    ticks_renewed: int = 0
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
@@ -38,11 +40,16 @@ class FoundState:
     talked: int = 0
 
 
-def merged_amount(wanted: float | None, *, found: float, now: float, most: float) -> float | None:
-    """Return an amount with its concurrent changes added; None: unchanged."""
+def merged_amount(
+    wanted: float | None, *, found: float, now: float, most: float, renewed: float = 0
+) -> float | None:
+    """Return an amount with its concurrent changes added; None: unchanged.
+
+    `renewed`: what the heartbeat began with beyond what it found, which a concurrent change replaces.
+    """
     if wanted is None or now == found:
         return wanted
-    return min(most, max(0, wanted + now - found))
+    return min(most, max(0, wanted + now - found - renewed))
 
 
 def merged_mood(
@@ -86,4 +93,7 @@ def merged_memory(
 
 def after_writing(found: FoundState, **left: Any) -> FoundState:
     """Return the found state after a commit of the heartbeat itself."""
-    return replace(found, **{name: value for name, value in left.items() if value is not None})
+    written = {name: value for name, value in left.items() if value is not None}
+    if "ticks_left" in written:
+        written["ticks_renewed"] = 0
+    return replace(found, **written)

@@ -58,7 +58,7 @@ RULES: Mapping[Drive, DriveRule] = MappingProxyType(
             rate=0.01, cooldown=timedelta(hours=2), cause="something speaks against what you believe"
         ),
         Drive.COMPETENCE: DriveRule(
-            rate=0.01, cooldown=timedelta(hours=4), cause="goals of yours are not completed"
+            rate=0.01, cooldown=timedelta(hours=4), cause="what you try fails, or your goals do not get on"
         ),
         Drive.CONNECTION: DriveRule(
             rate=0.005, cooldown=timedelta(days=1), cause="you have not been in touch with anybody"
@@ -103,6 +103,8 @@ class DriveState(BaseModel):
     at: datetime
     satisfied_at: datetime | None = None
     building: bool = False
+    #: The last heartbeat at which it was urgent.
+    pressed_at: datetime | None = None
 
 
 class Drives(BaseModel):
@@ -111,10 +113,15 @@ class Drives(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     states: dict[Drive, DriveState]
+    #: The end of the time for which the levels move without another heartbeat: none comes while the agent is paused, or
+    #: outside of its active hours. None: without end.
+    until: datetime | None = None
 
     def level(self, drive: Drive, now: datetime) -> float:
         """Return the level of a drive, 0 to 1."""
         state = self.states[drive]
+        if self.until is not None:
+            now = min(now, self.until)
         rule = RULES[drive]
         starts = _growth_start(state, rule)
         calm_until = max(min(now, starts), state.at) if state.building else now
@@ -122,6 +129,12 @@ class Drives(BaseModel):
         if state.building and now > starts:
             level = min(1.0, level + rule.rate * ((now - max(starts, state.at)) / _HOUR))
         return level
+
+    def presses(self, drive: Drive, now: datetime) -> bool:
+        """Return whether a drive is urgent and due for a heartbeat: one that stays urgent is due once in its cool-down."""
+        pressed_at = self.states[drive].pressed_at
+        waited = pressed_at is None or now - pressed_at >= RULES[drive].cooldown
+        return waited and self.level(drive, now) >= URGENT
 
     def urgent(self, now: datetime) -> list[Drive]:
         """Return the urgent drives, the highest first."""
@@ -133,7 +146,8 @@ def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
     """Parse stored drives; a missing or invalid one is at its baseline from now on."""
     stored_states = (stored or {}).get("states") or {}
     try:
-        return Drives.model_validate({"states": {drive: stored_states[drive] for drive in Drive}})
+        states = {drive: stored_states[drive] for drive in Drive}
+        return Drives.model_validate({"states": states, "until": (stored or {}).get("until")})
     except (KeyError, TypeError, ValidationError):
         return Drives(states={drive: _read_state(stored_states, drive, now) for drive in Drive})
 
@@ -157,8 +171,9 @@ def in_touch(drives: Drives, contact: datetime | None) -> Drives:
         at=contact,
         satisfied_at=contact,
         building=before.building,
+        pressed_at=before.pressed_at,
     )
-    return Drives(states={**drives.states, drive: state})
+    return Drives(states={**drives.states, drive: state}, until=drives.until)
 
 
 def after_heartbeat(
@@ -176,6 +191,7 @@ def after_heartbeat(
     for drive in Drive:
         level = drives.level(drive, now)
         before = drives.states[drive]
+        pressed_at = now if level >= URGENT else None
         if drive in satisfactions:
             # A satisfaction must not raise a drive that is below its baseline.
             level = max(level - satisfactions[drive], min(level, BASELINE))
@@ -184,7 +200,23 @@ def after_heartbeat(
             at=now,
             satisfied_at=now if drive in satisfactions else before.satisfied_at,
             building=building.get(drive, False),
+            pressed_at=pressed_at,
         )
+    return Drives(states=states)
+
+
+def after_idle_heartbeat(drives: Drives, *, now: datetime) -> Drives:
+    """Return the drives after a heartbeat without thought: an idle agent needs no rest, the other causes last."""
+    states = {
+        drive: state.model_copy(
+            update={
+                "level": round(drives.level(drive, now), 6),
+                "at": now,
+                "building": state.building and drive is not Drive.REST,
+            }
+        )
+        for drive, state in drives.states.items()
+    }
     return Drives(states=states)
 
 
@@ -194,6 +226,7 @@ def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | No
     Drives that are urgent already, and the need for rest, do not count.
     """
     moments = []
+    drives = drives.model_copy(update={"until": None})
     for drive in WAKING:
         state, rule = drives.states[drive], RULES[drive]
         level = drives.level(drive, now)

@@ -15,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 #: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
+#: The interval of heartbeats that the changes are made for (seed 004, 8.1).
+FULL_AFTER = timedelta(hours=1)
+#: The arousal from which on, to either end, changes count in full.
+_HALF = 0.5
 
 
 class Feeling(NamedTuple):
@@ -82,6 +86,23 @@ DELTAS: Mapping[Event, Feeling] = MappingProxyType(
     }
 )
 
+#: Events of each heartbeat's routine. They count by the time since the last heartbeat: a thousand small successes in a day
+#: of heartbeats every minute are no more than those of a day of hourly ones.
+ROUTINE = frozenset(
+    {
+        Event.FAILURE,
+        Event.BLOCKED,
+        Event.SUCCESS,
+        Event.REST,
+        Event.GOAL_PROGRESSED,
+        Event.GOAL_CREATED,
+        Event.GOAL_PLANNED,
+        Event.GOAL_BLOCKED,
+        Event.GOAL_REFUSED,
+        Event.CONCERN,
+    }
+)
+
 #: The default baseline.
 USUAL = Feeling(0.0, 0.3)
 #: The feelings of words in a baseline mood. Numbers in it, such as `valence 0.2, arousal 0.5`, take precedence.
@@ -129,20 +150,34 @@ class Mood(BaseModel):
             at=max(now, self.at),
         )
 
-    def moved(self, events: Iterable[Event]) -> Mood:
-        """Return the mood after events, clipped to its range."""
-        by = change_of(events)
+    def moved(self, events: Iterable[Event], *, after: timedelta = FULL_AFTER) -> Mood:
+        """Return the mood after events, `after` the previous ones; the nearer it is to an end of its range, the less they move it."""
+        by = change_of(events, after=after)
+        room = 1 - self.valence if by.valence > 0 else 1 + self.valence
+        excitable = 1 - self.arousal if by.arousal > 0 else self.arousal
         return Mood(
-            valence=round(_clip(self.valence + by.valence, -1.0), 4),
-            arousal=round(_clip(self.arousal + by.arousal, 0.0), 4),
+            valence=round(_clip(self.valence + by.valence * min(1.0, room), -1.0), 4),
+            arousal=round(_clip(self.arousal + by.arousal * min(1.0, excitable / _HALF), 0.0), 4),
             at=self.at,
         )
 
 
-def change_of(events: Iterable[Event]) -> Feeling:
-    """Return the total change of a mood by events."""
-    deltas = [DELTAS[event] for event in events]
-    return Feeling(sum(delta.valence for delta in deltas), sum(delta.arousal for delta in deltas))
+def change_of(events: Iterable[Event], *, after: timedelta = FULL_AFTER) -> Feeling:
+    """Return the total change of a mood by events, `after` the previous heartbeat."""
+    share = min(max(after / FULL_AFTER, 0.0), 1.0)
+    shares = [(DELTAS[event], share if event in ROUTINE else 1.0) for event in events]
+    return Feeling(
+        sum(delta.valence * share for delta, share in shares),
+        sum(delta.arousal * share for delta, share in shares),
+    )
+
+
+def time_since(stored: Mapping[str, Any] | None, now: datetime) -> timedelta:
+    """Return the time since a stored mood; FULL_AFTER for an invalid one."""
+    try:
+        return max(now - Mood.model_validate(stored).at, timedelta())
+    except ValidationError:
+        return FULL_AFTER
 
 
 def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datetime) -> Mood:

@@ -17,6 +17,7 @@ from apps.console.pages.fleet import last_heartbeats
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.figures import DayFigures, day_figures
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.models import Memory
 from apps.selves.services.inner_state import InnerState, read_inner_state
@@ -103,6 +104,7 @@ class AgentPage:
     acts: Sequence[Act]
     energy: float
     energy_max: float
+    figures: DayFigures
     gauge: float
     gauge_length: float = round(GAUGE_LENGTH, 1)
 
@@ -159,6 +161,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         acts=possible_acts(agent.status) if may_operate else (),
         energy=energy,
         energy_max=MAX_ENERGY,
+        figures=day_figures(agent.id),
         gauge=round(min(max(energy / MAX_ENERGY, 0.0), 1.0) * GAUGE_LENGTH, 1),
     )
 

@@ -263,16 +263,20 @@ def _columns(
     assert beat is not None
     state, found, moved = beat.state, beat.found, beat.moved
     failed = _ended_as(member) == HeartbeatStatus.FAILED
+    ticks = merged_amount(
+        state.ticks_left,
+        found=found.ticks_left,
+        now=ticks_left,
+        most=_UNBOUNDED,
+        renewed=found.ticks_renewed,
+    )
     if failed and not beat.has_acted:
         # A heartbeat that failed without actions writes its notices, and the ticks of an unusable reply.
-        ticks = merged_amount(state.ticks_left, found=found.ticks_left, now=ticks_left, most=_UNBOUNDED)
         nop = {"nops": nops + 1, "ticks_left": ticks} if beat.effects.nop else {}
         return {"notices": state.notices, **nop}
     columns: dict[str, Any] = {
         "energy": merged_amount(state.energy, found=found.energy, now=energy, most=MAX_ENERGY),
-        "ticks_left": merged_amount(
-            state.ticks_left, found=found.ticks_left, now=ticks_left, most=_UNBOUNDED
-        ),
+        "ticks_left": ticks,
         "bonus_actions": merged_amount(
             state.bonus_actions, found=found.bonus_actions, now=bonus_actions, most=_UNBOUNDED
         ),

@@ -29,7 +29,7 @@ from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.self_situation import view_self, with_identity
 from apps.heartbeats.services.situation import load_situations
 from apps.memories.services.embedding.embedding import embeds_here
-from apps.memories.services.store.appraisal import word_lists
+from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import default_model
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
@@ -51,8 +51,9 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.turns import turns_allowed
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
+from arbor.memory.buffer import LONGEST
 from arbor.memory.detail_text import detail_lines
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 
@@ -91,11 +92,13 @@ def load_batch(
 def _rules() -> Rules:
     return Rules(
         reflect_every=settings.ARBOR_REFLECT_EVERY,
+        reflect_pause=settings.ARBOR_REFLECT_PAUSE,
         model_context=settings.ARBOR_MODEL_CONTEXT,
         reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
         tier_models=settings.ARBOR_TIER_MODELS,
         default_model=default_model(),
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
+        conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST, LONGEST),
         word_lists=word_lists(),
     )
 
@@ -150,7 +153,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         trigger=due.lease.trigger,
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
         selfhood=_selfhood(columns),
-        found=found_state(columns),
+        found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=rhythm_of(columns["pulse"]),
         embedding_model=model,
         allowed=[name for name in _permitted(columns) if name not in missing],
@@ -175,7 +178,8 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
 
 def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
     if trigger == Trigger.CYCLE:
-        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=columns["allowance"])
+        # The ticks of a cycle are allocated to it, and are no more once they are used up.
+        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=0)
     return BudgetTerms(kind=columns["budget"], allowance=columns["allowance"]) if columns["budget"] else None
 
 
@@ -187,11 +191,12 @@ def _identity(character: str, genome: str | None, name: str) -> tuple[AgentGenom
     return own_genome, to_system_prompt(parsed, name=name, genome=own_genome)
 
 
-def found_state(columns: _Columns) -> FoundState:
-    """Return the columns of the agent's state that others may change during the heartbeat."""
+def found_state(columns: _Columns, *, begun_with: float = 0) -> FoundState:
+    """Return the columns of the agent's state that others may change during the heartbeat; `begun_with`: its ticks."""
     return FoundState(
         energy=columns["energy"],
         ticks_left=columns["ticks_left"],
+        ticks_renewed=max(0, int(begun_with) - columns["ticks_left"]),
         bonus_actions=columns["bonus_actions"],
         mood=columns["mood"] or {},
         stale_beats=columns["stale_beats"],

@@ -15,8 +15,10 @@ from arbor.heartbeat.failure_modes import (
     NARRATIVES_READ,
     UNSUMMARIZED_EPISODES,
     RecentHeartbeat,
+    Spending,
 )
 from arbor.heartbeat.pacing import ActiveHours, Rhythm
+from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.usage import Amounts
 
 #: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
@@ -31,6 +33,8 @@ _EPISODES = 3 * UNSUMMARIZED_EPISODES
 _NARRATIVE = 600
 _REASON = 60
 
+#: Modes of heartbeats at which no work waited.
+_WITHOUT_WORK = frozenset({Mode.REFLECTION.value, Mode.CONSOLIDATION.value})
 #: Parameters of actions that name a topic.
 _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
@@ -70,8 +74,8 @@ RECENT_ACTIVITY = """
                 ORDER BY started_at DESC LIMIT %(pulse_watched)s) b ORDER BY started_at DESC) watched
         ),
         'energy', CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (
-            SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end)), '[]') FROM (
-                SELECT energy_start, energy_end FROM heartbeats_heartbeat
+            SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end, b.mode)), '[]') FROM (
+                SELECT energy_start, energy_end, mode FROM heartbeats_heartbeat
                 WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' AND trigger <> 'cycle'
                 ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) END
     ) AS pulse
@@ -123,14 +127,18 @@ def _topics(params: Mapping[str, Any]) -> list[str]:
     return [text for text in listed if isinstance(text, str)]
 
 
-def spending_of(pulse: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Return energy at start and end of the latest completed heartbeats, newest first; empty under another budget."""
-    return [(start, end) for start, end in pulse["energy"] or () if start is not None and end is not None]
+def spending_of(pulse: Mapping[str, Any]) -> list[Spending]:
+    """Return the energy that the latest completed heartbeats spent, newest first; empty under another budget."""
+    return [
+        Spending(start=start, end=end, worked=mode not in _WITHOUT_WORK)
+        for start, end, mode in pulse["energy"] or ()
+        if start is not None and end is not None
+    ]
 
 
 def exhausted_of(pulse: Mapping[str, Any]) -> int:
     """Count the latest completed heartbeats that ended without energy; 0 under another budget."""
-    return sum(end is not None and end < 1 for _, end in (pulse["energy"] or ())[:EXHAUSTED_BEATS])
+    return sum(end is not None and end < 1 for _, end, _ in (pulse["energy"] or ())[:EXHAUSTED_BEATS])
 
 
 def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:

@@ -17,6 +17,7 @@ from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
+from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
@@ -167,6 +168,8 @@ def _circumstances(heartbeat: Beat, recorded: Circumstances) -> Circumstances:
         recorded,
         open_titles=[goal.title for goal in situation.goals],
         open_rules=frozenset(goal.rule for goal in situation.goals if goal.rule),
+        can_explore=not situation.model_is_reflex
+        or any(offer.name in INQUIRIES for offer in situation.actions),
         has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
         budget_runs_low=situation.degradation.rank >= Degradation.DEGRADATION.rank,
         chances=[percept.content for percept in situation.percepts if percept.kind == _ENVIRONMENT],

@@ -9,6 +9,7 @@ from arbor.contacts.cooldown import refusals
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
+from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import Beat
 from arbor.pipeline.engine import NodeResult, Steps
@@ -19,6 +20,12 @@ from arbor.values import replace
 def decide(heartbeat: Beat) -> NodeResult[Beat]:
     """Decide about the proposed actions."""
     environment = heartbeat.situation.environment
+    too_soon = refusals(
+        hours_since_reach_out=environment.hours_since_reach_out,
+        hours_since_user=environment.hours_since_user,
+        public_today=environment.published_today,
+        limits=heartbeat.rules.contact_limits,
+    )
     limits = DecisionLimits(
         allowed=[*heartbeat.allowed, *heartbeat.missing],
         energy=heartbeat.energy,
@@ -26,12 +33,7 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
         missing=heartbeat.missing,
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.deeds),
-        cooling=refusals(
-            hours_since_reach_out=environment.hours_since_reach_out,
-            hours_since_user=environment.hours_since_user,
-            public_today=environment.published_today,
-            limits=heartbeat.rules.contact_limits,
-        ),
+        cooling={**not_now(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     decisions = decide_actions(heartbeat.said.actions, limits)

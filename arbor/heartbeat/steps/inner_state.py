@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from arbor.goals.review import GoalFlag
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.reply import PeerNote, Reply
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.results import (
+    ActionOutcome,
+    ActionRecord,
+    ActionResult,
+    GoalChange,
+    GoalChangeKind,
+    is_effort,
+)
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
 from arbor.heartbeat.state import Beat, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
@@ -25,7 +33,7 @@ from arbor.selves.drives import (
     in_touch,
     read_drives,
 )
-from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
+from arbor.selves.emotions import Event, baseline_of, read_mood, time_since
 from arbor.selves.experiences import ExperienceOutcome, NewExperience, lesson
 from arbor.values import replace
 
@@ -46,14 +54,15 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
         in_touch(read_drives(before.drives, heartbeat.now), before.contact),
         now=heartbeat.now,
         satisfied=satisfactions(situation, results, changes),
-        building=causes(situation, results, met_new=met_new),
+        building=causes(situation, results, changes, met_new=met_new),
     )
     events = [
         *events_of(reply, results, changes),
         *(Event.BOUNDARY for _ in _refusing_boundaries(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
-    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now).moved(events)
+    calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
+    mood = calm.moved(events, after=time_since(before.mood, heartbeat.now))
     heartbeat = heartbeat.bringing(
         experiences=_experiences(whole.deeds, before), audit=_boundary_notes(heartbeat, whole.deeds)
     )
@@ -72,13 +81,12 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
         learned=learned_after(before.learned, results),
         stale_beats=0 if met_new else situation.stale_beats + 1,
     )
-    shift = change_of(events)
     # The commit merges this change with that of a concurrent conversation.
     heartbeat = replace(
         heartbeat,
         emotional_valence=mood.valence,
         arousal=mood.arousal,
-        moved=MoodShift(valence=shift.valence, arousal=shift.arousal),
+        moved=MoodShift(valence=mood.valence - calm.valence, arousal=mood.arousal - calm.arousal),
     )
     return NodeResult(state=heartbeat)
 
@@ -102,11 +110,11 @@ def _refusing_boundaries(
 
 
 def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
-    """Return an experience for each action with a cost."""
+    """Return an experience for each action that was an effort."""
     experiences = []
     for action in actions:
         result = action.result
-        if not result.cost:
+        if not is_effort(result):
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
         outcome = (
@@ -247,16 +255,37 @@ def satisfactions(
     return satisfied
 
 
-def causes(situation: Situation, results: Sequence[ActionResult], *, met_new: bool) -> dict[Drive, bool]:
+def causes(
+    situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange], *, met_new: bool
+) -> dict[Drive, bool]:
     """Return for each drive whether its cause lasts after the heartbeat (seed 004, "Drives")."""
     return {
         Drive.CURIOSITY: not met_new,
         Drive.COHERENCE: bool(situation.contradictions),
-        Drive.COMPETENCE: any(goal.fraction < 1 for goal in situation.goals),
+        Drive.COMPETENCE: _falls_short(situation, results, changes),
         # Silence lasts until contact, which satisfies the drive.
         Drive.CONNECTION: True,
-        Drive.REST: any(result.cost for result in results),
+        Drive.REST: any(is_effort(result) for result in results),
     }
+
+
+#: Flags of goals that do not get on.
+_LAGGING = frozenset(
+    {GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE, GoalFlag.DEAD_LETTERED, GoalFlag.REPLAN}
+)
+#: Changes of goals that went against the agent.
+_SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
+
+
+def _falls_short(
+    situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
+) -> bool:
+    """Return whether effort failed, or an active goal lags."""
+    return (
+        any(result.outcome is ActionOutcome.FAILURE for result in results)
+        or any(change.kind in _SETBACKS and not change.by_rule for change in changes)
+        or any(not _LAGGING.isdisjoint(goal.flags) for goal in situation.active_goals)
+    )
 
 
 def met_something_new(
@@ -267,7 +296,7 @@ def met_something_new(
     return (
         any(percept.kind in NEWS for percept in situation.percepts)
         or any(change.kind is GoalChangeKind.CREATED and not change.by_rule for change in changes)
-        or any(result.cost and result.action not in tried for result in results)
+        or any(is_effort(result) and result.action not in tried for result in results)
         or any(result.action in INQUIRIES and result.outcome is ActionOutcome.SUCCESS for result in results)
     )
 

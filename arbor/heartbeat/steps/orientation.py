@@ -10,7 +10,7 @@ from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
-from arbor.heartbeat.focus import focus_text, mode_of
+from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.pacing import (
@@ -29,7 +29,7 @@ from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
+from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives
 from arbor.values import replace
 
 
@@ -69,8 +69,23 @@ def idle(heartbeat: Beat) -> NodeResult[Beat]:
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
         following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
-    heartbeat = heartbeat.with_state(idle_beats=idle_beats, stale_beats=heartbeat.situation.stale_beats + 1)
-    return NodeResult(state=replace(heartbeat, idle=reason, next=following), changed=(reason,))
+    now = heartbeat.situation.environment.now
+    heartbeat = heartbeat.with_state(
+        idle_beats=idle_beats,
+        stale_beats=heartbeat.situation.stale_beats + 1,
+        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).model_dump(mode="json"),
+    )
+    return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
+
+
+def with_next(heartbeat: Beat, following: NextHeartbeat) -> Beat:
+    """Return the state with the next heartbeat; the drives move until then, within the active hours."""
+    now = heartbeat.situation.environment.now
+    hours = heartbeat.rhythm.hours
+    until = following.due_at if hours is None else min(following.due_at, hours.end_from(now))
+    drives = _drives(heartbeat, now).model_copy(update={"until": until})
+    heartbeat = heartbeat.with_state(drives=drives.model_dump(mode="json"))
+    return replace(heartbeat, next=following)
 
 
 def opening_of(heartbeat: Beat) -> Opening:
@@ -98,7 +113,7 @@ def _has_urgent_drive(heartbeat: Beat) -> bool:
     """Return whether a drive that may start heartbeats is urgent."""
     now = heartbeat.situation.environment.now
     drives = _drives(heartbeat, now)
-    return any(drives.level(drive, now) >= URGENT for drive in WAKING)
+    return any(drives.presses(drive, now) for drive in WAKING)
 
 
 def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
@@ -126,19 +141,30 @@ def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     )
     if reason:
         return reason, None
-    return idle_reason(_wake_reasons(heartbeat, opening), reflect_every=heartbeat.rules.reflect_every), None
+    rules = heartbeat.rules
+    reasons = _wake_reasons(heartbeat, opening)
+    return idle_reason(reasons, reflect_every=rules.reflect_every, pause=rules.reflect_pause), None
 
 
 def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
     situation = heartbeat.situation
+    memory = situation.working_memory
+    by_rule = situation.model_is_reflex
+    # The thoughts of a new agent are those of its template.
+    thinks = situation.beat_number > 1 and memory.thoughts
+    since_thought = situation.environment.now - memory.thoughts[-1].at if thinks else None
+    # Rules find nothing to consolidate a few seconds after their last thought.
+    is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         work=_work(situation),
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),
-        consolidation=mode_of(situation) is Mode.CONSOLIDATION,
+        consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
         since_reflection=_since_reflection(opening.pulse.beats),
+        since_thought=since_thought,
+        wonders=bool(not by_rule or memory.curiosity or not thinks),
     )
 
 
@@ -227,8 +253,13 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
 
 
 def select_mode(heartbeat: Beat) -> NodeResult[Beat]:
-    """Choose the mode."""
+    """Choose the mode, and for consolidation its own actions."""
     mode = mode_of(heartbeat.situation)
+    if mode is Mode.CONSOLIDATION:
+        offers = heartbeat.situation.actions
+        heartbeat = heartbeat.with_view(
+            actions=[offer for offer in offers if offer.name not in NOT_IN_CONSOLIDATION]
+        )
     return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
 
 

@@ -20,23 +20,26 @@ from arbor.heartbeat.results import (
     ActionResult,
     TurnRecord,
     finished_or_moved_goals,
+    is_effort,
     links_of,
 )
-from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.narrative import narrate, valence
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
-from arbor.heartbeat.steps.orientation import urgent_at
+from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
-from arbor.memory.buffer import NewBufferItem
+from arbor.memory.buffer import LASTS, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.trust import cap
 from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
+#: Percepts that are retained as routine conversation is.
+_CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
 #: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
@@ -168,6 +171,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
             role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
             trust=cap([source_of(percept, heartbeat.situation.peers)]),
+            lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else LASTS,
         )
         for percept in heartbeat.situation.percepts
         if percept.content.strip()
@@ -182,7 +186,7 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         concerns=reply.concerns,
         curiosity=reply.curiosity,
         user_waiting=situation.environment.user_waiting,
-        acted=any(result.cost for result in whole.results),
+        acted=any(map(is_effort, whole.results)),
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in finished_ids],
         consolidated=situation.mode is Mode.CONSOLIDATION,
@@ -209,7 +213,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     """Plan the next heartbeat: at once if messages of users are left."""
     if _has_unread_messages(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
-        return NodeResult(state=replace(heartbeat, next=at_once))
+        return NodeResult(state=with_next(heartbeat, at_once))
     following = next_heartbeat(
         heartbeat.rhythm,
         now=heartbeat.situation.environment.now,
@@ -217,7 +221,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
-    return NodeResult(state=replace(heartbeat, next=following))
+    return NodeResult(state=with_next(heartbeat, following))
 
 
 def _has_unread_messages(situation: Situation) -> bool:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
+from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
@@ -122,10 +123,12 @@ class Think:
             # Only the reflex policy reads the situation as JSON.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
+        waiting = not_now(situation)
+        offered = [name for name in heartbeat.allowed if name not in waiting]
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=heartbeat.model,
-            request=request_json(request, allowed=heartbeat.allowed, keys=asked_keys(situation)),
+            request=request_json(request, allowed=offered, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
         # The call stores the prompt, so the checkpoint does not need it.

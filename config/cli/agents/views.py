@@ -16,6 +16,7 @@ from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_o
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.figures import day_figures
 from apps.heartbeats.services.goal_situation import goal_views
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.models import Memory
@@ -107,6 +108,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     genome = genome_of(agent)
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
     beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
+    figures = day_figures(agent_id)
     details = agent_line(agent) | {
         "role": agent.character.get("role", ""),
         "genome": agent.genome,
@@ -117,6 +119,8 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "idle_beats": agent.state.idle_beats,
         "notices": agent.state.notices,
         "used_today": used_today(agent_id),
+        "energy_delta_24h": figures.energy_delta,
+        "reach_outs_24h": figures.reach_outs,
         "last_error": agent.schedule.last_error,
         "last_user_contact_at": stamp(agent.state.last_user_contact_at),
         "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
@@ -169,6 +173,11 @@ def _head(details: dict[str, Any]) -> Text:
     used = details["used_today"]
     lines.append(
         f"  today: {used['beats']} heartbeats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+    )
+    delta = details["energy_delta_24h"]
+    lines.append(
+        f"  last 24 h: {'no energy used' if delta is None else f'{delta:+g} energy a heartbeat'},"
+        f" {details['reach_outs_24h']} messages sent"
     )
     if details["last_error"]:
         lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")

@@ -146,5 +146,8 @@ def test_usage_and_notices_are_shown(arbor: Arbor, vega: str) -> None:
     shown = json.loads(arbor("agent", "show", vega, "--json").out)
     assert shown["used_today"]["beats"] == 1
     assert shown["used_today"]["level"] == "normal"
-    assert "today: 1 heartbeats" in arbor("agent", "show", vega).out
+    assert (shown["energy_delta_24h"] < 0, shown["reach_outs_24h"]) == (True, 0)
+    details = arbor("agent", "show", vega).out
+    assert "today: 1 heartbeats" in details
+    assert f"last 24 h: {shown['energy_delta_24h']:g} energy a heartbeat, 0 messages sent" in details
     assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}

@@ -66,7 +66,7 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     assert [heartbeat["number"] for heartbeat in story["beats"]] == [1, 2, 3]
     assert story["beats"][0]["mode"] == "plan_execution"
     assert (story["before"]["beats"], story["after"]["beats"]) == (0, 3)
-    assert story["after"]["goals"]["Know the story of the Halcyon"] == "active, 67%"
+    assert story["after"]["goals"]["Know the story of the Halcyon"] == "completed, 100%"
     assert story["after"]["memories"]["episodic"] == 77
     lungs = story["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]

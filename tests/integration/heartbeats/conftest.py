@@ -98,8 +98,9 @@ def goal(agent: Agent) -> Goal:
 
 
 @pytest.fixture
-def idle_agent(agent: Agent, scripted: Script) -> Agent:
-    """Return an agent without goals, whose scripted model rests."""
+def idle_agent(agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    """Return an agent without goals, whose scripted model rests; tests do not wait for its next thought."""
+    monkeypatch.setattr(settings, "ARBOR_REFLECT_PAUSE", timedelta(0))
     scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(agent_id=agent.id).delete()

@@ -165,7 +165,7 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
     second = json.loads(reply_reaching_out("second"))
     second["actions"][0]["intent_id"] = str(step.id)
-    for _ in range(4):
+    for _ in range(3):
         run_replies(json.dumps(second))
         (blocked,) = [
             action for action in heartbeats_of(agent)[-1].actions if action["action"] == "reach_out_user"

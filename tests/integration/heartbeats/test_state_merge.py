@@ -179,6 +179,27 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
     assert pending.state.ticks_left == left
 
 
+def test_allocated_ticks_replace_those_of_a_new_cycle(pending: PendingHeartbeat) -> None:
+    with tenant_transaction(pending.agent.tenant_id):
+        set_policy(agent_id=pending.agent.id, changes={"budget": "ticks"}, actor="test")
+    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    with tenant_transaction(pending.agent.tenant_id):
+        allocate(agent_id=pending.agent.id, ticks=10, actor="test")
+    heartbeat = pending.finish()
+    assert (heartbeat.energy_unit, heartbeat.energy_start, heartbeat.energy_end) == ("ticks", 64.0, 63.0)
+    assert pending.state.ticks_left == 9
+
+
+def test_a_heartbeat_of_a_cycle_has_the_remaining_ticks(pending: PendingHeartbeat) -> None:
+    pending.change_state(ticks_left=0)
+    pending.start(
+        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
+    )
+    heartbeat = pending.finish()
+    assert (heartbeat.energy_start, heartbeat.energy_end) == (0.0, 0.0)
+    assert pending.state.ticks_left == 0
+
+
 def test_bonus_actions_added_during_a_heartbeat_are_not_lost(pending: PendingHeartbeat) -> None:
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")

@@ -15,6 +15,7 @@ from arbor.goals.values import (
     MAX_ACTIVE,
     MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
+    GoalLayer,
     GoalSource,
     GoalState,
     NewGoalRequest,
@@ -315,3 +316,14 @@ def test_only_changes_since_the_last_save_are_written() -> None:
     assert not backlog.changes()
     backlog.serve(added.id)
     assert backlog.changes().changed_goals == (added,)
+
+
+def test_a_full_layer_takes_no_more_and_the_others_do() -> None:
+    goals = [
+        goal_row(f"Aspiration number {place}", state=B, layer=GoalLayer.ASPIRATION) for place in range(10)
+    ]
+    backlog = backlog_of(*goals)
+
+    with pytest.raises(LimitReached, match="at most 10 goals of the layer aspiration"):
+        backlog.add(NewGoalRequest(title="Be wise", layer=GoalLayer.ASPIRATION))
+    assert backlog.add(NewGoalRequest(title="Learn to swim", layer=GoalLayer.TASK)).layer is GoalLayer.TASK

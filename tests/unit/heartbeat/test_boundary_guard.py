@@ -49,7 +49,7 @@ from arbor.heartbeat.views import (
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event
-from tests.unit.heartbeat.builders import percept, situation
+from tests.unit.heartbeat.builders import goal, percept, situation
 
 
 def decision(reasoning: str = "because", **params: Any) -> Decision:
@@ -182,7 +182,30 @@ def test_only_new_encounters_and_results_satisfy_curiosity(
     given: Any, results: list[ActionResult], changes: list[GoalChange], new: bool
 ) -> None:
     assert met_something_new(given, results, changes) is new
-    assert causes(given, results, met_new=new)[Drive.CURIOSITY] is not new
+    assert causes(given, results, changes, met_new=new)[Drive.CURIOSITY] is not new
+
+
+@pytest.mark.parametrize(
+    ("given", "results", "changes", "builds"),
+    [
+        (situation(goals=[goal(fraction=0.1)]), [result("recall")], [], False),
+        (situation(), [result("recall", ActionOutcome.FAILURE)], [], True),
+        (situation(goals=[goal(flags=["stale"])]), [], [], True),
+        (situation(goals=[goal(flags=["blocked"])]), [], [], True),
+        (situation(), [], [GoalChange(kind=GoalChangeKind.REFUSED, title="x", change="y")], True),
+    ],
+)
+def test_competence_builds_when_effort_fails_or_lags(
+    given: Any, results: list[ActionResult], changes: list[GoalChange], builds: bool
+) -> None:
+    assert causes(given, results, changes, met_new=False)[Drive.COMPETENCE] is builds
+
+
+def test_resting_is_no_work_whatever_it_costs() -> None:
+    resting = [result("rest").model_copy(update={"cost": 1})]
+
+    assert not causes(situation(), resting, [], met_new=False)[Drive.REST]
+    assert not met_something_new(situation(), resting, [])
 
 
 def test_refused_actions_do_not_count_as_attempts() -> None:

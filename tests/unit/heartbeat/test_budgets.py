@@ -34,6 +34,8 @@ from arbor.heartbeat.budgets import (
         (ActionCountBudget(allowance=2), {"energy": 20}, 2, 2),
         (TickBudget(), {}, 64, 64),
         (TickBudget(allowance=5), {"ticks_left": 2}, 2, 5),
+        (TickBudget(allowance=0), {"ticks_left": 2}, 2, 2),
+        (TickBudget(allowance=0), {"ticks_left": 0}, 0, 0),
         (TickBudget(allowance=5), {"ticks_left": 0}, 5, 5),
         (TickBudget(allowance=5), {"ticks_left": 9}, 9, 9),
     ],

@@ -10,6 +10,7 @@ import pytest
 from arbor.heartbeat.failure_modes import (
     RecentActivity,
     RecentHeartbeat,
+    Spending,
     notices_of,
     similarity,
     stems_of,
@@ -37,13 +38,13 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         (NoticeKind.STAGNATION, RecentActivity(stale_goals=["Map the harbour"]), RecentActivity()),
         (
             NoticeKind.HOARDING,
-            RecentActivity(energy=[(20.0, 18.0)] * 24),
-            RecentActivity(energy=[(20.0, 15.0)] * 24),
+            RecentActivity(energy=[Spending(20.0, 18.0)] * 24),
+            RecentActivity(energy=[Spending(20.0, 15.0)] * 24),
         ),
         (
             NoticeKind.HOARDING,
-            RecentActivity(energy=[(20.0, 20.0)] * 24),
-            RecentActivity(energy=[(20.0, 20.0)] * 23),
+            RecentActivity(energy=[Spending(20.0, 20.0)] * 24),
+            RecentActivity(energy=[Spending(20.0, 20.0)] * 23),
         ),
         (NoticeKind.REACH_OUT_SPAM, RecentActivity(reached_out=5), RecentActivity(reached_out=4)),
         (
@@ -250,8 +251,14 @@ def test_the_notice_of_a_loop_suggests_a_change() -> None:
     )
 
 
+@pytest.mark.parametrize(("end", "hoards"), [(20.0, True), (18.0, False)])
+def test_without_work_any_action_is_enough(end: float, hoards: bool) -> None:
+    found = notices_of(RecentActivity(energy=[Spending(20.0, end, worked=False)] * 24))
+    assert [notice.kind for notice in found] == [NoticeKind.HOARDING] * hoards
+
+
 def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
-    hoarding, *_ = notices_of(RecentActivity(energy=[(20.0, 19.0)] * 24))
+    hoarding, *_ = notices_of(RecentActivity(energy=[Spending(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text
     (stagnation,) = notices_of(RecentActivity(stale_goals=["Map the harbour", "Read"]))
     assert "Map the harbour; Read" in stagnation.text

@@ -304,3 +304,29 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
 )
 def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
     assert window_of(handle, otherwise=7) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        # Characters and tokens of common tokenizers.
+        ("The lighthouse keeper counts the ferries at dawn. ", 9, 14),
+        ("灯塔看守人在黎明时分数着渡船。", 13, 24),
+        ("Смотритель маяка считает паромы на рассвете.", 12, 30),
+        ("🌊🌊🌊🌊", 5, 12),
+    ],
+)
+def test_tokens_are_estimated_by_script(text: str, least: int, most: int) -> None:
+    assert least <= estimate_tokens(text) <= most
+
+
+def test_chinese_percepts_fit_the_window_too() -> None:
+    seen = situation(
+        percepts=[percept("灯塔看守人在黎明时分数着渡船。" * 200, id=f"p{n}") for n in range(5)],
+        recent=[memory(f"a{n}", content="看守人" * 300) for n in range(10)],
+    )
+
+    prompt = build_prompt(seen, "", NONCE, window=8_192, reply_tokens=4_096)
+
+    assert sum(section.tokens for section in prompt.sections) < 8_192
+    assert prompt.percepts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -84,6 +85,8 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
         # A local time that occurs twice: the first occurrence.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
+        # Between the two, at the second 02:10, the second is to come.
+        (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-25 01:10", "2026-10-25 01:30"),
     ],
 )
 def test_a_heartbeat_outside_the_hours_waits_for_their_start(
@@ -185,6 +188,43 @@ def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) 
 def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
     reason = idle_reason(wake_reasons(since_reflection=since), reflect_every=4)
     assert reason == f"idle: nothing waits, and it reflected {ago}"
+
+
+@pytest.mark.parametrize(
+    ("since_thought", "wonders", "idle"),
+    [
+        (None, True, False),
+        (HOUR / 6, True, True),
+        (HOUR, True, False),
+        # A rule without a question has nothing to think about until something happens.
+        (HOUR, False, True),
+        (25 * HOUR, False, False),
+    ],
+)
+def test_idle_thoughts_keep_a_distance(since_thought: timedelta | None, wonders: bool, idle: bool) -> None:
+    reasons = wake_reasons(since_reflection=9, since_thought=since_thought, wonders=wonders)
+
+    assert bool(idle_reason(reasons, reflect_every=4, pause=HOUR)) is idle
+    assert idle_reason(replace(reasons, percepts=1), reflect_every=4, pause=HOUR) == ""
+
+
+@pytest.mark.parametrize(
+    ("moment", "end"),
+    [
+        ("2026-01-05 12:00", "2026-01-05 21:00"),
+        ("2026-01-05 23:00", "2026-01-05 23:00"),
+        # The clock goes back an hour in the night to the 25th of October.
+        ("2026-10-24 12:00", "2026-10-24 20:00"),
+        ("2026-10-25 12:00", "2026-10-25 21:00"),
+    ],
+)
+def test_the_hours_end_by_the_wall_clock(moment: str, end: str) -> None:
+    assert DAY.end_from(at(moment)) == at(end)
+
+
+def test_hours_over_midnight_end_on_the_next_day() -> None:
+    assert NIGHT.end_from(at("2026-01-05 22:30")) == at("2026-01-06 05:00")
+    assert NIGHT.end_from(at("2026-01-06 01:00")) == at("2026-01-06 05:00")
 
 
 def test_a_heartbeat_outside_the_hours_runs_only_when_requested() -> None:

@@ -6,14 +6,24 @@ from typing import Any
 
 import pytest
 
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.views import ProposalView
-from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.heartbeat.views import DriveView, ProposalView
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
+from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.builders import full_situation, goal, intent, memory, percept, reflex, situation
+from tests.unit.heartbeat.builders import (
+    NOW,
+    full_situation,
+    goal,
+    intent,
+    memory,
+    percept,
+    reflex,
+    situation,
+)
 
 
 def actions(reply: dict[str, Any]) -> list[str]:
@@ -99,12 +109,32 @@ def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: s
         )
     )
 
-    assert [(action["action"], action["intent_id"]) for action in reply["actions"]] == [
-        (executed, "intent-look")
-    ]
+    assert (reply["actions"][0]["action"], reply["actions"][0]["intent_id"]) == (executed, "intent-look")
     (update,) = reply["goal_updates"]
-    assert (update["goal_id"], update["progress"], update["state"]) == ("goal-harbour", 0.6, None)
+    done = len(reply["actions"])
+    assert (update["goal_id"], update["state"]) == ("goal-harbour", None)
+    assert update["progress"] == pytest.approx(0.4 + 0.2 * done)
     assert "First, look" in update["note"]
+
+
+def test_pursuit_executes_different_steps_together() -> None:
+    steps = [intent(name, action=name) for name in ("reflect", "connect", "synthesize")]
+    seen = situation(
+        mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=steps, relevant=[memory("pier"), memory("crane")]
+    )
+
+    assert actions(reflex(seen)) == ["reflect", "connect", "synthesize"]
+    assert actions(reflex(seen.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
+
+
+def test_an_aspiration_is_neither_planned_nor_completed() -> None:
+    aspiration = goal(layer=GoalLayer.ASPIRATION)
+
+    planned = reflex(situation(mode=Mode.PLAN_EXECUTION, goals=[aspiration]))
+    pursued = reflex(situation(mode=Mode.GOAL_PURSUIT, goals=[aspiration], intents=[intent("look")]))
+
+    assert planned["decompositions"] == []
+    assert [(update["progress"], update["state"]) for update in pursued["goal_updates"]] == [(None, None)]
 
 
 def test_the_last_step_completes_the_goal() -> None:
@@ -145,8 +175,6 @@ def test_consolidation_connects_memories_that_share_most_words() -> None:
     reply = reflex(
         situation(
             mode=Mode.CONSOLIDATION,
-            # Of three pairs, the first has its turn at every third consolidation.
-            beat_number=15,
             recent=[
                 memory("a", content="Bread is baked at dawn"),
                 memory("b", content="The lighthouse keeper counts ferries"),
@@ -155,29 +183,29 @@ def test_consolidation_connects_memories_that_share_most_words() -> None:
         )
     )
 
-    connect, reflect = reply["actions"]
+    connect, reflect = reply["actions"][:2]
     assert connect["params"] == {"from_id": "memory-b", "to_id": "memory-c", "relation": "associated"}
     assert "lighthouse, ferries" in reflect["params"]["insight"]
     assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
 
 
-def test_consolidations_rotate_through_the_pairs() -> None:
-    views = [memory("pier"), memory("crane"), memory("buoy")]
-    tied = {
-        (connect["params"]["from_id"], connect["params"]["to_id"])
-        for heartbeat in (5, 10, 15)
-        for connect in reflex(situation(mode=Mode.CONSOLIDATION, beat_number=heartbeat, recent=views))[
-            "actions"
-        ][:1]
-    }
+def test_consolidation_does_not_connect_memories_already_thought_of() -> None:
+    views = [memory("pier"), memory("crane")]
+    first = reflex(situation(mode=Mode.CONSOLIDATION, recent=views))
+    insight = memory(
+        "own", role="", content=first["actions"][1]["params"]["insight"], type=MemoryType.SEMANTIC
+    )
+    again = reflex(situation(mode=Mode.CONSOLIDATION, recent=[*views, insight]))
 
-    assert len(tied) == 3
+    assert actions(first) == ["connect", "reflect"]
+    assert actions(again) == ["rest"]
+    assert again["thinking"] != first["thinking"]
 
 
 def test_memories_with_equal_texts_are_not_connected() -> None:
     twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
 
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["rest"]
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["reflect"]
 
 
 def test_reflection_ignores_the_answers_of_the_agent() -> None:
@@ -189,33 +217,66 @@ def test_reflection_ignores_the_answers_of_the_agent() -> None:
         assert "I answer by rule" not in reply["thinking"]
 
 
-def test_consolidation_without_similar_memories_rests() -> None:
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["rest"]
+def test_consolidation_without_similar_memories_reflects_or_rests() -> None:
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["reflect"]
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION))) == ["rest"]
 
 
-def test_reflection_without_goals_creates_one_from_curiosity() -> None:
+def test_reflection_resolves_its_question_and_adds_another() -> None:
     reply = reflex(
-        situation(recent=[memory("pier")], working_memory=WorkingMemory(curiosity=["who built the pier?"]))
+        situation(
+            recent=[memory("pier", content="The pier was rebuilt by Aurelio")],
+            working_memory=WorkingMemory(curiosity=["who built the pier?"]),
+        )
     )
 
-    assert actions(reply) == ["reflect", "brainstorm_goals"]
+    assert actions(reply) == ["reflect", "recall"]
     assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
-    ideas = reply["actions"][1]["params"]["goals"]
-    assert [(goal["title"], goal["state"]) for goal in ideas] == [
-        ("Find out more about who built the pier", "queued"),
-        ("Put in order what I know about who built the pier", "backburner"),
-    ]
+    assert reply["actions"][1]["params"]["query"] == "Aurelio"
+    assert reply["resolved"] == ["who built the pier?"]
+    assert reply["curiosity"] == ["more about “Aurelio”"]
     assert reply["new_goals"] == []
-    assert "The pier was rebuilt" in reply["curiosity"][0]
 
 
-def test_an_empty_mind_still_creates_a_goal() -> None:
-    poor = reflex(situation(energy=2))
-    rich = reflex(situation())
+def test_reflection_sums_up_several_memories() -> None:
+    reply = reflex(
+        situation(
+            recent=[memory("pier"), memory("crane")],
+            working_memory=WorkingMemory(curiosity=["more about “pier”"]),
+        )
+    )
 
-    assert poor["new_goals"][0]["title"] == "Find out more about what being Mira is for"
-    assert actions(poor) == ["rest"]
-    assert actions(rich) == ["brainstorm_goals"]
+    summary = reply["actions"][0]
+    assert actions(reply)[:2] == ["synthesize", "connect"]
+    assert summary["params"]["materials"] == ["memory-pier", "memory-crane"]
+    assert summary["params"]["content"].startswith("About “pier”: Ada said “The pier was rebuilt")
+
+
+def test_a_reflection_is_not_repeated() -> None:
+    views = [memory("pier")]
+    first = reflex(situation(recent=views))
+    insight = memory(
+        "own", role="", content=first["actions"][0]["params"]["insight"], type=MemoryType.SEMANTIC
+    )
+    again = reflex(situation(recent=[*views, insight]))
+    thought = WorkingMemory(thoughts=[Thought(text=first["thinking"], at=NOW)])
+
+    assert "reflect" in actions(first)
+    for reply in (again, reflex(situation(recent=views, working_memory=thought))):
+        assert {"reflect", "synthesize"}.isdisjoint(actions(reply))
+
+
+def test_an_empty_mind_creates_no_goals() -> None:
+    for energy in (2, 10):
+        reply = reflex(situation(energy=energy))
+
+        assert (actions(reply), reply["new_goals"]) == (["rest"], [])
+
+
+def test_an_urgent_need_for_rest_is_met() -> None:
+    tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
+
+    assert actions(reflex(tired)) == ["rest"]
 
 
 def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
@@ -239,15 +300,23 @@ def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     assert all(decision["reason"] for decision in reply["proposal_decisions"])
 
 
+def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
+    reply = reflex(situation(goals=[goal(state=GoalState.QUEUED)], actions=ACTIONS.offers(("rest",))))
+
+    assert [(update["goal_id"], update["state"]) for update in reply["goal_updates"]] == [
+        ("goal-harbour", "active")
+    ]
+
+
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
-def test_reflection_promotes_a_queued_goal_before_a_new_one(state: GoalState, up: str) -> None:
+def test_reflection_promotes_a_waiting_goal(state: GoalState, up: str) -> None:
     reply = reflex(situation(goals=[goal(state=state)]))
 
     assert reply["actions"][-1]["params"] == {"goal_id": "goal-harbour", "state": up}
     assert reply["new_goals"] == []
 
 
-def test_a_reflection_on_a_reflection_quotes_only_its_subject() -> None:
+def test_an_insight_is_no_material_of_another() -> None:
     own = memory(
         "own",
         role="",
@@ -255,9 +324,7 @@ def test_a_reflection_on_a_reflection_quotes_only_its_subject() -> None:
         type=MemoryType.SEMANTIC,
     )
 
-    insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
-
-    assert insight.startswith("What stays with me is this: “the pier is old”.")
+    assert actions(reflex(situation(recent=[own]))) == ["rest"]
 
 
 def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
@@ -273,7 +340,6 @@ def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
     reply = reflex(situation(recent=[quoted]))
 
     assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
-    assert reply["curiosity"] == ["What follows from “He said ‘come’.”?"]
 
 
 def test_different_situations_give_different_thoughts() -> None:
@@ -285,7 +351,7 @@ def test_different_situations_give_different_thoughts() -> None:
 
     thoughts = [reflex(situation)["thinking"] for situation in situations]
 
-    assert len(set(thoughts)) >= 5
+    assert len(set(thoughts)) == 4
     assert all(thoughts)
 
 

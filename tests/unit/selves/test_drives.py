@@ -17,6 +17,7 @@ from arbor.selves.drives import (
     Drives,
     DriveState,
     after_heartbeat,
+    after_idle_heartbeat,
     in_touch,
     next_urgent_at,
     read_drives,
@@ -117,6 +118,34 @@ def test_the_next_urgent_moment_is_predicted(
         assert following is not None
         assert following[1] == drive
         assert following[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
+
+
+def test_drives_stop_where_no_heartbeat_is_planned() -> None:
+    found = drives(Drive.CURIOSITY, building=True).model_copy(update={"until": NOW + hours(5)})
+
+    assert found.level(Drive.CURIOSITY, NOW + hours(5)) == pytest.approx(0.6)
+    assert found.level(Drive.CURIOSITY, NOW + hours(500)) == pytest.approx(0.6)
+    assert read_drives(found.model_dump(mode="json"), NOW) == found
+
+
+def test_an_urgent_drive_presses_once_in_its_cooldown() -> None:
+    urgent = drives(Drive.CONNECTION, level=0.9, building=True)
+    after = after_heartbeat(urgent, now=NOW, building={Drive.CONNECTION: True})
+
+    assert urgent.presses(Drive.CONNECTION, NOW)
+    assert not after.presses(Drive.CONNECTION, NOW + hours(23))
+    assert after.presses(Drive.CONNECTION, NOW + hours(24))
+    idle = after_idle_heartbeat(after, now=NOW + hours(1))
+    assert not idle.presses(Drive.CONNECTION, NOW + hours(23))
+
+
+def test_idling_is_rest_for_the_drive_alone() -> None:
+    for drive in Drive:
+        found = drives(drive, level=0.6, building=True)
+        later = after_idle_heartbeat(found, now=NOW + hours(1))
+
+        assert later.states[drive].building is (drive is not Drive.REST)
+        assert later.level(drive, NOW + hours(1)) == found.level(drive, NOW + hours(1))
 
 
 @given(

@@ -54,6 +54,21 @@ def test_a_mood_never_leaves_its_range(events: list[Event], valence: float, arou
     assert -1 <= felt(events) <= 1
 
 
+@pytest.mark.parametrize("every", [timedelta(seconds=30), timedelta(minutes=10), timedelta(hours=1)])
+def test_a_mood_depends_on_what_happens_and_not_on_how_often(every: timedelta) -> None:
+    mood = Mood(valence=0.0, arousal=0.2, at=NOW)
+    for beat in range(1, timedelta(hours=24) // every + 1):
+        mood = mood.at_time(NOW + beat * every, STILL).moved([Event.SUCCESS, Event.SUCCESS], after=every)
+    assert mood.valence == pytest.approx(0.48, abs=0.03)
+
+
+def test_the_nearer_its_end_the_less_a_mood_moves() -> None:
+    low, high = Mood(valence=-0.8, arousal=0.5, at=NOW), Mood(valence=0.8, arousal=0.5, at=NOW)
+
+    assert high.moved([Event.GOAL_DONE]).valence == pytest.approx(0.86)
+    assert low.moved([Event.GOAL_DONE]).valence == pytest.approx(-0.5)
+
+
 def test_a_mood_fades_to_its_baseline_by_halves() -> None:
     mood = Mood(valence=0.8, arousal=1.0, at=NOW)
     later = mood.at_time(NOW + VALENCE_HALF_LIFE, STILL)

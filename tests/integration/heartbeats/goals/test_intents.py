@@ -116,9 +116,9 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
-    _allow(agent, "synthesize")
+    _allow(agent, "maintain")
     with tenant_transaction(agent.tenant_id):
-        draft = PlanDraft(steps=[StepDraft(action="synthesize", description="write the report")])
+        draft = PlanDraft(steps=[StepDraft(action="maintain", description="revise the report")])
         add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
         step: Intent = Intent.objects.get(goal_id=goals[1].id)
         claim_now(agent_id=agent.id)

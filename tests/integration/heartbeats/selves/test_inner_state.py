@@ -55,8 +55,8 @@ def test_the_mood_fades_and_is_stored(heartbeats: HeartbeatRunner, agent: Agent)
     prompt = heartbeats.run(REST)
     assert "valence +0.40" in prompt
     heartbeat = last_heartbeat(agent)
-    assert heartbeat.emotional_valence == pytest.approx(0.5, abs=0.01)
-    assert heartbeat.arousal == pytest.approx(0.175, abs=0.01)
+    assert heartbeat.emotional_valence == pytest.approx(0.46, abs=0.01)
+    assert heartbeat.arousal == pytest.approx(0.225, abs=0.01)
     assert state_of(agent).mood["valence"] == heartbeat.emotional_valence
 
 
@@ -128,6 +128,7 @@ def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, rested_age
     assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.SKIPPED
     assert schedule_of(rested_agent).next_trigger == Trigger.TIMER
 
+    set_connection_drive(rested_agent, level=0.9)
     set_state(rested_agent, last_user_contact_at=None)
     assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.DONE
 

@@ -17,7 +17,7 @@ from arbor.heartbeat.steps.inner_state import feel
 from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
-from arbor.selves.emotions import DELTAS, USUAL, Event
+from arbor.selves.emotions import USUAL, Event, Mood
 from tests.unit.heartbeat.builders import NOW, percept, situation
 from tests.unit.heartbeat.state_builders import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 
@@ -91,13 +91,14 @@ def test_events_of_a_heartbeat_move_the_mood(
         present=TurnRecord(deeds=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
     )
 
-    valence = sum(DELTAS[event].valence for event in events)
-    arousal = sum(DELTAS[event].arousal for event in events)
-    assert heartbeat.emotional_valence == pytest.approx(min(1, max(-1, USUAL.valence + valence)), abs=1e-3)
-    assert heartbeat.arousal == pytest.approx(min(1, max(0, USUAL.arousal + arousal)), abs=1e-3)
+    calm = Mood(valence=USUAL.valence, arousal=USUAL.arousal, at=NOW)
+    mood = calm.moved(events)
+    assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((mood.valence, mood.arousal))
     # The heartbeat's own share, for the commit: a conversation may move the mood meanwhile.
     assert heartbeat.moved is not None
-    assert (heartbeat.moved.valence, heartbeat.moved.arousal) == pytest.approx((valence, arousal))
+    assert (heartbeat.moved.valence, heartbeat.moved.arousal) == pytest.approx(
+        (mood.valence - calm.valence, mood.arousal - calm.arousal)
+    )
     assert heartbeat.state.mood is not None
     assert heartbeat.state.mood["valence"] == heartbeat.emotional_valence
 

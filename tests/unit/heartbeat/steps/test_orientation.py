@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.focus import NOT_NOW
 from arbor.heartbeat.needs import BufferItems, Embedding
+from arbor.heartbeat.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
+from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
 from arbor.memory.recall_request import EVERYTHING, RecallRequest
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
@@ -167,3 +172,19 @@ def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
 def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode: Mode) -> None:
     heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**view)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)
+
+
+def test_consolidation_has_actions_of_its_own() -> None:
+    allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
+    seen = situation(beat_number=5, actions=ACTIONS.offers(allowed))
+    consolidating = Answers().run(select_mode(heartbeat_of(view=seen, allowed=allowed))).state
+    reply = Reply(actions=[ProposedAction(action="inquire_deep", params={"question": "How deep?"})])
+    decided = Answers().run(decide(replace(consolidating, reply=reply))).state
+
+    assert [offer.name for offer in consolidating.situation.actions] == ["recall", "maintain", "rest"]
+    assert consolidating.allowed == allowed
+    (decision,) = decided.decisions
+    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.TOO_SOON, True)
+    # At any other heartbeat they are offered.
+    later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
+    assert len(later.situation.actions) == len(allowed)

@@ -194,6 +194,8 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
         ("It snows.", "environment", f"heartbeat:{HEARTBEAT}"),
     ]
     assert [thing.trust for thing in heartbeat.effects.held] == pytest.approx([0.745, 0.575])
+    # Conversation is retained longer than other events.
+    assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
