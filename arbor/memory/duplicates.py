@@ -88,9 +88,8 @@ class _DetailsDiffer(Exception):
 def merged(old: Detail, new: Detail) -> Detail | None:
     """Merge two details of one type; return None where they differ, so that the memories cannot be merged.
 
-    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins, of a fact only if it has another source, and
-    trust follows from it and the sources. Of unknown fields, those
-    of `old` win.
+    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins, of a
+    fact only if it has another source, and trust follows from it and the sources. Of unknown fields, those of `old` win.
     """
     if old == new:
         return old
