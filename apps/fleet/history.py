@@ -14,7 +14,6 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.contrib.sessions.models import Session
 from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 
@@ -25,6 +24,7 @@ from apps.contacts.models import ChatSession, OutboxMessage
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.rounds import Round, make_round
+from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.values import DeliveryStatus
@@ -213,8 +213,10 @@ def _record_of(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
 
 def _delete_sessions_and_jobs(now: datetime) -> None:
     """Delete expired sessions of signed-in people, and the last runs of jobs that no longer exist."""
-    expired = Session.objects.using(OPS).filter(expire_date__lt=now).values_list("session_key", flat=True)
-    Session.objects.using(OPS).filter(session_key__in=list(expired[:_NARROW_STEP])).delete()
+    expired = (
+        ConsoleSession.objects.using(OPS).filter(expire_date__lt=now).values_list("session_key", flat=True)
+    )
+    ConsoleSession.objects.using(OPS).filter(session_key__in=list(expired[:_NARROW_STEP])).delete()
     JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
 
 

@@ -16,6 +16,7 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import ConsoleSession, Membership, Role, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import add_member
+from config.cli import operator_check
 from config.cli.operator_check import OperatorCheck
 from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World, sign_in
@@ -184,7 +185,7 @@ def test_an_account_is_created_in_the_console(root: Client, database: None) -> N
 
 
 def test_flower_follows_the_password_of_a_superuser(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("config.cli.operator_check.CHECKED_EVERY_S", 0.0)
+    monkeypatch.setattr(operator_check, "CHECKED_EVERY_S", 0.0)
     chief = UserFactory(username="chief", is_superuser=True)
     check = OperatorCheck()
     assert not check.accepts("ann", PASSWORD, "")

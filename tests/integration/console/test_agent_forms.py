@@ -89,12 +89,12 @@ def test_a_missing_template_list_names_the_command_that_seeds_it(operator: Clien
     assert "seed_templates" in operator.get(NEW).content.decode()
 
 
-def test_a_suspended_tenant_is_named_beside_the_form(
+def test_members_of_a_suspended_tenant_create_no_agent(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
     response = operator.post(NEW, form_data())
-    assert response.status_code == 200
+    assert response.status_code == 403
     assert "suspended" in response.content.decode()
     assert agents(tenant) == {}
 

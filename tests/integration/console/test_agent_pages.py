@@ -154,7 +154,7 @@ def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: W
     tree = text[text.index('id="goal-tree"') :]
     places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
     assert places == sorted(places)
-    assert "padding: 4px 0 4px 36px" in tree
+    assert 'data-indent="36"' in tree
 
 
 def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.db import connections
 from django.db.models import Sum
 
@@ -18,7 +18,7 @@ from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
-from apps.tenants.models import Tenant
+from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.clock import FrozenClock
 from arbor.errors import NotFound
@@ -184,10 +184,22 @@ def test_acts_on_the_installation_are_deleted_by_age(database: None) -> None:
 
 def test_expired_sessions_and_jobs_of_old_versions_go(database: None) -> None:
     now = datetime.now(UTC)
-    Session.objects.create(session_key="old", session_data="", expire_date=now - timedelta(minutes=1))
-    Session.objects.create(session_key="new", session_data="", expire_date=now + timedelta(minutes=9))
+    ConsoleSession.objects.create(
+        session_key="old",
+        session_data="",
+        expire_date=now - timedelta(minutes=1),
+        seen_at=now,
+        public_id=uuid4(),
+    )
+    ConsoleSession.objects.create(
+        session_key="new",
+        session_data="",
+        expire_date=now + timedelta(minutes=9),
+        seen_at=now,
+        public_id=uuid4(),
+    )
     JobRun.objects.create(name="arbor.renamed", ended_at=now - timedelta(days=31), seconds=1)
     JobRun.objects.create(name="arbor.current", ended_at=now, seconds=1)
     sweep_history()
-    assert Session.objects.get().session_key == "new"
+    assert ConsoleSession.objects.get().session_key == "new"
     assert JobRun.objects.get().name == "arbor.current"

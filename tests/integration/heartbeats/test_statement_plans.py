@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from psycopg import connect
 
 from apps.agents.models import Agent
+from apps.tenants.checks import tenant_models
+from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.protection import OWNER
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from tests.integration.heartbeats.conftest import make_due
@@ -49,6 +52,7 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerat
 
 @pytest.mark.parametrize("others", [0, 300])
 def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent, others: int) -> None:
+    _forget_statistics()
     wide: set[str] = set()
     indexes: set[str] = set()
 
@@ -82,6 +86,19 @@ def test_tables_without_rows_have_first_statistics() -> None:
             "SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'memories_edge' AND attname LIKE '%%t_id'"
         )
         assert dict(cursor.fetchall()) == {"tenant_id": 1.0, "agent_id": 5.0}
+
+
+def _forget_statistics() -> None:
+    """Bring the planner's statistics to those of a new installation: other tests had rows, which autovacuum counted."""
+    with connect(**connections[OWNER].get_connection_params(), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_clear_attribute_stats('public', tablename, attname, inherited) FROM pg_stats WHERE schemaname = 'public'"
+        )
+        connection.execute(
+            "SELECT pg_clear_relation_stats('public', relname) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        )
+        with connection.cursor() as cursor:
+            seed_statistics(cursor, tenant_models())
 
 
 def _add_others(agent: Agent, number: int) -> None:
