@@ -38,5 +38,5 @@ def day_figures(agent_id: UUID) -> DayFigures:
     return DayFigures(
         energy_delta=None if delta is None else round(delta, 2),
         # A message to several channels is one.
-        reach_outs=messages.values("heartbeat_id", "content").distinct().count(),
+        reach_outs=len(set(messages.values_list("heartbeat_id", "content"))),
     )
