@@ -111,7 +111,7 @@ def test_the_console_and_flower_require_a_login(installation: Installation) -> N
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
     assert get(f"{urls['web']}admin/login/") == 200
     assert get(f"{urls['flower']}workers") == 401
-    assert get(f"{urls['flower']}metrics") == 404
+    assert get(f"{urls['flower']}metrics") == 401
     assert get(f"{urls['flower']}workers", user="operator", password="wrong") == 401
     assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
 
