@@ -264,7 +264,7 @@ def consolidate_conversation(agent: Agent) -> tuple[Memory, Episode, Cluster]:
             summary="Ana and Ben spoke of the winter the river froze, and of two depth readings that disagree.",
         )
         for place, memory in enumerate(memories):
-            Memory.objects.filter(id=memory.id).update(episode=episode, sequence=place)
+            Memory.objects.filter(id=memory.id).update(episode=episode, sequence=place + 1)
         others = [
             MemoryFactory(agent=agent, content=content, type=kind, role="", session="", emotional_valence=0.3)
             for content, kind in (
