@@ -21,9 +21,9 @@ DEFAULT_SOURCE_TRUST = 0.5
 #: The most sources of one fact.
 MOST_SOURCES = 100
 
-#: Roles of the agent's own words, and the beginnings of the sources of its own notes.
+#: Roles of the agent's own words, and the beginnings of the sources of its own notes. A summary only repeats its episode.
 OWN_ROLES = ("agent", "assistant")
-OWN_SOURCES = ("heartbeat:", "proposal:")
+OWN_SOURCES = ("heartbeat:", "proposal:", "episode:")
 
 KIND_LENGTH = 40
 REFERENCE_LENGTH = 500

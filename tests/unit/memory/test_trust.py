@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.trust import Source, cap, merge_sources, reinforcement, semantic_trust
+from arbor.memory.trust import Source, cap, is_own_note, merge_sources, reinforcement, semantic_trust
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 UNIT = st.floats(0, 1)
@@ -131,3 +131,17 @@ def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
     numbers = {"confidence": 0.5, name: value}
     with pytest.raises(Invalid, match="must be a number from"):
         semantic_trust(sources=[], **numbers)
+
+
+@pytest.mark.parametrize(
+    ("role", "source", "own"),
+    [
+        ("agent", "", True),
+        ("", "heartbeat:1", True),
+        ("", "episode:1", True),
+        ("user", "episode:1", False),
+        ("", "operator", False),
+    ],
+)
+def test_summaries_and_notes_are_no_evidence_of_others(role: str, source: str, own: bool) -> None:
+    assert is_own_note(role=role, source=source) is own
