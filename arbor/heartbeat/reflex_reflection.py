@@ -46,7 +46,8 @@ def reflect(situation: Situation, draft: Draft) -> None:
         draft.add_thought(f"I wondered: {excerpt(question)}")
     if not views:
         draft.add_thought(_nothing_new(situation, question))
-        _follow(situation, draft, [theme.name for theme in situation.themes])
+        if not _follow(situation, draft, [theme.name for theme in situation.themes]):
+            _look_back(situation, draft)
         return
     draft.add_thought(f"I think of this: {'; '.join(map(saying, views))}")
     _conclude(_subject(question, views), views, draft)
@@ -106,12 +107,22 @@ def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
     return draft.add_action("synthesize", params, "What belongs together is worth one note.")
 
 
-def _follow(situation: Situation, draft: Draft, texts: list[str]) -> None:
-    """Wonder about a subject of the texts next, and look for it."""
+def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
+    """Wonder about a subject of the texts next, and look for it; return whether there is one."""
     lead = lead_of(texts, avoid=situation)
     if lead:
         draft.curiosity.append(question_about(lead))
         draft.add_action("recall", query_of(lead), "What else do I know of it?")
+    return bool(lead)
+
+
+def _look_back(situation: Situation, draft: Draft) -> None:
+    """Recall a goal or theme, each in turn: rest would leave curiosity urgent at every heartbeat."""
+    subjects = [goal.title for goal in situation.goals] + [theme.name for theme in situation.themes]
+    if subjects:
+        subject = subjects[situation.beat_number % len(subjects)]
+        if draft.add_action("recall", query_of(subject), "I may have overlooked something."):
+            draft.add_thought(f"So I go back to {quoted(subject)}.")
 
 
 def _nothing_new(situation: Situation, question: str) -> str:

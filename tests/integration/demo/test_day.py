@@ -156,6 +156,7 @@ def days(database: None, cleaner: psycopg.Connection[Any], monkeypatch: pytest.M
     connections.close_all()
 
 
+@pytest.mark.timeout(600)
 def test_a_day_without_a_model_is_believable(days: Days) -> None:
     days.live(HOUR)
     if not FULL:

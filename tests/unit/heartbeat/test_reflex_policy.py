@@ -273,6 +273,18 @@ def test_an_empty_mind_creates_no_goals() -> None:
         assert (actions(reply), reply["new_goals"]) == (["rest"], [])
 
 
+def test_reflection_without_news_goes_back_to_each_subject() -> None:
+    goals = [goal(title=title, layer=GoalLayer.ASPIRATION) for title in ("Mend the pier", "Count the seals")]
+    replies = [reflex(situation(goals=goals, beat_number=number)) for number in (1, 2)]
+
+    assert [actions(reply) for reply in replies] == [["recall"], ["recall"]]
+    assert {reply["actions"][0]["params"]["query"] for reply in replies} == {
+        "Mend the pier",
+        "Count the seals",
+    }
+    assert all(reply["curiosity"] == [] for reply in replies)
+
+
 def test_an_urgent_need_for_rest_is_met() -> None:
     tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
 
