@@ -397,7 +397,8 @@ ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 #: ... and no earlier than this after its last thought: heartbeats that follow each other by seconds bring nothing new.
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
-ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=1.0))
+#: While heartbeats wait for a worker, due agents are claimed after a second, so that they share a batch.
+ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=0.25))
 
 # --- Reaching out --------------------------------------------------------------------------------------
 

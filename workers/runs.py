@@ -16,7 +16,7 @@ from workers.schedule import entries
 
 log = structlog.get_logger(__name__)
 
-#: Without the dispatcher, which runs each second: its failures show as due heartbeats.
+#: Without the dispatcher, which runs four times a second: its failures show as due heartbeats.
 _PERIODS = {
     name: entry["schedule"].total_seconds()
     for name, entry in entries().items()

@@ -53,7 +53,7 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
     return UUID(tenant_id)
 
 
-# Runs each second: its events would push heartbeats out of Flower's list.
+# Runs four times a second: its events would push heartbeats out of Flower's list.
 @app.task(name=Task.DISPATCH.value, send_events=False)
 def tick() -> None:
     """Claim due agents and expired leases."""
@@ -88,7 +88,7 @@ def deliver_message(self: CeleryTask[Any, Any], *, message_id: str) -> None:
     deliver(message_id=UUID(message_id), tenant_id=tenant_of(self))
 
 
-# Runs as often as the dispatcher.
+# Runs each second.
 @app.task(name=Task.SWEEP_OUTBOX.value, send_events=False)
 def sweep() -> object:
     """Enqueue unsent messages again, and reclaim those whose worker died."""

@@ -20,6 +20,8 @@ from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentDormant, AgentNotActive, NotFound, TransitionIllegal
 
+#: While claimed agents wait for a worker, due agents are claimed after this time, so that they share a batch.
+BATCH_DELAY = timedelta(seconds=1)
 #: The random share of the interval by which due times are shifted, to spread the agents.
 JITTER = 0.05
 
@@ -69,10 +71,13 @@ WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
-_ANY_DUE = (
-    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE NOT in_flight AND next_due_at <= now()"
-    " AND (paused_until IS NULL OR paused_until <= now()))"
+_ANY_DUE = """
+SELECT EXISTS (
+    SELECT FROM heartbeats_heartbeatschedule
+    WHERE NOT in_flight AND next_due_at <= now() - %(overdue)s AND (paused_until IS NULL OR paused_until <= now())
 )
+"""
+_ANY_QUEUED = "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE in_flight AND state = 'queued')"
 # Agents under valid leases, and under expired ones.
 _IN_FLIGHT = """
 SELECT count(*) FILTER (WHERE lease_until >= now()), count(*) FILTER (WHERE lease_until < now())
@@ -110,10 +115,9 @@ def dispatch() -> DispatchCounts:
 
 def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
-    if budget <= 0:
+    if budget <= 0 or not _holds(cursor, _ANY_DUE, overdue=timedelta()):
         return []
-    cursor.execute(_ANY_DUE)
-    if not cursor.fetchone()[0]:
+    if _holds(cursor, _ANY_QUEUED) and not _holds(cursor, _ANY_DUE, overdue=BATCH_DELAY):
         return []
     return _run(
         cursor,
@@ -124,6 +128,11 @@ def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
         jitter=JITTER,
         active=TenantStatus.ACTIVE.value,
     )
+
+
+def _holds(cursor: Any, condition: str, **parameters: Any) -> bool:
+    cursor.execute(condition, parameters)
+    return bool(cursor.fetchone()[0])
 
 
 def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUID, int, str]]:

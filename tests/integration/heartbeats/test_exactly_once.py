@@ -13,7 +13,7 @@ from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.fleet.lifecycle import pause_agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.schedule import claim_now, dispatch
+from apps.heartbeats.services.schedule import BATCH_DELAY, claim_now, dispatch
 from apps.memories.models import Memory
 from apps.queues import captured
 from apps.tenants.models import Tenant, TenantStatus
@@ -174,6 +174,21 @@ def test_a_tenant_with_many_due_agents_does_not_delay_another(
     make_due(new_agent(other_tenant, name="only"))
     fleet.dispatch()
     assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
+
+
+def test_due_agents_share_a_batch_while_others_are_queued(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    first, second = new_agent(tenant, name="first"), new_agent(tenant, name="second")
+    make_due(first, ago=timedelta())
+    assert fleet.dispatch().due == 1
+    make_due(second, ago=timedelta())
+    assert fleet.dispatch().due == 0
+    make_due(second, ago=BATCH_DELAY)
+    assert fleet.dispatch().due == 1
+    fleet.run()
+    make_due(first, ago=timedelta())
+    assert fleet.dispatch().due == 1
 
 
 def test_agents_of_a_suspended_tenant_are_not_claimed(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:

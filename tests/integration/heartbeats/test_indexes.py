@@ -71,7 +71,8 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (schedule._ANY_DUE, "heartbeats_due"),
+        (schedule._ANY_DUE.replace("%(overdue)s", "interval '1 second'"), "heartbeats_due"),
+        (schedule._ANY_QUEUED, "heartbeats_in_flight"),
         (schedule._IN_FLIGHT, "heartbeats_in_flight"),
         (
             f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
