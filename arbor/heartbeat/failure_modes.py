@@ -221,6 +221,8 @@ def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     )
 
 
+# A narrative is compared with those of the next heartbeats.
+@lru_cache(maxsize=2_000)
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text, without numbers, such as that of the heartbeat."""
     return frozenset(_WORD.findall(text.casefold()))

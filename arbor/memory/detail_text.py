@@ -52,7 +52,7 @@ class PracticeCounts:
 
 def indexed_words(detail: Mapping[str, Any]) -> str:
     """Return what the word index takes from a memory's detail; empty for that of a plain turn of a conversation."""
-    return "\n".join(text for name in INDEXED_FIELDS for text in _texts(detail.get(name)))
+    return "\n".join(text for name in INDEXED_FIELDS if name in detail for text in _texts(detail[name]))
 
 
 def indexed_terms(content: str, *, speaker: str, detail: Mapping[str, Any]) -> dict[int, float]:
@@ -76,11 +76,10 @@ def detail_lines(kind: MemoryType, detail: Mapping[str, Any]) -> tuple[str, ...]
 
 
 def _lines(kind: MemoryType, detail: Mapping[str, Any]) -> Iterator[str]:
-    steps = _texts(detail.get("steps"))
-    if steps:
+    if "steps" in detail and (steps := _texts(detail["steps"])):
         yield "steps: " + "; ".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
     for name, label in _SHOWN.items():
-        if texts := _texts(detail.get(name)):
+        if name in detail and (texts := _texts(detail[name])):
             yield f"{label}: {'; '.join(texts)}"
     if kind is MemoryType.PROCEDURAL:
         yield str(_practice(detail.get(PRACTICE_FIELD)))
