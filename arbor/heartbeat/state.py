@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from arbor.agents.energy import EnergyTerms
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.injection import Circumstances
@@ -83,10 +84,11 @@ class Selfhood:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetTerms:
-    """The kind of budget (`BudgetKind`), and its allowance if it is not the default."""
+    """The kind of budget (`BudgetKind`), and its allowance and energy if they are not the defaults."""
 
     kind: str
     allowance: int | None = None
+    energy: EnergyTerms | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -310,7 +312,7 @@ class Beat:
     @property
     def budget(self) -> Budget:
         terms = self.budget_terms
-        return budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
+        return budget_of(terms.kind, terms.allowance, terms.energy) if terms else DEFAULT_BUDGET
 
     @property
     def boundaries(self) -> tuple[BoundaryRule, ...]:
@@ -355,11 +357,13 @@ class Beat:
         """Return the situation with its decision inputs; unchanged if it has them. `window` is in tokens."""
         if self.situation.terms is not None:
             return self.situation
+        own = self.budget_terms
         terms = Terms(
             allowed=self.allowed,
             missing=self.missing,
             budget=self.budget.kind.value,
-            allowance=self.budget_terms.allowance if self.budget_terms else None,
+            allowance=own.allowance if own else None,
+            costs=own.energy.costs if own and own.energy else {},
             boundaries=self.selfhood.boundaries,
             window=window,
         )
