@@ -28,6 +28,7 @@ from arbor.heartbeat.usage import Degradation
 from arbor.memory.phrases import WordLists
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force
+from arbor.selves.memory_filters import BeliefFilter
 from arbor.values import replace
 
 #: Vectors by their texts.
@@ -114,6 +115,8 @@ class Opening:
     circumstances: Circumstances
     #: The scale that goals are weighed by.
     scale: Scale
+    #: The memory filter rules of its beliefs.
+    filters: Sequence[BeliefFilter] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

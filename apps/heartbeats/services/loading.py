@@ -58,6 +58,7 @@ from arbor.memory.detail_text import detail_lines
 from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
+from arbor.selves.memory_filters import filters_of
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -247,6 +248,7 @@ def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None
         idle_beats=pulse["idle_beats"],
         held=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
+        filters=filters_of(columns["beliefs"]),
         circumstances=circumstances_of(columns, genome, exhausted_beats=exhausted_of(pulse)),
         scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
     )

@@ -30,6 +30,7 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives
+from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
 
@@ -237,6 +238,7 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
+    memories = apply_filters(memories, opening.filters if opening else ())
     memories = choose(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
     if opening and opening.held:
