@@ -80,6 +80,29 @@ def test_planning_breaks_the_most_important_goal_into_permitted_steps() -> None:
     assert all("Map the harbour" in step["description"] for step in plan["intentions"])
 
 
+@pytest.mark.parametrize(
+    ("content", "kind", "follows"),
+    [
+        ("How to map a harbour from the mole", MemoryType.PROCEDURAL, "memory-how"),
+        ("How to clear the fog horn of ice", MemoryType.PROCEDURAL, None),
+        ("How to map a harbour from the mole", MemoryType.EPISODIC, None),
+    ],
+)
+def test_a_plan_follows_a_recalled_procedure(content: str, kind: MemoryType, follows: str | None) -> None:
+    view = situation(
+        mode=Mode.PLAN_EXECUTION,
+        goals=[goal()],
+        relevant=[memory(), memory("how", content=content, type=kind, role="")],
+    )
+    (planned,) = reflex(view)["decompositions"]
+    assert [(step["action"], step["follows"]) for step in planned["intentions"]] == [
+        ("recall", None),
+        ("connect", None),
+        ("synthesize", follows),
+    ]
+    assert ("as in “How to map a harbour" in planned["intentions"][2]["description"]) is bool(follows)
+
+
 def test_planning_without_a_useful_action_worries_instead() -> None:
     reply = reflex(situation(mode=Mode.PLAN_EXECUTION, goals=[goal()], actions=ACTIONS.offers(("rest",))))
 
