@@ -134,8 +134,13 @@ def _plan(situation: Situation, draft: Draft) -> None:
 
 
 def _work(situation: Situation) -> list[GoalView]:
-    """Return the active goals that a plan can complete, the most important first."""
-    return [goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule)]
+    """Return the active goals that a plan can complete, the most important first; not those whose plan waits."""
+    waiting = situation.waiting_goals
+    return [
+        goal
+        for goal in situation.active_goals
+        if calls_for_work(goal.layer, goal.rule) and goal.id not in waiting
+    ]
 
 
 def _steps_for(goal: GoalView, draft: Draft) -> list[str]:

@@ -282,6 +282,13 @@ class Situation(SituationPart):
         work = [goal for goal in self.active_goals if calls_for_work(goal.layer, goal.rule)]
         return next((goal for goal in work if not goal.blocked_by), work[0] if work else None)
 
+    @property
+    def waiting_goals(self) -> frozenset[str]:
+        """Return the ids of the goals whose active plan waits for something that it depends on."""
+        return frozenset(
+            plan.goal_id for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for
+        )
+
     def plan_of(self, goal_id: str) -> PlanView | None:
         """Return a goal's active plan, or else a draft."""
         plans_of_goal = [plan for plan in self.plans if plan.goal_id == goal_id]

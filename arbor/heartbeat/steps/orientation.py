@@ -170,9 +170,12 @@ def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
 
 
 def _work(situation: Situation) -> int:
-    """Return the number of goals and intents to work on, without the goal to spend less."""
+    """Return the number of goals and intents to work on, without the goal to spend less and those whose plan waits."""
     saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
-    goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    waiting = situation.waiting_goals
+    goals = sum(
+        calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
+    )
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
