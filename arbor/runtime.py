@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -141,6 +142,7 @@ class LoadedAgent:
     allowed_actions: Sequence[str]
     model: str
     energy: float
+    energy_terms: EnergyTerms
     ticks_left: int
     beats: int
     nops: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from django.db import transaction
 
@@ -14,7 +15,9 @@ from apps.fleet.daily_limits import is_raised, resume_halted_agents
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS
 from apps.tenants.services import create_tenant, set_status, tenant_by_slug
+from arbor.agents.energy import EnergyPolicy, check_terms, terms_of
 from arbor.errors import Invalid
+from arbor.heartbeat.actions import DEFAULT_COSTS
 
 
 def open_tenant(*, slug: str, name: str, actor: str) -> Tenant:
@@ -73,6 +76,27 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
                 "before": {name: None if value is None else str(value) for name, value in before.items()},
                 "after": {name: None if value is None else str(value) for name, value in limits.items()},
             },
+        )
+    return tenant
+
+
+def set_tenant_energy(*, slug: str, changes: Mapping[str, Any], actor: str) -> Tenant:
+    """Change fields of a tenant's energy policy (`EnergyPolicy`), which its agents inherit; None removes a field.
+
+    Raises NotFound, Invalid.
+    """
+    tenant = tenant_by_slug(slug)
+    before = EnergyPolicy.model_validate(tenant.energy)
+    after = before.changed(changes)
+    check_terms(terms_of(after), default_costs=DEFAULT_COSTS)
+    with transaction.atomic(using=OPS):
+        tenant.energy = after.to_json()
+        tenant.save(using=OPS, update_fields=["energy"])
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"changed the energy policy of tenant {slug}",
+            detail={"tenant_id": str(tenant.id), "before": before.to_json(), "after": tenant.energy},
         )
     return tenant
 

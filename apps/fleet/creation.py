@@ -12,6 +12,7 @@ from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
@@ -79,6 +80,7 @@ def create_agent(
         ).to_json(),
     )
     create_schedule(agent=agent, interval=beat_every, now=now)
+    create_policy(agent, energy=template.spec.energy)
     shortened = _create_mind(agent, template, now)
     record(
         action=AuditAction.AGENT_CREATED,

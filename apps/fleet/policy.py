@@ -11,13 +11,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
 
-from apps.agents.models import AgentPolicy
+from apps.agents.models import Agent, AgentPolicy
+from apps.agents.services.energy import energy_terms
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.daily_limits import is_raised, resume_halted_agents
 from apps.tenants.scope import current_tenant
+from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
 from arbor.errors import Invalid
+from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.pacing import ActiveHours
 from arbor.heartbeat.tiers import ThinkTier
@@ -28,6 +31,7 @@ from arbor.models.handles import Handle
 FIELDS = (
     "budget",
     "allowance",
+    "energy",
     "tier_models",
     "active_from",
     "active_until",
@@ -53,10 +57,19 @@ def policy_of(agent_id: UUID) -> AgentPolicy:
     return policy or AgentPolicy(tenant_id=current_tenant(), agent=agent)
 
 
+def create_policy(agent: Agent, *, energy: EnergyPolicy) -> None:
+    """Create the policy of a new agent, if its template sets anything. Raises Invalid."""
+    policy = AgentPolicy(tenant_id=current_tenant(), agent=agent, energy=energy.to_json())
+    if policy.energy:
+        _check(policy)
+        policy.save(force_insert=True)
+
+
 @transaction.atomic
 def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
     """Change fields of an agent's policy by names of `FIELDS`; None removes a limit.
 
+    `energy` names fields of an `EnergyPolicy`, of which the others stay.
     An agent halted by a limit resumes when the limit is raised.
 
     Raises NotFound, Invalid.
@@ -71,7 +84,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     limits = {name: getattr(policy, name) for name in LIMITS}
     before = {name: _shown(getattr(policy, name)) for name in changes}
     for name, value in changes.items():
-        setattr(policy, name, value)
+        setattr(policy, name, _changed_energy(policy.energy, value) if name == "energy" else value)
     _check(policy)
     policy.save(force_insert=policy._state.adding)
     if is_raised(before=limits, after={name: getattr(policy, name) for name in LIMITS}):
@@ -95,6 +108,10 @@ def check_limits(*, beats: int | None, tokens: int | None, usd: Decimal | None) 
         raise Invalid(f"a day's limit in US dollars is 0 or more, or none, got {usd}")
 
 
+def _changed_energy(stored: Mapping[str, Any], changes: Any) -> dict[str, Any]:
+    return EnergyPolicy.model_validate(stored).changed(changes).to_json()
+
+
 def _check(policy: AgentPolicy) -> None:
     if policy.budget not in list(BudgetKind):
         raise Invalid(f"a budget is {', '.join(BudgetKind)}, got {policy.budget!r}")
@@ -103,6 +120,10 @@ def _check(policy: AgentPolicy) -> None:
     if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
         raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
     check_limits(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd)
+    check_terms(
+        energy_terms(tenant=policy.tenant.energy, agent=policy.energy) or EnergyTerms(),
+        default_costs=DEFAULT_COSTS,
+    )
     _check_tiers(policy.tier_models)
     _check_hours(policy.active_from, policy.active_until, policy.time_zone)
 

@@ -107,8 +107,9 @@ class Plan(TenantModel):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in PlanStatus], default=PlanStatus.ACTIVE
     )
-    #: Dependencies on others: [text].
+    #: Dependencies on others, and those of them that are met: [text].
     dependencies = models.JSONField(default=list)
+    met = models.JSONField(default=list, db_default=[], blank=True)
     #: Estimates in heartbeats and in energy.
     estimated_ticks = models.PositiveIntegerField(null=True)
     estimated_cost = models.FloatField(null=True)

@@ -47,6 +47,8 @@ class Tenant(models.Model):
     daily_beats = models.PositiveIntegerField(null=True, blank=True)
     daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    #: The energy policy of its agents (`arbor.agents.energy.EnergyPolicy` as JSON); empty: the defaults.
+    energy = models.JSONField(default=dict, db_default={}, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -22,6 +22,7 @@ from pydantic import (
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
 from arbor.agents.document import TemplateFault
+from arbor.agents.energy import EnergyPolicy
 from arbor.agents.genome import (
     FROZEN,
     LINE_LENGTH,
@@ -186,6 +187,8 @@ class TemplateSpec(BaseModel):
     pipeline: Annotated[str, StringConstraints(max_length=50_000)] = ""
     #: Seconds from one heartbeat to the next; None: the installation's.
     heartbeat_interval_s: Annotated[int, Field(strict=True, ge=1, le=MAX_INTERVAL_S)] | None = None
+    #: What differs from the energy policy of the tenant.
+    energy: EnergyPolicy = EnergyPolicy()
 
     @field_validator("name")
     @classmethod

@@ -213,6 +213,17 @@ class Backlog:
         self._touch(goal)
         return plan, created
 
+    def meet(self, goal_id: str | UUID, dependency: str) -> GoalRow:
+        """Record that a dependency of a goal's active plan is met; the last one commits the next steps. Raises Invalid."""
+        goal = self.goal(goal_id)
+        self._steps.meet(goal, dependency)
+        self._touch(goal)
+        return goal
+
+    def waits_for(self, intent_id: UUID) -> list[str]:
+        """Return the unmet dependencies of the plan that an open intent is a step of."""
+        return self._steps.waits_for(self._commitments.intent(intent_id))
+
     def start(self, plan_id: UUID) -> PlanRow:
         """Make a draft the active plan of its goal; raises NotFound, AlreadyExists when the goal has one."""
         return self._steps.start(plan_id)
@@ -243,6 +254,8 @@ class Backlog:
         if self._heartbeat_id is None:
             raise Invalid("intents are locked by a heartbeat, not by a person")
         for intent_id in dict.fromkeys(intent_ids):
+            if self._steps.is_waiting(intent_id):
+                continue
             self._commitments.lock(intent_id, self._heartbeat_id, again=intent_id in again)
 
     def attempt(

@@ -47,6 +47,8 @@ class Endings:
             goal.abandoned_at, goal.abandonment_reason = self._now, reason
         self._unblock_others(goal)
         dropped = self._steps.drop(goal)
+        if goal.state == GoalState.COMPLETED:
+            self._steps.completed(goal)
         if self._by_person:
             why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import takewhile
 from uuid import UUID
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.commitments import OPEN_INTENTS, Commitments
+from arbor.goals.conditions import find_unmet, names_goal, unmet
+from arbor.goals.drafts import extend_plan, new_plan, new_steps, unplanned_drafts
 from arbor.goals.intents import (
     MAX_ATTEMPTS,
     IntentStatus,
@@ -17,7 +20,6 @@ from arbor.goals.intents import (
     move_intent,
 )
 from arbor.goals.plans import (
-    MAX_DEPENDENCIES,
     MAX_STEPS,
     PlanDraft,
     PlanStatus,
@@ -40,6 +42,7 @@ from arbor.goals.rows import (
 )
 from arbor.goals.values import GoalState
 from arbor.ids import uuid7
+from arbor.values import replace
 
 _OPEN_STEPS = frozenset({StepStatus.WAITING, StepStatus.COMMITTED})
 _OPEN_PLANS = frozenset({PlanStatus.DRAFT, PlanStatus.ACTIVE})
@@ -79,6 +82,10 @@ class Steps:
         already, LimitReached for too many steps.
         """
         check_draft(draft)
+        needs = [
+            text for text in draft.dependencies if not names_goal(text, goal_id=goal.id, title=goal.title)
+        ]
+        draft = replace(draft, dependencies=needs)
         plan = None if as_draft else self.plan_of(goal)
         planned = self._steps_of(plan) if plan else []
         new_drafts = unplanned_drafts(draft.steps, [step for step in planned if step.status in _OPEN_STEPS])
@@ -122,9 +129,9 @@ class Steps:
     def commit_next(self, goal: GoalRow) -> None:
         """Commit to the next steps of an active goal's plan while there is room."""
         plan = self.plan_of(goal)
-        if plan is None or goal.state != GoalState.ACTIVE:
+        if plan is None or goal.state != GoalState.ACTIVE or unmet(plan.dependencies, plan.met):
             return
-        steps = self._steps_of(plan)
+        steps = list(takewhile(lambda step: not self._waits_for_goal(step, goal), self._steps_of(plan)))
         committed = sum(intent.goal_id == goal.id for intent in self._commitments.all_open())
         positions = next_to_commit(
             [(step.status, bool(step.precondition)) for step in steps], committed=committed
@@ -143,6 +150,53 @@ class Steps:
                 ),
             )
 
+    def meet(self, goal: GoalRow, text: str) -> None:
+        """Record that a dependency of a goal's active plan is met. Raises Invalid for something that it does not wait for."""
+        plan = self.plan_of(goal)
+        known = ([], []) if plan is None else (plan.dependencies, plan.met)
+        dependency = find_unmet(text, dependencies=known[0], met=known[1])
+        if plan is not None:
+            plan.met = [*plan.met, dependency]
+            self._log.changed(plan)
+            self.commit_next(goal)
+
+    def completed(self, goal: GoalRow) -> None:
+        """Record that a goal is completed in the plans that depend on it, and go on with those."""
+        for plan in self._plans.values():
+            if plan.status not in _OPEN_PLANS:
+                continue
+            waiting = unmet(plan.dependencies, plan.met)
+            met = [text for text in waiting if names_goal(text, goal_id=goal.id, title=goal.title)]
+            if met:
+                plan.met = [*plan.met, *met]
+                self._log.changed(plan)
+            if plan.goal_id != goal.id:
+                self.commit_next(self._goals[plan.goal_id])
+
+    def waits_for(self, intent: IntentRow) -> list[str]:
+        """Return the unmet dependencies of the plan that an intent is a step of."""
+        step = self._step_of(intent)
+        plan = self._plans.get(step.plan_id) if step else None
+        return unmet(plan.dependencies, plan.met) if plan else []
+
+    def is_waiting(self, intent_id: UUID) -> bool:
+        """Return whether an intent is a step of a plan that waits."""
+        intent = next((row for row in self._commitments.all_open() if row.id == intent_id), None)
+        return intent is not None and bool(self.waits_for(intent))
+
+    def _waits_for_goal(self, step: StepRow, goal: GoalRow) -> bool:
+        """Return whether a step that is not committed yet has a precondition that names another open goal."""
+        return (
+            step.status is StepStatus.WAITING
+            and bool(step.precondition)
+            and any(
+                other.id != goal.id
+                and other.state.is_open
+                and names_goal(step.precondition, goal_id=other.id, title=other.title)
+                for other in self._goals.values()
+            )
+        )
+
     def attempt(self, intent: IntentRow, *, error: str, final: bool, part: bool) -> None:
         """Record the result of one attempt at an intent, and update its plan."""
         if intent.status == IntentStatus.PENDING:
@@ -154,6 +208,10 @@ class Steps:
             to = after_failure(intent.attempts, final=final, ticks_used=ticks, limit=limit)
         else:
             to = after_part(ticks_used=ticks, limit=limit) if part else IntentStatus.COMPLETED
+            step = self._step_of(intent)
+            if part and step is not None and step.postcondition and intent.attempts < MAX_ATTEMPTS:
+                # A part of a step does not bring about what it is for.
+                to = IntentStatus.PENDING
         intent.status = move_intent(intent.status, to)
         intent.last_error = error
         self._commitments.unlock(intent)
@@ -251,57 +309,3 @@ class Steps:
 
     def _step_of(self, intent: IntentRow) -> StepRow | None:
         return next((step for step in self._steps if step.id == intent.step_id), None)
-
-
-def new_plan(agent_id: UUID, goal_id: UUID, draft: PlanDraft, status: PlanStatus) -> PlanRow:
-    """Return a new plan of a goal, without its steps."""
-    return PlanRow(
-        id=uuid7(),
-        agent_id=agent_id,
-        goal_id=goal_id,
-        status=status,
-        dependencies=list(draft.dependencies),
-        estimated_ticks=draft.estimated_ticks,
-        estimated_cost=draft.estimated_cost,
-        risk=draft.risk,
-    )
-
-
-def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list[StepRow]:
-    """Return new steps of a plan, in order; `first` is the position of the first."""
-    return [
-        StepRow(
-            id=uuid7(),
-            plan_id=plan_id,
-            position=position,
-            action=draft.action,
-            description=draft.description.strip(),
-            precondition=draft.precondition.strip(),
-            postcondition=draft.postcondition.strip(),
-            estimated_ticks=draft.estimated_ticks,
-            procedure_id=draft.procedure_id,
-        )
-        for position, draft in enumerate(drafts, start=first)
-    ]
-
-
-def unplanned_drafts(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
-    """Return the drafts that repeat no planned step."""
-    planned_keys = {(step.action, _key(step.description)) for step in planned}
-    return [draft for draft in drafts if (draft.action, _key(draft.description)) not in planned_keys]
-
-
-def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
-    """Add the estimates of further steps to those of the plan."""
-    if draft.estimated_ticks is not None:
-        plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
-    if draft.estimated_cost is not None:
-        plan.estimated_cost = (plan.estimated_cost or 0) + draft.estimated_cost
-    if draft.risk is not None:
-        plan.risk = max(plan.risk or 0.0, draft.risk)
-    planned_keys = dict.fromkeys([*plan.dependencies, *draft.dependencies])
-    plan.dependencies = list(planned_keys)[:MAX_DEPENDENCIES]
-
-
-def _key(description: str) -> str:
-    return " ".join(description.split()).casefold()

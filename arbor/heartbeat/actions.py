@@ -123,6 +123,9 @@ ACTIONS = ActionRegistry(
     ActionSpec(name=name, cost=cost, summary=summary, params=params) for name, cost, summary, params in _TABLE
 )
 
+#: The prices in energy, by action.
+DEFAULT_COSTS: Mapping[str, int] = MappingProxyType({name: spec.cost for name, spec in ACTIONS.items()})
+
 
 def permitted(allowed: Collection[str], *, has_other_agents: bool) -> list[str]:
     """Return the actions that an agent may do: those of its template, and writing to other agents where there are any.

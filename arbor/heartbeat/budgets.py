@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from arbor.agents.energy import MAX_ENERGY, REGENERATION, EnergyTerms
 from arbor.heartbeat.actions import ActionSpec
 
-# Seed 004, 2.2.
-REGENERATION = 10.0
-MAX_ENERGY = 20.0
 # Seed 004, "The Action Budget": four actions a heartbeat, and one more at the next for two rests.
 BASE_ACTIONS = 4
 RESTS_FOR_BONUS = 2
@@ -88,6 +87,8 @@ class EnergyBudget(Budget):
     kind: ClassVar[BudgetKind] = BudgetKind.ENERGY
     regeneration: float = REGENERATION
     maximum: float = MAX_ENERGY
+    #: Prices that differ from the defaults, by action.
+    costs: Mapping[str, int] = field(default_factory=dict)
 
     def most(self, balance: BudgetBalance) -> float:
         return self.maximum
@@ -100,7 +101,7 @@ class EnergyBudget(Budget):
         return min(max(energy, 0.0) + self.regeneration, self.maximum)
 
     def price(self, spec: ActionSpec) -> int:
-        return spec.cost
+        return self.costs.get(spec.name, spec.cost)
 
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
         return {"energy": left}
@@ -141,11 +142,12 @@ class TickBudget(Budget):
 DEFAULT_BUDGET: Budget = EnergyBudget()
 
 
-def budget_of(kind: str, allowance: int | None = None) -> Budget:
-    """Return the budget of a kind; without an allowance, its default. Raises ValueError for an unknown kind."""
+def budget_of(kind: str, allowance: int | None = None, energy: EnergyTerms | None = None) -> Budget:
+    """Return the budget of a kind; without allowance or energy, its default. Raises ValueError for an unknown kind."""
     match BudgetKind(kind):
         case BudgetKind.ENERGY:
-            return EnergyBudget()
+            terms = energy or EnergyTerms()
+            return EnergyBudget(regeneration=terms.regeneration, maximum=terms.maximum, costs=terms.costs)
         case BudgetKind.ACTIONS:
             return ActionCountBudget(allowance=allowance or BASE_ACTIONS)
         case BudgetKind.TICKS:

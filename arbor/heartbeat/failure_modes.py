@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from arbor.heartbeat.budgets import REGENERATION
+from arbor.agents.energy import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.memory.english import STOP_WORDS
@@ -17,7 +17,8 @@ from arbor.memory.lexical import term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 BEATS_WATCHED = 24
-UNUSED_ENERGY = 5.0
+#: The share of the regeneration above which unused energy is hoarded: 5 of 10.
+UNUSED_ENERGY = 0.5
 MESSAGES_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
 UNSUMMARIZED_EPISODES = 10
@@ -72,11 +73,10 @@ class Spending(NamedTuple):
     end: float
     worked: bool = True
 
-    @property
-    def unused(self) -> float:
+    def unused(self, regeneration: float) -> float:
         """Return the unused part of the regeneration; a heartbeat without work uses it by any action."""
         spent = self.start - self.end
-        return 0.0 if spent > 0 and not self.worked else max(0.0, REGENERATION - spent)
+        return 0.0 if spent > 0 and not self.worked else max(0.0, regeneration - spent)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +86,8 @@ class RecentActivity:
     beats: Sequence[RecentHeartbeat] = ()
     #: Of the latest completed heartbeats; empty for other budgets.
     energy: Sequence[Spending] = ()
+    #: The energy that comes back at each heartbeat.
+    regeneration: float = REGENERATION
     stale_goals: Sequence[str] = ()
     reached_out: int = 0
     #: Nops in a row.
@@ -104,7 +106,7 @@ def notices_of(recent: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
     texts = {
         NoticeKind.STAGNATION: _stagnation(recent),
-        NoticeKind.HOARDING: _hoarding(recent.energy),
+        NoticeKind.HOARDING: _hoarding(recent.energy, recent.regeneration),
         NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
         NoticeKind.LOOP: _loop(recent.beats),
         NoticeKind.WORKER_FAILURE: _workers(recent),
@@ -126,16 +128,16 @@ def _stagnation(recent: RecentActivity) -> str:
     )
 
 
-def _hoarding(energy: Sequence[Spending]) -> str:
+def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
     """Measure the unused regeneration; the stored energy is capped, so it shows little."""
-    unused = [spending.unused for spending in energy[:BEATS_WATCHED]]
+    unused = [spending.unused(regeneration) for spending in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""
     average = sum(unused) / len(unused)
-    if average <= UNUSED_ENERGY:
+    if average <= UNUSED_ENERGY * regeneration:
         return ""
     return (
-        f"In your last {len(unused)} heartbeats you left {average:.1f} of {REGENERATION:g} energy unused on average."
+        f"In your last {len(unused)} heartbeats you left {average:.1f} of {regeneration:g} energy unused on average."
         " Reflect on what keeps you from acting, and on what would be worth it."
     )
 

@@ -22,7 +22,10 @@ _LATEST = 3
 def mode_of(situation: Situation) -> Mode:
     """Return the mode for the situation; aspirations and the goal to spend less are no work."""
     pending = len(situation.pending_intents)
-    work = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    waiting = situation.waiting_goals
+    work = sum(
+        calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
+    )
     return choose_mode(
         user_waiting=situation.environment.user_waiting,
         heartbeat_number=situation.beat_number,

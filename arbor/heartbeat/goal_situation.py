@@ -36,13 +36,24 @@ class GoalFields(TypedDict):
 def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalFields:
     """Return the fields of a situation about goals; `columns` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
     scale = scale_of(columns, traits=traits, now=now)
-    pairs = [_view_goal(row, scale) for row in columns.get("goals", ())]
+    plans = view_plans(columns)
+    waiting = {
+        plan.goal_id: plan.waits_for[0]
+        for plan in plans
+        if plan.status is PlanStatus.ACTIVE and plan.waits_for
+    }
+    pairs = [_view_goal(row, scale, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
     issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(columns.get("themes", ())), now=now)
     return GoalFields(
         goals=[view for view, _ in pairs],
-        intents=[_view_intent(row, now) for row in columns.get("intents", ())],
-        plans=view_plans(columns),
+        # The steps of a plan wait with it.
+        intents=[
+            _view_intent(row, now)
+            for row in columns.get("intents", ())
+            if not (row.get("planned") and row["goal_id"] in waiting)
+        ],
+        plans=plans,
         issues=[IssueView(advice=issue.advice, text=issue.text, goal_id=issue.goal_id) for issue in issues],
     )
 
@@ -77,10 +88,11 @@ def circumstances_of(
     )
 
 
-def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, ReviewedGoal]:
+def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> tuple[GoalView, ReviewedGoal]:
     id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
     intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
+    blocker = blocker or waiting.get(id_, "")
     deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
     goal_source = GoalSource(source)
     reviewed = ReviewedGoal(
@@ -130,7 +142,8 @@ def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
         locked_at = None if since is None else datetime.fromisoformat(since)
         if is_stale_lock(locked_at, now=now, holder_runs=row["held"]):
             row = {**row, "status": IntentStatus.PENDING}
-    return IntentView.model_validate({**row, "procedure": _procedure(row.get("procedure"))})
+    conditions = {name: row.get(name) or "" for name in ("precondition", "postcondition")}
+    return IntentView.model_validate({**row, **conditions, "procedure": _procedure(row.get("procedure"))})
 
 
 def _procedure(found: tuple[str, Mapping[str, Any]] | None) -> list[str]:

@@ -137,8 +137,10 @@ class PartReader[P: ReplyPart]:
 
 
 def _require_change(update: dict[str, Any]) -> None:
-    if all(update[name] is None for name in ("progress", "note", "state", "blocked_by")):
-        raise Unfit("a goal update has progress, a note, a state or blocked_by")
+    if not update["met"] and all(
+        update[name] is None for name in ("progress", "note", "state", "blocked_by")
+    ):
+        raise Unfit("a goal update has progress, a note, a state, blocked_by or met")
 
 
 def _derive_from_parent(goal: dict[str, Any]) -> None:

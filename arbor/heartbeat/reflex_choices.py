@@ -22,6 +22,9 @@ from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.views import GoalView, IntentView, ProposalView
 from arbor.memory.relations import Relation
 
+#: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
+_THINKING = ("synthesize", "reflect", "remember")
+
 
 class Draft:
     """Collects a reply, within the situation's offers and energy."""
@@ -63,11 +66,19 @@ class Draft:
     def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
 
-    def decompose(self, goal_id: str, steps: list[tuple[str, str]]) -> None:
-        """Break a goal into steps: (action, description)."""
+    def decompose(
+        self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None = None
+    ) -> None:
+        """Break a goal into steps: description by action; the one that thinks follows the procedure, if there is one."""
+        following = next((action for action in _THINKING if action in steps), "") if procedure else ""
         intentions = [
-            Intention(action=action, description=description, estimated_ticks=1)
-            for action, description in steps
+            Intention(
+                action=action,
+                description=description if action != following else f"{description} {_by(procedure)}",
+                estimated_ticks=1,
+                follows=procedure.id if procedure and action == following else None,
+            )
+            for action, description in steps.items()
         ]
         self.decompositions.append(
             Decomposition(goal_id=goal_id, intentions=intentions, estimated_ticks=len(steps))
@@ -87,6 +98,10 @@ class Draft:
             decompositions=self.decompositions,
             proposal_decisions=self.proposal_decisions,
         ).model_dump(mode="json")
+
+
+def _by(procedure: MemoryView | None) -> str:
+    return f"as in {quoted(gist(procedure))}" if procedure else ""
 
 
 #: Memories in a summary.

@@ -11,6 +11,7 @@ from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.quotations import clip, quoted
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import term_of
 from arbor.memory.values import MemoryType
 
 EXCERPT_LENGTH = 120
@@ -23,6 +24,7 @@ GATHERED = "These came to mind together"
 _OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
+_SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
 #: A capitalized word that does not begin a sentence.
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;:] )[A-ZÀ-Þ][^\W\d_]{2,}")
 _BETWEEN = re.compile(r"\W+")
@@ -68,6 +70,23 @@ def unthought(situation: Situation) -> list[MemoryView]:
         if text and not view.content.startswith(_OWN) and not _occurs(text, thoughts, others):
             found.setdefault(text, view)
     return list(found.values())
+
+
+def procedure_for(title: str, situation: Situation) -> MemoryView | None:
+    """Return the recalled procedure that shares at least half of the significant words of a goal's title, if any."""
+    wanted = _stems(title)
+    for view in situation.relevant:
+        if (
+            view.type is MemoryType.PROCEDURAL
+            and wanted
+            and 2 * len(wanted & _stems(view.content)) >= len(wanted)
+        ):
+            return view
+    return None
+
+
+def _stems(text: str) -> set[str]:
+    return {term_of(word) for word in _SIGNIFICANT.findall(text.casefold()) if word not in STOP_WORDS}
 
 
 def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:

@@ -19,7 +19,7 @@ from arbor.heartbeat.reflex_choices import (
     execute_intent,
     query_of,
 )
-from arbor.heartbeat.reflex_materials import NEEDED, excerpt, gist, lead_of
+from arbor.heartbeat.reflex_materials import NEEDED, excerpt, gist, lead_of, procedure_for
 from arbor.heartbeat.reflex_reflection import consolidate, question_about, reflect, rests
 from arbor.heartbeat.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import Mode, Situation
@@ -112,8 +112,13 @@ def _plan(situation: Situation, draft: Draft) -> None:
             f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
         )
         return
+    procedure = procedure_for(goal.title, situation)
+    if procedure is not None:
+        draft.add_thought(f"I know how to go about it: {quoted(gist(procedure))}.")
     draft.decompose(
-        goal.id, [(name, _STEPS[name].format(goal=quoted(excerpt(goal.title)))) for name in chosen]
+        goal.id,
+        {name: _STEPS[name].format(goal=quoted(excerpt(goal.title))) for name in chosen},
+        procedure=procedure,
     )
     draft.updates.append(
         GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
@@ -129,8 +134,13 @@ def _plan(situation: Situation, draft: Draft) -> None:
 
 
 def _work(situation: Situation) -> list[GoalView]:
-    """Return the active goals that a plan can complete, the most important first."""
-    return [goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule)]
+    """Return the active goals that a plan can complete, the most important first; not those whose plan waits."""
+    waiting = situation.waiting_goals
+    return [
+        goal
+        for goal in situation.active_goals
+        if calls_for_work(goal.layer, goal.rule) and goal.id not in waiting
+    ]
 
 
 def _steps_for(goal: GoalView, draft: Draft) -> list[str]:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from arbor.agents.energy import EnergyTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
-from arbor.heartbeat.budgets import budget_of
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.situation import Environment, Situation
+from arbor.heartbeat.situation import Environment, Situation, Terms
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundaries import BoundaryRule
 
@@ -194,6 +195,12 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
     return decisions
 
 
+def _budget(terms: Terms | None) -> Budget:
+    if terms is None:
+        return DEFAULT_BUDGET
+    return budget_of(terms.budget, terms.allowance, EnergyTerms(costs=terms.costs))
+
+
 def _decide(
     heartbeat: RecordedHeartbeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
@@ -201,7 +208,7 @@ def _decide(
     limits = DecisionLimits(
         allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
-        budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
+        budget=_budget(terms),
         missing=terms.missing if terms else {},
         cooling={
             **not_now(heartbeat.situation),

@@ -147,6 +147,8 @@ class GoalUpdate(ReplyPart):
     reason: Annotated[str | None, _text(REASON_LENGTH)] = None
     #: The id of another goal, or words.
     blocked_by: Annotated[str | None, _id(LINE_LENGTH)] = None
+    #: Dependencies of the goal's plan that are met, in its words.
+    met: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
 
 
 class ProposedGoal(ReplyPart):

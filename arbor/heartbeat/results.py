@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.items import Dropped
@@ -53,8 +54,10 @@ class ActionResult(BaseModel):
 
 
 def is_effort(result: ActionResult) -> bool:
-    """Return whether an action was work: it was paid for, and is no rest, which has a price under some budgets."""
-    return bool(result.cost) and result.action != "rest"
+    """Return whether an action was work: it was paid for or a policy made it free, and is no rest, whatever its price."""
+    if result.action == "rest" or result.outcome is ActionOutcome.BLOCKED:
+        return False
+    return bool(result.cost) or result.action not in ALWAYS_FREE
 
 
 def answer(

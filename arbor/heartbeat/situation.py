@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from arbor.agents.energy import REGENERATION
 from arbor.goals.injection import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
@@ -187,6 +188,8 @@ class Terms(SituationPart):
     #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
     budget: str = "energy"
     allowance: int | None = None
+    #: Prices in energy that were not the defaults, by action.
+    costs: dict[str, int] = {}
     #: Tokens of the window of its prompt.
     window: int | None = None
     #: The agent's own rows of boundaries, as JSON.
@@ -208,6 +211,8 @@ class Situation(SituationPart):
     environment: Environment
     energy: float
     max_energy: float
+    #: The energy that comes back at each heartbeat, under a budget of energy.
+    regeneration: float = REGENERATION
     #: The unit: `energy`, `actions` or `ticks`.
     energy_unit: str = "energy"
     actions: list[ActionOffer]
@@ -276,6 +281,13 @@ class Situation(SituationPart):
         """Return the most important active goal that calls for work; one that waits for something, last."""
         work = [goal for goal in self.active_goals if calls_for_work(goal.layer, goal.rule)]
         return next((goal for goal in work if not goal.blocked_by), work[0] if work else None)
+
+    @property
+    def waiting_goals(self) -> frozenset[str]:
+        """Return the ids of the goals whose active plan waits for something that it depends on."""
+        return frozenset(
+            plan.goal_id for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for
+        )
 
     def plan_of(self, goal_id: str) -> PlanView | None:
         """Return a goal's active plan, or else a draft."""

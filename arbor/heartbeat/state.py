@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from arbor.agents.energy import EnergyTerms
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.injection import Circumstances
@@ -27,6 +28,7 @@ from arbor.heartbeat.usage import Degradation
 from arbor.memory.phrases import WordLists
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force
+from arbor.selves.memory_filters import BeliefFilter
 from arbor.values import replace
 
 #: Vectors by their texts.
@@ -83,10 +85,11 @@ class Selfhood:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetTerms:
-    """The kind of budget (`BudgetKind`), and its allowance if it is not the default."""
+    """The kind of budget (`BudgetKind`), and its allowance and energy if they are not the defaults."""
 
     kind: str
     allowance: int | None = None
+    energy: EnergyTerms | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +115,8 @@ class Opening:
     circumstances: Circumstances
     #: The scale that goals are weighed by.
     scale: Scale
+    #: The memory filter rules of its beliefs.
+    filters: Sequence[BeliefFilter] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -310,7 +315,7 @@ class Beat:
     @property
     def budget(self) -> Budget:
         terms = self.budget_terms
-        return budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
+        return budget_of(terms.kind, terms.allowance, terms.energy) if terms else DEFAULT_BUDGET
 
     @property
     def boundaries(self) -> tuple[BoundaryRule, ...]:
@@ -355,11 +360,13 @@ class Beat:
         """Return the situation with its decision inputs; unchanged if it has them. `window` is in tokens."""
         if self.situation.terms is not None:
             return self.situation
+        own = self.budget_terms
         terms = Terms(
             allowed=self.allowed,
             missing=self.missing,
             budget=self.budget.kind.value,
-            allowance=self.budget_terms.allowance if self.budget_terms else None,
+            allowance=own.allowance if own else None,
+            costs=own.energy.costs if own and own.energy else {},
             boundaries=self.selfhood.boundaries,
             window=window,
         )

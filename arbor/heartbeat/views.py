@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
@@ -178,6 +179,9 @@ class IntentView(SituationPart):
     #: The memory of the procedure that it follows, and what that says, one line each.
     procedure_id: str | None = None
     procedure: list[str] = []
+    #: What must be true before and after it; may be empty.
+    precondition: str = ""
+    postcondition: str = ""
 
 
 class StepView(SituationPart):
@@ -201,7 +205,13 @@ class PlanView(SituationPart):
     estimated_ticks: int | None = None
     estimated_cost: float | None = None
     dependencies: list[str] = []
+    met: list[str] = []
     steps: list[StepView] = []
+
+    @property
+    def waits_for(self) -> list[str]:
+        """Return the dependencies that are not met; none of its steps is carried out before."""
+        return unmet(self.dependencies, self.met)
 
 
 class IssueView(SituationPart):

@@ -45,7 +45,7 @@ def check(
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
-    plain = [_fold(text) for text in texts]
+    plain = [fold(text) for text in texts]
     cosines = _nearness(texts, boundaries, vectors)
     matches = []
     for boundary in boundaries:
@@ -107,7 +107,7 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
     matches = (
-        _first_counting(_compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
+        _first_counting(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
     )
     if matches is None and any(hint in plain for hint in boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
@@ -161,16 +161,18 @@ def _compile_expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1024)
-def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return an expression for folded texts that matches whole words; `word*` matches a beginning."""
     # An empty pattern would match everywhere; without patterns, nothing matches.
     words = "|".join(_expression(pattern) for pattern in patterns if pattern.strip(" *"))
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)")
 
 
 def _expression(pattern: str) -> str:
-    words = [re.escape(word) for word in _fold(pattern.removesuffix("*")).split()]
+    words = [re.escape(word) for word in fold(pattern.removesuffix("*")).split()]
     return r"\s+".join(words) + (r"\w*" if pattern.endswith("*") else "")
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text in the form that patterns are compared in."""
     return unicodedata.normalize("NFKC", text).casefold()

@@ -7,18 +7,22 @@ from typing import Any
 from django.db.models import Count
 
 from apps.agents.models import Agent
+from apps.agents.services.energy import energy_terms
 from apps.audit.services import across_tenants
 from apps.fleet.administration import (
     limit_tenant,
     open_tenant,
     resume_tenant,
+    set_tenant_energy,
     suspend_tenant,
 )
 from apps.fleet.members import admit_member, dismiss_member
 from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
+from arbor.agents.energy import EnergyTerms
 from config.cli.columns import OutputColumn, listing
+from config.cli.energy import energy_changes
 from config.cli.kit import Output
 from config.cli.tenancy import actor
 from config.cli.values import NONE
@@ -77,6 +81,18 @@ def limit(slug: str, **parameters: Any) -> Output:
         for name, value in limits_now.items()
     )
     return Output({"slug": slug, **limits_now}, people=f"In a day, {slug} may use: {words}.")
+
+
+def energy(slug: str, **parameters: Any) -> Output:
+    """Show or change the energy of a tenant's agents, unless their own policies set it."""
+    changes = energy_changes(parameters)
+    changed = (
+        set_tenant_energy(slug=slug, changes=changes, actor=actor()) if changes else tenant_by_slug(slug)
+    )
+    terms = energy_terms(tenant=changed.energy, agent=None) or EnergyTerms()
+    return Output(
+        {"slug": slug, "energy": changed.energy}, people=f"Agents of {slug}: energy: {terms.in_words()}."
+    )
 
 
 def add_member(slug: str, username: str, role: str) -> Output:

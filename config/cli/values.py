@@ -81,7 +81,7 @@ class LimitType(click.ParamType[Any]):
 
     name = "limit"
 
-    def __init__(self, number: type[int] | type[Decimal]) -> None:
+    def __init__(self, number: type[int] | type[float] | type[Decimal]) -> None:
         self._number = number
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -92,6 +92,24 @@ class LimitType(click.ParamType[Any]):
             return self._number(value)
         except (ValueError, InvalidOperation):
             self.fail(f"{value!r} is no number: write 100, or none for no limit", param, ctx)
+
+
+class CostType(click.ParamType[tuple[str, Any]]):
+    """The price of an action, `recall=2`, or `recall=none` for its default."""
+
+    name = "cost"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Any]:
+        """Parse the value; the price is None where the default is meant."""
+        action, _, cost = str(value).partition("=")
+        if action and cost.lower() == NONE:
+            return action.strip(), None
+        try:
+            return action.strip(), int(cost)
+        except ValueError:
+            self.fail(f"{value!r} is no cost: write recall=2, or recall=none for the default", param, ctx)
 
 
 class HoursType(click.ParamType[Any]):

@@ -8,6 +8,7 @@ from django.db import models
 
 from apps.tenants.fields import PackedJSON, TenantOneToOne
 from apps.tenants.models import TenantModel
+from arbor.agents.energy import MOST_ENERGY
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
 
@@ -123,7 +124,8 @@ class AgentState(TenantModel):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(energy__gte=0) & models.Q(energy__lte=20), name="agents_state_energy"
+                condition=models.Q(energy__gte=0) & models.Q(energy__lte=MOST_ENERGY),
+                name="agents_state_energy",
             ),
         ]
 
@@ -139,6 +141,8 @@ class AgentPolicy(TenantModel):
     budget = models.CharField(max_length=8, default="energy")
     #: Ticks per cycle under a budget of ticks, actions per heartbeat under a budget of actions. Empty: the default.
     allowance = models.PositiveIntegerField(null=True, blank=True)
+    #: `arbor.agents.energy.EnergyPolicy` as JSON; empty: as the tenant's policy has it, or the defaults.
+    energy = models.JSONField(default=dict, db_default={}, blank=True)
     #: {tier: [`provider/model`, …]} in order of preference; a missing tier means the agent's model.
     tier_models = models.JSONField(default=dict, blank=True)
     #: Hours with heartbeats, in the policy's time zone; empty: always. 22:00 to 06:00 is valid and spans midnight.

@@ -14,9 +14,10 @@ from apps.agents.models import BuiltinTemplate, Template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.scope import OPS, current_tenant
+from arbor.agents.energy import check_terms, terms_of
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
-from arbor.errors import AlreadyExists, NotFound, TemplateInvalid
-from arbor.heartbeat.actions import ACTIONS
+from arbor.errors import AlreadyExists, Invalid, NotFound, TemplateInvalid
+from arbor.heartbeat.actions import ACTIONS, DEFAULT_COSTS
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import load_graph
 
@@ -50,6 +51,12 @@ def read_template(text: str) -> TemplateSpec:
     spec = parse_template(text, known_actions=ACTIONS)
     if spec.pipeline:
         load_graph(spec.pipeline, handlers=HANDLERS)
+    try:
+        check_terms(terms_of(spec.energy), default_costs=DEFAULT_COSTS)
+    except Invalid as error:
+        raise TemplateInvalid(
+            f"template {spec.name}: energy: {error}", faults=[f"energy: {error}"]
+        ) from error
     return spec
 
 

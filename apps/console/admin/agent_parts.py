@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.agents.models import AgentKey, AgentPolicy, AgentState, BuiltinTemplate, Template
+from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
 from arbor.heartbeat.budgets import BudgetKind
@@ -55,6 +56,7 @@ class AgentPolicyAdmin(AgentRowsAdmin):
         "agent",
         "budget",
         "allowance",
+        "energy_terms",
         "models_by_tier",
         "hours",
         "adaptive",
@@ -71,6 +73,7 @@ class AgentPolicyAdmin(AgentRowsAdmin):
             return "always"
         return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
 
+    energy_terms = columns.cell("energy", lambda policy: energy_terms_of(policy.agent).in_words())
     models_by_tier = columns.cell(
         "models by tier",
         lambda policy: "; ".join(

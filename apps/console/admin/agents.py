@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from apps.agents.models import Agent
+from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
@@ -23,7 +24,6 @@ from apps.console.views import console_page
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
-from arbor.heartbeat.budgets import MAX_ENERGY
 
 #: The most agents of one act; for more, use the command line.
 SELECTED_AT_MOST = 200
@@ -63,7 +63,9 @@ class AgentAdmin(PageAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
         """Read what the list shows, or one agent's page, in one query."""
-        agents: QuerySet[Agent] = super().get_queryset(request).select_related("state", "schedule")
+        agents: QuerySet[Agent] = (
+            super().get_queryset(request).select_related("state", "schedule", "policy", "tenant")
+        )
         if not is_list(request):
             return agents
         return agents.defer("character", "genome", "pipeline", "state__working_memory")
@@ -138,7 +140,7 @@ class AgentAdmin(PageAdmin):
     def energy(self, agent: Agent) -> SafeString | str:
         """Show the agent's energy."""
         state = _related(agent, "state")
-        return cells.meter(state.energy, MAX_ENERGY) if state else "–"
+        return cells.meter(state.energy, energy_terms_of(agent).maximum) if state else "–"
 
     @admin.display(description="heartbeats")
     def heartbeats(self, agent: Agent) -> str:

@@ -17,6 +17,7 @@ from apps.console.listing import (
 )
 from apps.console.paging import BoundedInline
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
+from arbor.goals.conditions import unmet
 
 #: Characters shown of a text in a table.
 BEGINNING = 100
@@ -217,6 +218,7 @@ class PlanAdmin(AgentRowsAdmin):
         "agent",
         "status",
         "needs",
+        "waits_for",
         "estimated_ticks",
         "estimated_cost",
         "risk",
@@ -229,6 +231,7 @@ class PlanAdmin(AgentRowsAdmin):
 
     goal_link = columns.goal()
     needs = columns.cell("depends on", lambda plan: "; ".join(map(str, plan.dependencies)))
+    waits_for = columns.cell("waits for", lambda plan: "; ".join(unmet(plan.dependencies, plan.met)))
     created = columns.moment("created_at", "created")
 
 

@@ -52,11 +52,13 @@ class BeliefAdmin(_SelfAdmin):
         "confidence_shown",
         "stability_shown",
         "status",
+        "filters_shown",
         "came_from",
         "created_at",
         "updated_at",
     )
 
+    filters_shown = columns.json("filters", "memory filters")
     beginning = columns.beginning("statement", "belief")
     confidence_shown = columns.share("confidence", "confidence")
 

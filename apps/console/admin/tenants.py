@@ -12,6 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from apps.agents.services.energy import energy_terms
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
@@ -23,6 +24,7 @@ from apps.console.views import console_page
 from apps.fleet.accounts import sessions_of
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
+from arbor.agents.energy import EnergyTerms
 
 # Roles in tenants decide about rights; Django's groups are not used.
 assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
@@ -36,7 +38,16 @@ class TenantAdmin(PlatformAdmin):
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
     ordering = ("slug",)
-    fields = ("name", "slug", "status", "daily_beats", "daily_tokens", "daily_usd", "created_at")
+    fields = (
+        "name",
+        "slug",
+        "status",
+        "daily_beats",
+        "daily_tokens",
+        "daily_usd",
+        "energy_terms",
+        "created_at",
+    )
     list_before_template = "console/parts/visit.html"
     change_form_outer_before_template = "console/parts/visit.html"
 
@@ -58,6 +69,10 @@ class TenantAdmin(PlatformAdmin):
         return response
 
     status_badge = columns.badge("status", "status")
+    energy_terms = columns.cell(
+        "energy of its agents",
+        lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).in_words(),
+    )
 
 
 @admin.register(Membership)

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
+from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
@@ -23,7 +24,6 @@ from apps.memories.models import Memory
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.models.handles import Provider
 
 STRIP_CELLS = 60
@@ -124,6 +124,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
     state: AgentState | None = getattr(agent, "state", None)
     beats = last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
+    energy_max = energy_terms_of(agent).maximum
     goals = _goals(agent)
     memories = Memory.objects.filter(agent_id=agent.id)
     return AgentPage(
@@ -160,9 +161,9 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
         energy=energy,
-        energy_max=MAX_ENERGY,
+        energy_max=energy_max,
         figures=day_figures(agent.id),
-        gauge=round(min(max(energy / MAX_ENERGY, 0.0), 1.0) * GAUGE_LENGTH, 1),
+        gauge=round(min(max(energy / energy_max, 0.0), 1.0) * GAUGE_LENGTH, 1),
     )
 
 

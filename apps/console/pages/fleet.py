@@ -14,6 +14,7 @@ from django.db.models import Count, Min, QuerySet, Sum
 from django.utils import timezone
 
 from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
+from apps.agents.services.energy import energy_terms_of
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
@@ -38,6 +39,11 @@ class Strip:
 
     agent: Agent
     beats: Sequence[Heartbeat]
+
+    @property
+    def energy_max(self) -> float:
+        """Return the most energy that the agent keeps."""
+        return energy_terms_of(self.agent).maximum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,14 +210,16 @@ def _spent(now: datetime) -> dict[str, Any]:
 def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
     """Return the last heartbeats of the most recently active agents, filled up with others. Two queries."""
     agent_ids = list(dict.fromkeys(heartbeat.agent_id for heartbeat in recent))[:STRIPS]
-    agents = Agent.objects.select_related("state", "schedule").only(
-        "tenant_id",
+    agents = Agent.objects.select_related("state", "schedule", "policy", "tenant").only(
+        "tenant__energy",
         "name",
         "status",
         "model",
         "state__tenant_id",
         "state__energy",
         "state__beats",
+        "policy__tenant_id",
+        "policy__energy",
         "schedule__tenant_id",
         "schedule__next_due_at",
         "schedule__paused_until",

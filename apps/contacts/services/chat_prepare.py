@@ -17,6 +17,7 @@ from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
+from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.store.snippets import find_code
@@ -56,6 +57,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
 from arbor.selves.boundary_check import BoundaryMatch
+from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
 from arbor.selves.values import BeliefStatus
 
 #: The number of memories recalled, as many as at a heartbeat.
@@ -88,14 +90,23 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     """
     with tenant_transaction(tenant_id):
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
-    agent: Agent = turn.session.agent
+        agent: Agent = turn.session.agent
+        filters = _filters(agent.id)
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
         tenant_id=tenant_id,
-        request=RecallRequest(agent_id=agent.id, text=turn.content[:QUERY_LENGTH], limit=RELEVANT_SHOWN),
-        counts=True,
+        request=RecallRequest(
+            agent_id=agent.id,
+            text=turn.content[:QUERY_LENGTH],
+            limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
+        ),
+        counts=not filters,
     )
+    if filters:
+        relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
     with tenant_transaction(tenant_id):
+        if filters and relevant:
+            note_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         view = _view(turn, relevant, matched)
     prompt = build_chat_prompt(
         view,
@@ -217,6 +228,11 @@ def _identity(agent_id: UUID, *, about: str, now: datetime) -> dict[str, Any]:
         preferences=preferences.values(*PREFERENCE_COLUMNS),
     )
     return choose_self(rows, about=about, now=now)
+
+
+def _filters(agent_id: UUID) -> list[BeliefFilter]:
+    beliefs = Belief.objects.filter(agent_id=agent_id, status=BeliefStatus.HELD).exclude(filters=[])
+    return filters_of(beliefs.order_by("id").values("confidence", "status", "filters"))
 
 
 def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:

@@ -57,6 +57,7 @@ _PLAN_CHANGES = (
     "id",
     "status",
     "dependencies",
+    "met",
     "estimated_ticks",
     "estimated_cost",
     "risk",

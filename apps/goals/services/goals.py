@@ -15,7 +15,7 @@ from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.tenants.scope import current_tenant
 from arbor.errors import NotFound
 from arbor.goals.backlog import Backlog
-from arbor.goals.plans import GoalLink, PlanDraft
+from arbor.goals.plans import GoalLink, PlanDraft, PlanStatus
 from arbor.goals.values import GoalState, NewGoalRequest
 
 
@@ -100,6 +100,16 @@ def start_plan(*, plan_id: UUID) -> Plan:
     backlog = _backlog_of_plan(plan_id)
     backlog.start(plan_id)
     return _save_and_reload_plan(backlog, plan_id)
+
+
+@transaction.atomic
+def meet_dependency(*, goal_id: UUID, dependency: str) -> Plan:
+    """Record that a dependency of a goal's active plan is met. Raises NotFound, Invalid."""
+    backlog = _backlog_of(goal_id)
+    backlog.meet(goal_id, dependency)
+    save_backlog(backlog)
+    plan: Plan = Plan.objects.get(goal_id=goal_id, status=PlanStatus.ACTIVE)
+    return plan
 
 
 @transaction.atomic

@@ -63,7 +63,7 @@ def _backlog(goals: dict[UUID, GoalRow], details: Sequence[Any]) -> BacklogRows:
         steps=[
             _step(ids, plan.id, step)
             for plan, row in zip(plan_rows, plans or (), strict=True)
-            for step in row[8] or ()
+            for step in row[-1] or ()
         ],
         intents={ids[row[0]]: _intent(ids, agent_id, row) for row in intents or ()},
         held_intents=frozenset(ids[row[0]] for row in intents or () if row[12]),
@@ -139,13 +139,14 @@ def _intent(ids: _Ids, agent_id: UUID, row: Sequence[Any]) -> IntentRow:
 
 
 def _plan(ids: _Ids, agent_id: UUID, row: Sequence[Any]) -> PlanRow:
-    id_, goal_id, status, dependencies, ticks, cost, risk, reason, _ = row
+    id_, goal_id, status, dependencies, met, ticks, cost, risk, reason, _ = row
     return PlanRow(
         id=ids[id_],
         agent_id=agent_id,
         goal_id=ids[goal_id],
         status=PlanStatus(status),
         dependencies=dependencies,
+        met=met,
         estimated_ticks=ticks,
         estimated_cost=cost,
         risk=risk,

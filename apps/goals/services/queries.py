@@ -46,7 +46,7 @@ SELECT a.id,
             ), i.procedure_id) ORDER BY i.id)
         FROM goals_intent i
         WHERE i.tenant_id = %(tenant)s AND i.agent_id = a.id AND i.status IN ('pending', 'locked')),
-    (SELECT json_agg(json_build_array(p.id, p.goal_id, p.status, p.dependencies, p.estimated_ticks, p.estimated_cost,
+    (SELECT json_agg(json_build_array(p.id, p.goal_id, p.status, p.dependencies, p.met, p.estimated_ticks, p.estimated_cost,
             p.risk, p.reason, (
                 SELECT json_agg(json_build_array(s.id, s.position, s.action, s.description, s.precondition,
                     s.postcondition, s.estimated_ticks, s.status, s.procedure_id) ORDER BY s.position)

@@ -31,7 +31,6 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
-from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.state_merge import (
@@ -275,7 +274,7 @@ def _columns(
         nop = {"nops": nops + 1, "ticks_left": ticks} if beat.effects.nop else {}
         return {"notices": state.notices, **nop}
     columns: dict[str, Any] = {
-        "energy": merged_amount(state.energy, found=found.energy, now=energy, most=MAX_ENERGY),
+        "energy": merged_amount(state.energy, found=found.energy, now=energy, most=beat.situation.max_energy),
         "ticks_left": ticks,
         "bonus_actions": merged_amount(
             state.bonus_actions, found=found.bonus_actions, now=bonus_actions, most=_UNBOUNDED

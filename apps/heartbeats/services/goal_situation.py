@@ -82,12 +82,12 @@ GOAL_COLUMNS = f"""
                 SELECT json_build_array(m.content, ({RECALLED_DETAIL})::json) FROM memories_memory m
                 WHERE m.tenant_id = i.tenant_id AND m.id = i.procedure_id AND m.agent_id = i.agent_id
                     AND m.status = 'active' AND m.type = 'procedural' LIMIT 1
-            ) END AS procedure
-        FROM goals_intent i
+            ) END AS procedure, i.step_id IS NOT NULL AS planned, st.precondition, st.postcondition
+        FROM goals_intent i LEFT JOIN goals_planstep st ON st.tenant_id = i.tenant_id AND st.id = i.step_id
         WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked')
     ) intent) AS intents,
     (SELECT coalesce(json_agg(plan ORDER BY plan.id), '[]') FROM (
-        SELECT p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, (
+        SELECT p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, p.met, (
             SELECT coalesce(json_agg(step ORDER BY step.position), '[]') FROM (
                 SELECT position, action, description, precondition, postcondition, status FROM goals_planstep
                 WHERE tenant_id = p.tenant_id AND plan_id = p.id

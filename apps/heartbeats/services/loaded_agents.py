@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
+from apps.agents.services.energy import energy_terms
 from apps.heartbeats.services.self_situation import view_identity, view_self
 from apps.heartbeats.services.situation import load_situation
 from apps.providers import default_model
+from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound
@@ -39,6 +41,8 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         allowed_actions=columns["allowed_actions"],
         model=columns["model"] or default_model(),
         energy=columns["energy"],
+        energy_terms=energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
+        or EnergyTerms(),
         ticks_left=ticks_left,
         beats=columns["beats"],
         nops=nops,

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.agents.models import Trigger
+from apps.agents.services.energy import energy_terms
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
@@ -35,6 +36,7 @@ from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.web import web_missing
 from arbor.agents.character import Character, to_system_prompt
+from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
@@ -56,6 +58,7 @@ from arbor.memory.detail_text import detail_lines
 from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
+from arbor.selves.memory_filters import filters_of
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -177,10 +180,15 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
 
 
 def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
+    energy = energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
     if trigger == Trigger.CYCLE:
         # The ticks of a cycle are allocated to it, and are no more once they are used up.
-        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=0)
-    return BudgetTerms(kind=columns["budget"], allowance=columns["allowance"]) if columns["budget"] else None
+        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=0, energy=energy)
+    if not columns["budget"] and energy is None:
+        return None
+    return BudgetTerms(
+        kind=columns["budget"] or BudgetKind.ENERGY.value, allowance=columns["allowance"], energy=energy
+    )
 
 
 @lru_cache(maxsize=_IDENTITIES_CACHED)
@@ -224,6 +232,7 @@ def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None
         pulse=RecentActivity(
             beats=glances_of(pulse),
             energy=spending_of(pulse),
+            regeneration=situation.regeneration,
             stale_goals=stale[:_STALE_NAMED],
             reached_out=pulse["reached_out"],
             nops=pulse["nops"],
@@ -239,6 +248,7 @@ def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None
         idle_beats=pulse["idle_beats"],
         held=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
+        filters=filters_of(columns["beliefs"]),
         circumstances=circumstances_of(columns, genome, exhausted_beats=exhausted_of(pulse)),
         scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
     )
@@ -252,7 +262,9 @@ def _situation(
     missing: Mapping[str, str],
     now: datetime,
 ) -> Situation:
-    budget = budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
+    energy = (terms.energy if terms else None) or EnergyTerms()
+    budget = budget_of(terms.kind, terms.allowance, energy) if terms else DEFAULT_BUDGET
+    default_prices = budget.kind is BudgetKind.ENERGY and not energy.costs
     holdings = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
@@ -269,9 +281,8 @@ def _situation(
             "energy": budget.begin(holdings),
             "max_energy": budget.most(holdings),
             "energy_unit": budget.unit,
-            "actions": ACTIONS.offers(
-                possible, price=None if budget.kind is BudgetKind.ENERGY else budget.price
-            ),
+            "regeneration": energy.regeneration,
+            "actions": ACTIONS.offers(possible, price=None if default_prices else budget.price),
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
             "recent": [_recent(memory) for memory in columns["recent"]],

@@ -89,6 +89,8 @@ class Belief(TenantModel):
     updated_at = models.DateTimeField(auto_now=True)
     #: The time of the last test against evidence (seed 003, 3.5).
     tested_at = models.DateTimeField(null=True)
+    #: `arbor.selves.memory_filters.MemoryFilter` as JSON: [{effect, patterns, types}].
+    filters = models.JSONField(default=list, db_default=[], blank=True)
 
     class Meta(TenantModel.Meta):
         constraints = [

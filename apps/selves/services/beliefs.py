@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from apps.selves.services.changes import (
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
+from arbor.selves.memory_filters import read_filters
 from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBelief, check_share
 
 
@@ -110,6 +112,26 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
     return belief
 
 
+@transaction.atomic
+def change_filters(
+    *, belief_id: UUID, added: Mapping[str, Any] | None, actor: str, reason: str = ""
+) -> Belief:
+    """Add a memory filter rule (`arbor.selves.memory_filters.MemoryFilter`) to a belief; None removes all its rules.
+
+    Raises NotFound, Invalid.
+    """
+    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
+    if belief is None:
+        raise NotFound(f"there is no belief {belief_id} in this tenant")
+    before = _values_of(belief)
+    rules = read_filters([*belief.filters, added] if added else [])
+    belief.filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
+    belief.save(update_fields=["filters", "updated_at"])
+    message = f"changed the memory filters of the belief: {belief.statement}"
+    _record_change(belief, before, actor, message, reason=reason)
+    return belief
+
+
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays for the record. Raises NotFound."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
@@ -123,7 +145,7 @@ def _values_of(belief: Belief) -> dict[str, Any]:
         "confidence": belief.confidence,
         "stability": belief.stability,
         "status": str(belief.status),
-    }
+    } | ({"filters": belief.filters} if belief.filters else {})
 
 
 def _record_change(

@@ -19,7 +19,7 @@ from arbor.selves.values import (
 
 #: The columns of each part that the choice reads, beside those of its view.
 ASPECT_COLUMNS = ("id", "kind", "content", "status", "stability", "updated_at")
-BELIEF_COLUMNS = ("id", "category", "statement", "confidence", "status", "stability", "updated_at")
+BELIEF_COLUMNS = ("id", "category", "statement", "confidence", "status", "stability", "updated_at", "filters")
 PREFERENCE_COLUMNS = ("key", "value", "updated_at")
 
 type _Row = Mapping[str, Any]

@@ -73,7 +73,9 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
         f" (estimated: {estimates_text})" if estimates_text else ""
     )
     for need in plan.dependencies:
-        yield f"    needs: {line(need)}"
+        yield f"    {'waits for' if need in plan.waits_for else 'needed, and has'}: {line(need)}"
+    if plan.waits_for:
+        yield "    Its steps wait too. What has come about, write under met of the goal's update."
     for step in plan.steps:
         yield f"{step.position}. {step.status}: {step.action}: {line(step.description)}"
         if step.precondition:
@@ -91,6 +93,10 @@ def _intent(intent: IntentView) -> Iterator[str]:
     if intent.procedure:
         details.append(f"follows {intent.procedure_id}")
     yield f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
+    if intent.precondition:
+        yield f"    before: {line(intent.precondition)}"
+    if intent.postcondition:
+        yield f"    after: {line(intent.postcondition)}"
     for said in intent.procedure:
         yield f"    {line(said, PROCEDURE_LENGTH)}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
-from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
+from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import (
     BufferItemView,
@@ -63,11 +63,8 @@ UNPLANNED = (
     "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
 )
 
-#: The rules of each budget (seed 004, 2 and "The Action Budget").
+#: The rules of the other budgets than energy (seed 004, "The Action Budget").
 SPENDING: Mapping[BudgetKind, str] = {
-    BudgetKind.ENERGY: (
-        f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
-    ),
     BudgetKind.ACTIONS: (
         f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
         f"{MAX_BONUS} at most."
@@ -146,9 +143,13 @@ def _from(percept: PerceptView) -> str:
 
 
 def energy(situation: Situation) -> str:
-    unit = "" if situation.energy_unit == BudgetKind.ENERGY else f" {situation.energy_unit}"
-    presence = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
-    return f"## Energy\n{presence} {SPENDING[BudgetKind(situation.energy_unit)]}"
+    amount = f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}"
+    if situation.energy_unit != BudgetKind.ENERGY:
+        return f"{amount} {situation.energy_unit}. {SPENDING[BudgetKind(situation.energy_unit)]}"
+    return (
+        f"{amount}. {situation.regeneration:g} come back at each heartbeat; what you do not spend is kept, up to"
+        f" {situation.max_energy:g}."
+    )
 
 
 def directive(situation: Situation) -> str:

@@ -85,6 +85,11 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
+        if waits := self._backlog.waits_for(intent.id):
+            self.release(result)
+            if is_work(result):
+                self.count_action(result)
+            raise Invalid(f"the step waits until its plan has what it needs: {'; '.join(waits)}")
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
         self._tried.add(str(intent.id))
@@ -215,6 +220,9 @@ class BacklogEditor:
                 return
         if update.blocked_by is not None:
             self._block(update.goal_id, update.blocked_by)
+        for text in update.met:
+            goal = self._backlog.meet(update.goal_id, text)
+            self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
         if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
             kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
@@ -262,7 +270,7 @@ class BacklogEditor:
 
     def _drop_dependencies(self, left_out: list[str]) -> None:
         if left_out:
-            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things; it has that many already"
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
             self._dropped.append(
                 Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
             )

@@ -30,6 +30,7 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives
+from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
 
@@ -169,9 +170,12 @@ def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
 
 
 def _work(situation: Situation) -> int:
-    """Return the number of goals and intents to work on, without the goal to spend less."""
+    """Return the number of goals and intents to work on, without the goal to spend less and those whose plan waits."""
     saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
-    goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    waiting = situation.waiting_goals
+    goals = sum(
+        calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
+    )
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
@@ -237,6 +241,7 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
+    memories = apply_filters(memories, opening.filters if opening else ())
     memories = choose(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
     if opening and opening.held:

@@ -11,9 +11,11 @@ import click
 from django.conf import settings
 
 from apps.agents.models import AgentPolicy
+from apps.agents.services.energy import energy_terms_of
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
-from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ActionCountBudget, TickBudget, budget_of
+from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
+from config.cli.energy import energy_changes
 from config.cli.kit import Output
 from config.cli.output import table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
@@ -32,7 +34,10 @@ def show_policy(agent: ChosenAgent) -> Output:
 @in_agent_transaction
 def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **given: Any) -> Output:
     """Change the named fields of an agent's policy."""
+    energy = energy_changes(given)
     changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
+    if energy:
+        changes["energy"] = energy
     if hours is not None:
         changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
     if tier_models is not None:
@@ -72,7 +77,7 @@ def _budget(policy: AgentPolicy) -> str:
         case TickBudget(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
-            return f"energy: {REGENERATION:g} come back at each heartbeat, {MAX_ENERGY:g} at most"
+            return f"energy: {energy_terms_of(policy.agent).in_words()}"
 
 
 def _hours(policy: AgentPolicy) -> str:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
+from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
@@ -24,7 +25,6 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
-from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
 from config.cli.columns import OutputColumn, facts
@@ -110,6 +110,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
     figures = day_figures(agent_id)
     details = agent_line(agent) | {
+        "max_energy": energy_terms_of(agent).maximum,
         "role": agent.character.get("role", ""),
         "genome": agent.genome,
         "allowed_actions": agent.allowed_actions,
@@ -166,7 +167,7 @@ def _head(details: dict[str, Any]) -> Text:
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
         f"  {details['public_id']}",
-        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
+        f"  energy {details['energy']:g} of {details['max_energy']:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
     ]

@@ -7,6 +7,7 @@ from decimal import Decimal
 import click
 
 from arbor.heartbeat.budgets import BudgetKind
+from config.cli.commands.options import energy_options
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
 from config.cli.values import DurationType, HoursType, LimitType
 
@@ -36,6 +37,7 @@ _policy = group(
         "Change an agent's policy; what is not named stays.",
         option("--budget", type=one_of(BudgetKind), help="What heartbeats are paid in."),
         option("--allowance", type=LimitType(int), help="Actions of a heartbeat, or ticks of a cycle."),
+        *energy_options(),
         option(
             "--hours", type=HoursType(), help="Active hours, as 08:00-22:00 or 22:00-06:00; none: always."
         ),

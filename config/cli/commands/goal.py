@@ -61,6 +61,13 @@ _plan = group(
         examples=('arbor goal plan start Vega "Map the river"',),
     ),
     _goal_command(
+        "met",
+        "Record that something a goal's active plan depends on has come about; its steps wait until then.",
+        argument("dependency"),
+        run="goals.plans:meet",
+        examples=('arbor goal plan met Vega "Map the river" "the pilots are back"',),
+    ),
+    _goal_command(
         "abandon",
         "Abandon a goal's active plan and its open steps.",
         option("--reason", required=True, help="The reason; the agent reads it."),

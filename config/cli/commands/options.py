@@ -7,7 +7,7 @@ import click
 from arbor.memory.relations import MAX_HOPS
 from arbor.memory.values import MemoryType
 from config.cli.kit import one_of, option
-from config.cli.values import MomentType
+from config.cli.values import CostType, LimitType, MomentType
 
 SHARE = click.FloatRange(0, 1)
 
@@ -50,3 +50,20 @@ def time_options() -> tuple[click.Option, click.Option]:
 
 def concept_option() -> click.Option:
     return option("--concept", metavar="NAME", help="Only cases of a concept, or of a narrower one.")
+
+
+def energy_options() -> tuple[click.Option, ...]:
+    return (
+        option(
+            "--regeneration", type=LimitType(float), help="Energy that comes back at each heartbeat (10)."
+        ),
+        option("--max-energy", type=LimitType(float), help="The most energy that is kept (20)."),
+        option(
+            "--cost",
+            "costs",
+            type=CostType(),
+            multiple=True,
+            metavar="ACTION=N",
+            help="Energy that an action costs; none: its default. May be repeated.",
+        ),
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.memory_filters import FilterEffect
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
@@ -15,6 +16,7 @@ from arbor.selves.values import (
     BeliefCategory,
     BeliefStatus,
 )
+from config.cli.commands.options import types_option
 from config.cli.kit import agent_command, argument, group, one_of, option
 
 _share = click.FloatRange(0, 1)
@@ -82,6 +84,20 @@ _belief = group(
             "arbor self belief revise Vega 0c5512aa --confidence 0.4 --status questioned"
             ' --reason "two readings disagree"',
         ),
+    ),
+    agent_command(
+        "filter",
+        "Add a rule by which a belief colors what comes to mind, or remove its rules.",
+        argument("belief_id", metavar="ID"),
+        option("--effect", type=one_of(FilterEffect), help="What the rule does to memories that match."),
+        option(
+            "--word", "patterns", multiple=True, help="A word or phrase in them; `word*` matches its forms."
+        ),
+        types_option("Only memories of these types match."),
+        option("--clear", is_flag=True, help="Remove all rules of the belief."),
+        _audit_reason(),
+        run="selves.beliefs:set_filter",
+        examples=("arbor self belief filter Vega 0c5512aa --effect dim --word gossip",),
     ),
     agent_command(
         "drop",

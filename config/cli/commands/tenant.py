@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from config.cli.commands.options import energy_options
 from config.cli.kit import argument, command, group, one_of, option
 from config.cli.values import LimitType
 
@@ -157,6 +158,14 @@ _tenant = group(
         option("--usd", "daily_usd", type=LimitType(Decimal), help="Their cost per day, in US dollars."),
         run="tenants:limit",
         examples=("arbor tenant limit acme --beats 10000 --usd 25",),
+    ),
+    command(
+        "energy",
+        "Show or change the energy of a tenant's agents, unless their own policies set it; `none` restores a default.",
+        argument("slug"),
+        *energy_options(),
+        run="tenants:energy",
+        examples=("arbor tenant energy acme --regeneration 6 --max-energy 30 --cost reach_out_user=8",),
     ),
     _member,
     _user,

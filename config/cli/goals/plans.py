@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from apps.goals.models import Goal, Plan
-from apps.goals.services.goals import abandon_plan, add_plan, plans_of, start_plan
+from apps.goals.services.goals import abandon_plan, add_plan, meet_dependency, plans_of, start_plan
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
@@ -60,6 +60,15 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     goal = find_goal(agent, goal_name)
     plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
     value = _audit_plan(agent, goal, plan, f"started the plan of goal {goal.title!r}")
+    return Output(value, people="\n".join(plan_lines(value)))
+
+
+@in_agent_transaction
+def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
+    """Record that something a goal's active plan depends on has come about; its steps go on when nothing is left."""
+    goal = find_goal(agent, goal_name)
+    plan = meet_dependency(goal_id=goal.id, dependency=dependency)
+    value = _audit_plan(agent, goal, plan, f"the plan of goal {goal.title!r} has {dependency!r}")
     return Output(value, people="\n".join(plan_lines(value)))
 
 

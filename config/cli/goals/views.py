@@ -14,6 +14,7 @@ from apps.goals.models import Goal, Plan
 from apps.goals.services.goals import linked_memories, plans_of
 from apps.heartbeats.services.goal_situation import goal_views
 from arbor.clock import SystemClock
+from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
 from config.cli.columns import OutputColumn, table_of
 from config.cli.output import SHORT, cut, short
@@ -116,6 +117,7 @@ def plan_value(plan: Plan) -> dict[str, Any]:
         "estimated_ticks": plan.estimated_ticks,
         "estimated_cost": plan.estimated_cost,
         "dependencies": plan.dependencies,
+        "met": plan.met,
         "reason": plan.reason,
         "steps": [
             {
@@ -146,8 +148,9 @@ def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
     }
     about = "".join(f", {name} {value:g}" for name, value in estimates.items() if value is not None)
     yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
+    waiting = unmet(plan["dependencies"], plan["met"])
     for need in plan["dependencies"]:
-        yield f"  needs {escape(need)}"
+        yield f"  {'waits for' if need in waiting else 'needed, and has'} {escape(need)}"
     for step in plan["steps"]:
         yield f"  {step['position']}. {step['status']:<9} {escape(step['action'] + ': ' + step['description'])}"
         for name in ("precondition", "postcondition"):

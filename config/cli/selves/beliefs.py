@@ -6,7 +6,7 @@ import click
 from rich.markup import escape
 
 from apps.selves.models import Belief
-from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
+from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
 from arbor.selves.values import (
     BeliefCategory,
     BeliefRevision,
@@ -99,6 +99,32 @@ def revise(
         actor=actor(),
     )
     return _show(agent, revised)
+
+
+@in_agent_transaction
+def set_filter(
+    agent: ChosenAgent,
+    *,
+    belief_id: str,
+    effect: str | None,
+    patterns: tuple[str, ...],
+    types: tuple[str, ...],
+    clear: bool,
+    reason: str,
+) -> Output:
+    """Add a memory filter rule to a belief, or remove all its rules."""
+    if clear == bool(effect):
+        raise click.UsageError("say what is to change: --effect with --word or --type, or --clear")
+    rule = {"effect": effect, "patterns": list(patterns), "types": list(types)}
+    changed = change_filters(
+        belief_id=find_id(agent, Belief, belief_id),
+        added=None if clear else rule,
+        actor=actor(),
+        reason=reason,
+    )
+    count = len(changed.filters)
+    people = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {count} memory filter{'' if count == 1 else 's'}."
+    return Output({"agent": agent.name, **facts(changed, BELIEF), "filters": changed.filters}, people=people)
 
 
 @in_agent_transaction

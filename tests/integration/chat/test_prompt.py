@@ -9,10 +9,11 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal
+from apps.memories.models import Activation, Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.models.ports import CallPurpose
-from tests.factories.selves import IdentityAspectFactory, PreferenceFactory
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory
 from tests.integration.chat.conftest import Script, Talk, answering, prompt_of
 
 
@@ -64,6 +65,21 @@ def test_the_parts_of_its_self_that_concern_the_message_are_shown(
 
     assert "I fear the deep water." in prompt_of(known)["identity"]
     assert "swim: never in deep water" in prompt_of(known)["preferences"]
+
+
+def test_beliefs_color_what_comes_to_mind(known: Agent, talk: Talk, scripted: Script) -> None:
+    with tenant_transaction(known.tenant_id):
+        BeliefFactory(agent=known, filters=[{"effect": "hide", "patterns": ["bridge"]}])
+        bridge = Memory.objects.get(agent_id=known.id, content="The harbour bridge opens at nine.")
+    scripted(answering("I do not know."))
+
+    talk("When does the harbour bridge open?")
+
+    assert "The harbour bridge opens at nine." not in prompt_of(known)["relevant"]
+    with tenant_transaction(known.tenant_id):
+        used = set(Activation.objects.filter(agent_id=known.id).values_list("memory_id", flat=True))
+    assert used
+    assert bridge.id not in used
 
 
 def test_the_constant_part_of_the_prompt_comes_first(talk: Talk, agent: Agent, scripted: Script) -> None:

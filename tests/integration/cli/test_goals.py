@@ -138,7 +138,11 @@ def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -
     assert (drafted["status"], drafted["dependencies"], len(drafted["steps"])) == ("draft", ["a boat"], 2)
     assert arbor("goal", "plan", "start", vega, "Ford", "--json").json["status"] == "active"
     shown = arbor("goal", "plan", "show", vega, "Ford").out
-    assert "1. committed recall: the bank" in shown
+    assert ("waits for a boat" in shown, "1. waiting   recall: the bank" in shown) == (True, True)
+    refused = arbor("goal", "plan", "met", vega, "Ford", "a net")
+    assert (refused.code, "it waits for a boat" in refused.err) == (1, True)
+    shown = arbor("goal", "plan", "met", vega, "Ford", "A boat").out
+    assert ("needed, and has a boat" in shown, "1. committed recall: the bank" in shown) == (True, True)
     given_up = arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
     assert (given_up["status"], given_up["reason"]) == ("abandoned", "No boat.")
     assert "no plan that is active" in arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "x").err

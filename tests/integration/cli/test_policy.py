@@ -57,6 +57,26 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
 
 
+def test_energy_of_a_tenant_and_an_agent_is_set(arbor: Arbor, vega: str) -> None:
+    shown = arbor("tenant", "energy", "acme").out
+    assert "Agents of acme: energy: 10 come back at each heartbeat, 20 at most." in " ".join(shown.split())
+    assert arbor("tenant", "energy", "acme", "--max-energy", "30", "--cost", "recall=3").code == 0
+    set_own = ("agent", "policy", "set", vega)
+    ran = arbor(*set_own, "--regeneration", "7.5", "--cost", "reflect=4", "--cost", "recall=2")
+    assert ran.code == 0, ran.err
+    shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
+    assert "7.5 come back at each heartbeat, 30 at most; recall costs 2; reflect costs 4" in shown
+    assert "energy 10 of 30" in arbor("agent", "show", vega).out
+
+    assert arbor(*set_own, "--cost", "recall=none", "--regeneration", "none").code == 0
+    assert json.loads(arbor("agent", "policy", "show", vega, "--json").out)["energy"] == {
+        "costs": {"reflect": 4}
+    }
+    refused = arbor(*set_own, "--cost", "recall=31")
+    assert (refused.code, "cost of recall is 0 to the maximum of 30, got 31" in refused.err) == (1, True)
+    assert "write recall=2" in arbor(*set_own, "--cost", "recall").err
+
+
 def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) -> None:
     shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
     for line in (

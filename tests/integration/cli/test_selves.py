@@ -26,6 +26,18 @@ def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) 
     assert {aspect["kind"] for aspect in aspects} == {"self_concept", "purpose", "emotional_baseline"}
 
 
+def test_a_belief_gets_memory_filters(arbor: Arbor, vega: str) -> None:
+    belief = arbor("self", "belief", "add", vega, "Whispers are worth little.", "--json").json
+    change = ("self", "belief", "filter", vega, short(belief["id"]))
+    added = arbor(*change, "--effect", "dim", "--word", "gossip*", "--type", "episodic", "--json").json
+    assert added["filters"] == [{"effect": "dim", "patterns": ["gossip*"], "types": ["episodic"]}]
+    assert "has 2 memory filters" in arbor(*change, "--effect", "hide", "--word", "rumour").out
+    refused = arbor(*change, "--effect", "hide")
+    assert (refused.code, "needs a word or a type" in refused.err) == (1, True)
+    assert arbor(*change).code == 2
+    assert "has 0 memory filters" in arbor(*change, "--clear").out
+
+
 def test_a_belief_is_added_revised_and_dropped(arbor: Arbor, vega: str) -> None:
     belief = arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
     assert (belief["confidence"], belief["status"]) == (0.7, "held")

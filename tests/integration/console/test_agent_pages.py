@@ -14,6 +14,8 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.paging import ROWS_BELOW
+from apps.fleet.administration import set_tenant_energy
+from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
@@ -94,6 +96,17 @@ def test_a_policys_page_says_whose_it_is_and_what_it_leaves_open(viewer: Client,
         "deep: openai/gpt-5, openai/",
     ):
         assert words in text, words
+
+
+def test_pages_show_the_energy_of_the_policies(viewer: Client, world: World) -> None:
+    set_tenant_energy(slug=world.tenant.slug, changes={"maximum": 40}, actor="test")
+    with tenant_transaction(world.tenant.id):
+        policy = AgentPolicy.objects.get()
+        set_policy(agent_id=policy.agent_id, changes={"energy": {"costs": {"recall": 3}}}, actor="test")
+    assert "energy of 40" in viewer.get(page_of(world.agent)).content.decode()
+    text = viewer.get(page_of(policy)).content.decode()
+    assert "10 come back at each heartbeat, 40 at most; recall costs 3" in text
+    assert 'data-width="30"' in viewer.get("/admin/").content.decode()
 
 
 def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: World) -> None:

@@ -164,7 +164,7 @@ def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_i
     assert pending.state.energy == 8.0 + 1.5 * len(given_in)
 
 
-@pytest.mark.parametrize(("ticks", "left"), [(50, 49), (5, 4), (0, 0)])
+@pytest.mark.parametrize(("ticks", "left"), [(50, 49), (10, 9), (5, 4), (0, 0)])
 def test_ticks_allocated_during_a_heartbeat_are_not_lost(
     pending: PendingHeartbeat, ticks: int, left: int
 ) -> None:

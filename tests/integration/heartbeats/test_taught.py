@@ -26,7 +26,8 @@ from arbor.goals.values import GoalState
 from arbor.memory.details import Detail, ProceduralDetail, SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.conftest import REST, run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
 
 TITLE = "How to clear the fog horn of ice"
@@ -88,6 +89,19 @@ def test_a_taught_procedure_is_recalled_followed_and_counted(
         intent.refresh_from_db()
     assert (practice.successes, practice.failures, intent.status) == (1, 0, "completed")
     assert "worked 1 of 1 times" in asked(agent, scripted, "And the ice in the fog horn now?")
+
+
+def test_a_procedure_is_followed_and_counted_without_a_model(agent: Agent, fleet: Fleet) -> None:
+    memory_id = taught(agent, TITLE, ProceduralDetail(steps=STEPS))
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        create_goal(agent_id=agent.id, title="Clear the fog horn of ice", state=GoalState.ACTIVE)
+    for _ in range(6):
+        run_heartbeat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        intent = Intent.objects.get(agent_id=agent.id, procedure_id=memory_id)
+        practice = Practice.objects.get(memory_id=memory_id)
+    assert (intent.status, practice.successes, practice.failures) == ("completed", 1, 0)
 
 
 def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(

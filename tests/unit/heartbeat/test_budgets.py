@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.agents.energy import MAX_ENERGY, EnergyTerms
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import (
     FREE_ACTIONS,
     MAX_BONUS,
-    MAX_ENERGY,
     ActionCountBudget,
     Budget,
     BudgetBalance,
@@ -21,6 +21,7 @@ from arbor.heartbeat.budgets import (
     TickBudget,
     budget_of,
 )
+from arbor.heartbeat.results import ActionOutcome, ActionResult, is_effort
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,32 @@ def test_energy_has_the_prices_of_the_source() -> None:
     assert all(EnergyBudget().price(spec) == spec.cost for spec in ACTIONS.values())
     offers = ACTIONS.offers(ACTIONS, price=ActionCountBudget().price)
     assert {offer.cost for offer in offers if offer.name not in FREE_ACTIONS} == {1}
+
+
+def test_energy_has_the_terms_of_its_policy() -> None:
+    terms = EnergyTerms(regeneration=3, maximum=8, costs={"recall": 5})
+    budget = budget_of("energy", energy=terms)
+    assert (budget.price(ACTIONS["recall"]), budget.price(ACTIONS["reflect"])) == (5, 2)
+    assert [budget.begin(BudgetBalance(energy=energy)) for energy in (0, 6, 20)] == [3, 8, 8]
+    assert budget_of("ticks", 6, terms) == TickBudget(allowance=6)
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome", "cost", "effort"),
+    [
+        ("reflect", ActionOutcome.SUCCESS, 2, True),
+        ("reflect", ActionOutcome.SUCCESS, 0, True),
+        ("reflect", ActionOutcome.BLOCKED, 0, False),
+        ("remember", ActionOutcome.SUCCESS, 0, False),
+        ("remember", ActionOutcome.SUCCESS, 1, True),
+        ("rest", ActionOutcome.SUCCESS, 1, False),
+    ],
+)
+def test_work_that_a_policy_made_free_is_effort(
+    action: str, outcome: ActionOutcome, cost: int, effort: bool
+) -> None:
+    result = ActionResult(index=0, action=action, outcome=outcome, summary="", cost=cost)
+    assert is_effort(result) is effort
 
 
 @pytest.mark.parametrize(

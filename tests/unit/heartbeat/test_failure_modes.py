@@ -257,6 +257,15 @@ def test_without_work_any_action_is_enough(end: float, hoards: bool) -> None:
     assert [notice.kind for notice in found] == [NoticeKind.HOARDING] * hoards
 
 
+@pytest.mark.parametrize(("spent", "hoards"), [(2.0, False), (1.0, True)])
+def test_hoarding_is_measured_by_the_regeneration_of_the_policy(spent: float, hoards: bool) -> None:
+    recent = RecentActivity(energy=[Spending(20.0, 20.0 - spent)] * 24, regeneration=4)
+    found = notices_of(recent)
+    assert [notice.text[:72] for notice in found] == [
+        "In your last 24 heartbeats you left 3.0 of 4 energy unused on average. R"
+    ] * hoards
+
+
 def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
     hoarding, *_ = notices_of(RecentActivity(energy=[Spending(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text

@@ -135,6 +135,7 @@ STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_
         ),
         ("goal_updates", {"goal_id": "g", "blocked_by": "no wind"}, {"blocked_by": "no wind"}, []),
         ("goal_updates", {"goal_id": "g", "blocked_by": "none"}, None, ["goal_updates[0]"]),
+        ("goal_updates", {"goal_id": "g", "met": ["a calm day"]}, {"met": ["a calm day"]}, []),
         (
             "new_goals",
             {"title": "S", "deadline": "2026-02-01"},

@@ -25,6 +25,7 @@ WHOLE: dict[str, Any] = {
             "state": None,
             "reason": None,
             "blocked_by": "no wind",
+            "met": [],
         }
     ],
     "new_goals": [

@@ -275,7 +275,7 @@ def test_a_peer_is_named_in_percept_format_and_schema() -> None:
 @pytest.mark.parametrize(
     ("unit", "shown"),
     [
-        ("energy", "10 come back at each heartbeat; what you do not spend is kept, up to 20."),
+        ("energy", "8 come back at each heartbeat; what you do not spend is kept, up to 5."),
         (
             "actions",
             "What you do not use is lost, but for every 2 rests you have one more at your next heartbeat, 4 at most.",
@@ -284,7 +284,7 @@ def test_a_peer_is_named_in_percept_format_and_schema() -> None:
     ],
 )
 def test_only_the_energy_section_describes_the_action_budget(unit: str, shown: str) -> None:
-    prompt = build_prompt(situation(energy=4, max_energy=5, energy_unit=unit), "", NONCE)
+    prompt = build_prompt(situation(energy=4, max_energy=5, energy_unit=unit, regeneration=8), "", NONCE)
 
     text = next(section.text for section in prompt.sections if section.name == "energy")
     assert shown in text

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.views import DriveView, ProposalView
+from arbor.heartbeat.views import DriveView, PlanView, ProposalView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.drives import Drive
@@ -78,6 +80,46 @@ def test_planning_breaks_the_most_important_goal_into_permitted_steps() -> None:
     assert plan["goal_id"] == "goal-harbour"
     assert [step["action"] for step in plan["intentions"]] == ["recall", "reflect"]
     assert all("Map the harbour" in step["description"] for step in plan["intentions"])
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "follows"),
+    [
+        ("How to map a harbour from the mole", MemoryType.PROCEDURAL, "memory-how"),
+        ("How to clear the fog horn of ice", MemoryType.PROCEDURAL, None),
+        ("How to map a harbour from the mole", MemoryType.EPISODIC, None),
+    ],
+)
+def test_a_plan_follows_a_recalled_procedure(content: str, kind: MemoryType, follows: str | None) -> None:
+    view = situation(
+        mode=Mode.PLAN_EXECUTION,
+        goals=[goal()],
+        relevant=[memory(), memory("how", content=content, type=kind, role="")],
+    )
+    (planned,) = reflex(view)["decompositions"]
+    assert [(step["action"], step["follows"]) for step in planned["intentions"]] == [
+        ("recall", None),
+        ("connect", None),
+        ("synthesize", follows),
+    ]
+    assert ("as in “How to map a harbour" in planned["intentions"][2]["description"]) is bool(follows)
+
+
+def test_a_goal_whose_plan_waits_is_neither_planned_nor_work() -> None:
+    waiting = PlanView(
+        id="plan",
+        goal_id="goal-harbour",
+        status=PlanStatus.ACTIVE,
+        dependencies=["a boat", "a rope"],
+        met=["a rope"],
+    )
+    view = situation(goals=[goal("harbour", priority=2), goal("market", priority=1)], plans=[waiting])
+    assert mode_of(view) is Mode.PLAN_EXECUTION
+    (planned,) = reflex(view.model_copy(update={"mode": Mode.PLAN_EXECUTION}))["decompositions"]
+    assert planned["goal_id"] == "goal-market"
+    alone = view.model_copy(update={"goals": [goal("harbour")]})
+    assert mode_of(alone) is Mode.REFLECTION
+    assert reflex(alone.model_copy(update={"mode": Mode.REFLECTION}))["decompositions"] == []
 
 
 def test_planning_without_a_useful_action_worries_instead() -> None:

@@ -42,6 +42,7 @@ COMPLETE_REPLY: dict[str, Any] = {
             "state": "queued",
             "reason": None,
             "blocked_by": None,
+            "met": [],
         }
     ],
     "new_goals": [

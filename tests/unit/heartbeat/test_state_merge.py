@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.heartbeat.budgets import MAX_ENERGY
+from arbor.agents.energy import MAX_ENERGY
 from arbor.heartbeat.state_merge import (
     FoundState,
     after_writing,

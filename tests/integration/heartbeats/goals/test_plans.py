@@ -52,7 +52,8 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
                     "risk": 0.3,
                     "dependencies": ["a calm day"],
                 }
-            ]
+            ],
+            goal_updates=[{"goal_id": str(reef.id), "met": ["A calm day"]}],
         )
     )
     assert f"[{reef.id}] Sound the reef (active, objective, from derived, priority" in prompt
@@ -74,7 +75,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     )
     assert "## Plan" in prompt
     assert "(estimated: heartbeats 4, energy 2, risk 0.3)" in prompt
-    assert "needs: a calm day" in prompt
+    assert "needed, and has: a calm day" in prompt
     assert "1. committed: remember: what the pilots said" in prompt
     assert "2. waiting: rest: let it settle" in prompt
     assert "before: the pilots were heard" in prompt
@@ -135,6 +136,43 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert "You have no goals." in prompt
     assert "My goal “Chart the coast” is done: all its parts are done." in prompt
     assert "brainstorm: You have no goals. Think of some worth wanting." in prompt
+
+
+def test_a_plan_waits_for_what_it_depends_on(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    run_replies(plan_for(reef, "the soundings", dependencies=["a calm day"]))
+    with tenant_transaction(agent.tenant_id):
+        assert not Intent.objects.filter(goal_id=reef.id).exists()
+    wrong = {"goal_id": str(reef.id), "met": ["a boat"]}
+    prompt = run_replies(reply_of(goal_updates=[wrong]))
+    assert "    waits for: a calm day\n    Its steps wait too." in prompt
+    assert f"attend: [{reef.id}] Sound the reef: it is blocked by a calm day" in prompt
+    (dropped,) = last_done(agent).dropped
+    assert dropped["reason"] == "its plan does not wait for 'a boat'; it waits for a calm day"
+
+    run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "met": ["A calm day"]}]))
+    assert "its plan no longer waits for A calm day" in str(last_done(agent).goal_changes)
+    prompt = run_replies(REST)
+    assert "needed, and has: a calm day" in prompt
+    assert "] recall: the soundings (for goal" in prompt
+
+
+def test_steps_of_a_plan_that_waits_are_not_executed(
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    run_replies(plan_for(reef, "the soundings"))
+    with tenant_transaction(agent.tenant_id):
+        intent = Intent.objects.get(goal_id=reef.id)
+    run_replies(plan_for(reef, "the buoys", dependencies=["a boat"]))
+    prompt = run_replies(reply_of(actions=[action("recall", intent.id, query="soundings")]))
+    assert "the soundings (for goal" not in prompt
+    assert "the step waits until its plan has what it needs: a boat" in str(last_done(agent).dropped)
+    with tenant_transaction(agent.tenant_id):
+        intent.refresh_from_db()
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 0, 0)
 
 
 def test_dependencies_that_a_plan_has_no_room_for_are_listed(

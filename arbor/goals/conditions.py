@@ -1,0 +1,36 @@
+"""Dependencies of plans and preconditions of their steps: what must be true before a step is committed (seed 003, 3.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from arbor.errors import Invalid
+from arbor.goals.likeness import same_goal
+from arbor.ids import read_id
+
+
+def names_goal(text: str, *, goal_id: UUID, title: str) -> bool:
+    """Return whether a condition names a goal, by its id or by its title."""
+    return read_id(text.strip().strip("[]")) == goal_id or same_goal(text, title)
+
+
+def unmet(dependencies: Iterable[str], met: Collection[str]) -> list[str]:
+    """Return the dependencies that are not met yet."""
+    known = {_key(text) for text in met}
+    return [text for text in dependencies if _key(text) not in known]
+
+
+def find_unmet(text: str, *, dependencies: Iterable[str], met: Collection[str]) -> str:
+    """Return the unmet dependency that a text names. Raises Invalid, naming those that there are."""
+    waiting = unmet(dependencies, met)
+    for dependency in waiting:
+        if _key(dependency) == _key(text) or same_goal(dependency, text):
+            return dependency
+    raise Invalid(
+        f"its plan does not wait for {text!r}; it waits for {'; '.join(waiting) if waiting else 'nothing'}"
+    )
+
+
+def _key(text: str) -> str:
+    return " ".join(text.split()).casefold()
