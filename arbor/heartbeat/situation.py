@@ -187,8 +187,9 @@ class Terms(SituationPart):
     #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
     budget: str = "energy"
     allowance: int | None = None
-    #: Tokens of the window of its prompt.
+    #: Estimated tokens of the window of its prompt, and of the longest reply to it.
     window: int | None = None
+    reply_tokens: int | None = None
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 
@@ -284,6 +285,12 @@ class Situation(SituationPart):
             (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),
             plans_of_goal[0] if plans_of_goal else None,
         )
+
+    @property
+    def shown_plan(self) -> PlanView | None:
+        """Return the plan of the most important active goal that has one."""
+        plans = (self.plan_of(goal.id) for goal in self.active_goals)
+        return next((plan for plan in plans if plan is not None), None)
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""
