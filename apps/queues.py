@@ -107,6 +107,8 @@ class Task(StrEnum):
     EMPTY_PROMPTS = "arbor.cleanup.empty_prompts"
     #: Delete heartbeats, calls, conversations and other records by age.
     SWEEP_HISTORY = "arbor.cleanup.sweep_history"
+    #: Learn the tokens that models count for an estimated one.
+    LEARN_RATIOS = "arbor.cleanup.learn_ratios"
     #: Compute health metrics, and notify of changes.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
     #: Delete rows of silent processes.
@@ -136,6 +138,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,
     Task.SWEEP_HISTORY: Queue.CLEANUP,
+    Task.LEARN_RATIOS: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
 }

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.csp import CSP
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
+from arbor.adapters.credentials import call_deadline_s
 from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
@@ -256,7 +257,6 @@ ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
 OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
-ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
 ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
@@ -267,6 +267,15 @@ if ARBOR_MODEL_CONTEXT < 2_048:
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
+#: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of one's own.
+ARBOR_MODEL_DEADLINE_S = env.float(
+    "ARBOR_MODEL_DEADLINE_S",
+    default=call_deadline_s(
+        [ARBOR_DEFAULT_MODEL, *(handle for handles in ARBOR_TIER_MODELS.values() for handle in handles)],
+        openai_base_url=OPENAI_BASE_URL,
+        ollama_host=OLLAMA_HOST,
+    ),
+)
 #: The most further round trips of a heartbeat, with the results of its actions: 0 to 9.
 ARBOR_FOLLOW_UPS = env.int("ARBOR_FOLLOW_UPS", default=9)
 if not 0 <= ARBOR_FOLLOW_UPS < MAX_TURNS:

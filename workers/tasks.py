@@ -11,6 +11,7 @@ from celery import Task as CeleryTask
 from celery.signals import worker_ready
 from django.db import close_old_connections
 
+from apps.calls.services.token_ratios import learn_token_ratios
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
@@ -195,6 +196,12 @@ def empty_old_prompts() -> object:
 def history() -> object:
     """Delete heartbeats, calls, conversations and other records by age."""
     return sweep_history()
+
+
+@app.task(name=Task.LEARN_RATIOS.value, acks_late=True)
+def token_ratios() -> object:
+    """Learn the tokens that models count for an estimated one."""
+    return learn_token_ratios()
 
 
 @app.task(name=Task.WATCH_HEALTH.value, acks_late=True)

@@ -131,7 +131,9 @@ class LedgerEntry(TenantModel):
     purpose = models.CharField(max_length=12)
     provider = models.CharField(max_length=60)
     model = models.CharField(max_length=200)
+    #: As the provider counted them, and as Arbor estimated them before; 0 where there is no estimate.
     input_tokens = models.IntegerField()
+    estimated_tokens = models.IntegerField(default=0, db_default=0)
     output_tokens = models.IntegerField()
     cached_tokens = models.IntegerField(default=0)
     #: In US dollars; empty when the model's price is not known.
@@ -181,3 +183,25 @@ class DailyUsage(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.beats} heartbeats, {self.tokens} tokens"
+
+
+class TokenRatio(TenantModel):
+    """The tokens that a model counts for an estimated one (`arbor.models.windows`), learnt from the ledger."""
+
+    app_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: `provider/model`
+    model = models.CharField(max_length=200)
+    #: Within the bounds of `arbor.models.windows`.
+    ratio = models.FloatField()
+    #: The number of calls that it was learnt from, and when.
+    calls = models.PositiveIntegerField()
+    learnt_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        constraints = [models.UniqueConstraint(fields=["tenant", "model"], name="calls_token_ratio_once")]
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.ratio:.2f}"

@@ -109,6 +109,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Model calls", "forum", "calls_externalcall_changelist"),
                 _item("Ledger entries", "payments", "calls_ledgerentry_changelist"),
                 _item("Daily usage", "speed", "calls_dailyusage_changelist"),
+                _item("Token ratios", "balance", "calls_tokenratio_changelist"),
                 _item("Policies", "tune", "agents_agentpolicy_changelist"),
                 _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
             ],

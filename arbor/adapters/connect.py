@@ -10,7 +10,7 @@ import httpx
 from pydantic import SecretStr
 
 from arbor.adapters.anthropic import VERSION, MessagesModel
-from arbor.adapters.credentials import Credentials, ollama_base_url
+from arbor.adapters.credentials import Credentials, is_on_slow_server, ollama_base_url
 from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.reflex import ReflexModel
@@ -157,7 +157,9 @@ def connect_model(
         client=client or shared_client(connections),
         **row.options(credentials),
     )
-    return GuardedModel(model, breaker=breakers.of(parsed.provider), policy=policy or RetryPolicy())
+    is_slow = is_on_slow_server(parsed.provider, credentials.openai_base_url)
+    breaker = breakers.of(parsed.provider, is_slow=is_slow)
+    return GuardedModel(model, breaker=breaker, policy=policy or RetryPolicy())
 
 
 def _endpoint(row: _Provider, handle: Handle, credentials: Credentials) -> ApiEndpoint:

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from arbor.clock import when
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.fitting import estimate_tokens, room_of
 from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.quotations import Data, RenderedSection, line
+from arbor.heartbeat.reductions import CLIPPED_MESSAGE
 from arbor.heartbeat.sections import moment, selfhood
 from arbor.heartbeat.situation import MemoryView
+from arbor.heartbeat.token_shares import estimate_tokens, room_of
 from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
 
@@ -116,7 +117,7 @@ def build_chat_prompt(
     """Render a turn for a model; `nonce` is random, and new for each prompt.
 
     `window` is the model's context length in tokens, `reply_tokens` the share of its reply. Where there is no
-    room, turns are left out, the oldest first, then memories and code, the worst matches first; never the person's turn.
+    room, entries are left out in the order of `_REDUCTIONS`; the person's turn is only clipped, at last.
     """
     system = [
         RenderedSection("rules", RULES),
@@ -136,7 +137,7 @@ def build_chat_prompt(
                 cut=cut.get(section.name, 0),
             )
             for section in (*system, *user)
-            if section.text
+            if section.text or cut.get(section.name)
         ),
         percepts=(),
     )
@@ -145,28 +146,51 @@ def build_chat_prompt(
 def _fit(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], Mapping[str, int]]:
     """Render as much of the turn as fits into `room` tokens; count the omitted entries by section."""
     cut: Counter[str] = Counter()
-    while True:
-        user = [
-            RenderedSection("mark", f"The mark of this message is {nonce}."),
-            *_sections(view, Data(nonce)),
-        ]
-        if _tokens(user) <= room:
-            return user, cut
-        if view.turns:
-            view = view.model_copy(update={"turns": view.turns[1:], "earlier": view.earlier + 1})
-            cut["conversation"] += 1
-        elif view.relevant:
-            view = view.model_copy(update={"relevant": view.relevant[:-1]})
-            cut["relevant"] += 1
-        elif view.code:
-            view = view.model_copy(update={"code": view.code[:-1]})
-            cut["code"] += 1
-        else:
-            return user, cut
+    user = _user(view, nonce)
+    for section, name, least in _REDUCTIONS:
+        while _tokens(user) > room and len(getattr(view, name)) > least:
+            view = _without_one(view, name)
+            cut[section] += 1
+            user = _user(view, nonce)
+    if _tokens(user) > room:
+        user = _user(view.model_copy(update={"message": line(view.message, CLIPPED_MESSAGE)}), nonce)
+    return user, cut
+
+
+# Section, field of the view, and the entries that stay: older turns, memories and code first, as in seed 001 ("Context
+# Window Management"), and the newest turns and best memories only after the less important parts of the self.
+_REDUCTIONS = (
+    ("conversation", "turns", 4),
+    ("relevant", "relevant", 3),
+    ("code", "code", 1),
+    ("code", "code", 0),
+    ("preferences", "preferences", 0),
+    ("beliefs", "beliefs", 2),
+    ("conversation", "turns", 1),
+    ("relevant", "relevant", 1),
+    ("beliefs", "beliefs", 0),
+    ("identity", "aspects", 1),
+    ("conversation", "turns", 0),
+    ("relevant", "relevant", 0),
+)
+
+
+def _without_one(view: ChatView, name: str) -> ChatView:
+    """Return the view without the oldest turn, or without the last entry of another list."""
+    entries = getattr(view, name)
+    if name == "turns":
+        return view.model_copy(update={"turns": entries[1:], "earlier": view.earlier + 1})
+    return view.model_copy(update={name: entries[:-1]})
+
+
+def _user(view: ChatView, nonce: str) -> list[RenderedSection]:
+    """Render the user message."""
+    mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
+    return [mark, *_sections(view, Data(nonce))]
 
 
 def _tokens(sections: Sequence[RenderedSection]) -> int:
-    return sum(estimate_tokens(section.text) for section in sections)
+    return estimate_tokens(_join(sections))
 
 
 def _sections(view: ChatView, data: Data) -> list[RenderedSection]:

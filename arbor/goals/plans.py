@@ -55,6 +55,10 @@ class StepStatus(StrEnum):
     ABANDONED = "abandoned"
 
 
+#: Steps that are still to be done.
+OPEN_STEPS = frozenset({StepStatus.WAITING, StepStatus.COMMITTED})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepDraft:
     """A drafted step: action, purpose, precondition and postcondition (seed 003, 3.8)."""

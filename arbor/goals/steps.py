@@ -21,6 +21,7 @@ from arbor.goals.intents import (
 )
 from arbor.goals.plans import (
     MAX_STEPS,
+    OPEN_STEPS,
     PlanDraft,
     PlanStatus,
     StepDraft,
@@ -44,7 +45,6 @@ from arbor.goals.values import GoalState
 from arbor.ids import uuid7
 from arbor.values import replace
 
-_OPEN_STEPS = frozenset({StepStatus.WAITING, StepStatus.COMMITTED})
 _OPEN_PLANS = frozenset({PlanStatus.DRAFT, PlanStatus.ACTIVE})
 
 
@@ -88,7 +88,7 @@ class Steps:
         draft = replace(draft, dependencies=needs)
         plan = None if as_draft else self.plan_of(goal)
         planned = self._steps_of(plan) if plan else []
-        new_drafts = unplanned_drafts(draft.steps, [step for step in planned if step.status in _OPEN_STEPS])
+        new_drafts = unplanned_drafts(draft.steps, [step for step in planned if step.status in OPEN_STEPS])
         if not new_drafts:
             raise AlreadyExists("these steps are planned already")
         if len(planned) + len(new_drafts) > MAX_STEPS:
@@ -280,7 +280,7 @@ class Steps:
         self._log.changed(plan)
         steps = {step.id: step for step in self._steps_of(plan)}
         for step in steps.values():
-            if step.status in _OPEN_STEPS:
+            if step.status in OPEN_STEPS:
                 step.status = StepStatus.ABANDONED
                 self._log.changed(step)
         for intent in self._commitments.all_open():

@@ -190,8 +190,9 @@ class Terms(SituationPart):
     allowance: int | None = None
     #: Prices in energy that were not the defaults, by action.
     costs: dict[str, int] = {}
-    #: Tokens of the window of its prompt.
+    #: Estimated tokens of the window of its prompt, and of the longest reply to it.
     window: int | None = None
+    reply_tokens: int | None = None
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 
@@ -296,6 +297,12 @@ class Situation(SituationPart):
             (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),
             plans_of_goal[0] if plans_of_goal else None,
         )
+
+    @property
+    def shown_plan(self) -> PlanView | None:
+        """Return the plan of the most important active goal that has one."""
+        plans = (self.plan_of(goal.id) for goal in self.active_goals)
+        return next((plan for plan in plans if plan is not None), None)
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""

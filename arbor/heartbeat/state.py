@@ -26,6 +26,7 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.phrases import WordLists
+from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force
 from arbor.selves.memory_filters import BeliefFilter
@@ -94,10 +95,11 @@ class BudgetTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Routing:
-    """The agent's own model, and the models of its policy by tier."""
+    """The agent's own model, the models of its policy by tier, and the token ratios of models (`arbor.models.windows`)."""
 
     own: str = ""
     tiers: dict[str, list[str]] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -356,8 +358,8 @@ class Beat:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 
-    def with_decision_inputs(self, *, window: int | None = None) -> Situation:
-        """Return the situation with its decision inputs; unchanged if it has them. `window` is in tokens."""
+    def with_decision_inputs(self, limits: PromptLimits | None = None) -> Situation:
+        """Return the situation with its decision inputs, the limits of its prompt among them; unchanged if it has them."""
         if self.situation.terms is not None:
             return self.situation
         own = self.budget_terms
@@ -368,6 +370,7 @@ class Beat:
             allowance=own.allowance if own else None,
             costs=own.energy.costs if own and own.energy else {},
             boundaries=self.selfhood.boundaries,
-            window=window,
+            window=limits.window if limits else None,
+            reply_tokens=limits.reply_tokens if limits else None,
         )
         return self.situation.model_copy(update={"terms": terms})

@@ -13,9 +13,10 @@ from arbor.heartbeat.situation import Situation
 
 # The origin of seed 000: ten round trips, the first one included.
 MAX_TURNS = 10
-# Characters of all results in the next prompt, and the least for each of them.
+# Characters of all results in the next prompt, the least for each of them, and those of a result's summary.
 BROUGHT_LENGTH = 24_000
-LEAST_BROUGHT = 1_000
+LEAST_BROUGHT = 500
+SUMMARY_LENGTH = 1_000
 
 GO_ON = (
     "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "
@@ -41,13 +42,20 @@ def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int,
 
 
 def follow_up_text(
-    situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int, nonce: str
+    situation: Situation,
+    results: Sequence[ActionResult],
+    *,
+    turn: int,
+    most: int,
+    nonce: str,
+    room: int = BROUGHT_LENGTH,
 ) -> str:
-    """Return the message of the next round trip; `nonce` is the mark of the first message."""
-    longest = max(BROUGHT_LENGTH // max(sum(result.to_read for result in results), 1), LEAST_BROUGHT)
+    """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
+    shown = min(BROUGHT_LENGTH, room)
+    longest = max(shown // max(sum(result.to_read for result in results), 1), LEAST_BROUGHT)
     entries = []
     for result in results:
-        entries.append(f"{result.action}: {result.outcome}; {line(result.summary, LEAST_BROUGHT)}")
+        entries.append(f"{result.action}: {result.outcome}; {line(result.summary, SUMMARY_LENGTH)}")
         if result.to_read:
             entries.append(f"    {line(result.brought, longest)}")
     return (

@@ -37,13 +37,16 @@ class BreakerVerdict(StrEnum):
     UNTOLD = "untold"
 
 
-def verdict_of(error: BaseException | None) -> BreakerVerdict:
-    """Return the verdict of a finished call; only faults of the provider count against the provider."""
+def verdict_of(error: BaseException | None, *, is_slow: bool = False) -> BreakerVerdict:
+    """Return the verdict of a finished call; only faults of the provider count against the provider.
+
+    A slow server that exceeds the deadline computes: it is no evidence for a fault.
+    """
     match error:
         case None:
             return BreakerVerdict.ANSWERED
         case ModelTimeout():
-            return BreakerVerdict.FAULT
+            return BreakerVerdict.UNTOLD if is_slow else BreakerVerdict.FAULT
         case ModelUnavailable():
             return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.UNTOLD
         case ModelError():
@@ -66,8 +69,10 @@ class Breaker:
         now: Callable[[], float] = time.monotonic,
         failures_to_open: int = FAILURES_TO_OPEN,
         cool_down_s: float = COOL_DOWN_S,
+        is_slow: bool = False,
     ) -> None:
         self.provider = provider
+        self._is_slow = is_slow
         self._now = now
         self._failures_to_open = failures_to_open
         self._cool_down_s = cool_down_s
@@ -94,7 +99,7 @@ class Breaker:
             error = exc
             raise
         finally:
-            self._settle(generation, verdict_of(error))
+            self._settle(generation, verdict_of(error, is_slow=self._is_slow))
 
     def _admit(self) -> int:
         with self._lock:
@@ -145,11 +150,11 @@ class Breakers:
         self._lock = threading.Lock()
         self._breakers: dict[str, Breaker] = {}
 
-    def of(self, provider: str) -> Breaker:
-        """Return the one breaker of a provider."""
+    def of(self, provider: str, *, is_slow: bool = False) -> Breaker:
+        """Return the one breaker of a provider; `is_slow`: a server of one's own that computes a few replies at once."""
         with self._lock:
             if provider not in self._breakers:
-                self._breakers[provider] = Breaker(provider, now=self._now)
+                self._breakers[provider] = Breaker(provider, now=self._now, is_slow=is_slow)
             return self._breakers[provider]
 
     def states(self) -> dict[str, BreakerState]:

@@ -1,8 +1,10 @@
-"""Context windows of well-known models in tokens, prompt and reply together."""
+"""Context windows of models in tokens, prompt and reply together, and their size in estimated tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.models.handles import Provider
@@ -18,6 +20,37 @@ WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
         (Provider.ANTHROPIC, "claude-"): 200_000,
     }
 )
+
+
+#: The bounds of a token ratio: the tokens that a model counts for an estimated one. Beyond them, the report is not believed.
+LEAST_RATIO = 0.8
+MOST_RATIO = 3.0
+
+
+def bounded_ratio(ratio: float) -> float:
+    """Return a token ratio within its bounds; 1 for one that is no number."""
+    return min(max(ratio, LEAST_RATIO), MOST_RATIO) if math.isfinite(ratio) else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptLimits:
+    """The window and the longest reply that a prompt must leave room for, in estimated tokens."""
+
+    window: int
+    reply_tokens: int
+
+
+def prompt_limits(
+    handles: Iterable[str], *, otherwise: int, reply_tokens: int, ratios: Mapping[str, float]
+) -> PromptLimits:
+    """Return the limits of a prompt that fits every one of these models; `ratios` are their token ratios, by handle."""
+    windows = []
+    replies = []
+    for handle in handles:
+        ratio = bounded_ratio(ratios.get(handle, 1.0))
+        windows.append(int(window_of(handle, otherwise=otherwise) / ratio))
+        replies.append(math.ceil(reply_tokens / ratio))
+    return PromptLimits(window=min(windows), reply_tokens=max(replies))
 
 
 def window_of(handle: str, *, otherwise: int) -> int:

@@ -23,6 +23,7 @@ from config.cli.checks.models import (
     check_master_key,
     check_minds,
     check_model,
+    check_token_ratios,
 )
 from config.cli.checks.processes import (
     check_broker,
@@ -99,6 +100,7 @@ _IN_DATABASE = (
     check_maintenance,
     check_history,
     check_outbox,
+    check_token_ratios,
 )
 
 

@@ -14,8 +14,9 @@ from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
 from arbor.heartbeat.json_text import storable
+from arbor.heartbeat.token_shares import estimate_tokens
 from arbor.ids import uuid7
-from arbor.models.ports import ModelReply
+from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.usage import Usage
 
 #: Characters of a model name in the ledger at most.
@@ -25,12 +26,12 @@ MODEL_LENGTH = 200
 CHARGE = """
 charges AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(charges)s::json) AS charge (entry uuid, usage uuid, agent uuid, call uuid,
-        purpose text, provider text, model text, input bigint, output bigint, cached bigint, cost numeric, latency float8,
-        tries int, error_kind text)
+        purpose text, provider text, model text, input bigint, estimated bigint, output bigint, cached bigint, cost numeric,
+        latency float8, tries int, error_kind text)
 ), charged AS (
     INSERT INTO calls_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
-        output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
-    SELECT %(tenant)s, entry, agent, call, purpose, provider, model, input, output, cached, cost, latency, tries,
+        estimated_tokens, output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
+    SELECT %(tenant)s, entry, agent, call, purpose, provider, model, input, estimated, output, cached, cost, latency, tries,
         error_kind, now()
     FROM charges
 ), used AS (
@@ -58,6 +59,8 @@ class Charge:
     provider: str
     model: str
     input: int
+    #: The estimate of the tokens of its input.
+    estimated: int
     output: int
     cached: int
     #: None for an unknown price.
@@ -125,6 +128,13 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
     )
 
 
+def estimated_tokens(request: ModelRequest) -> int:
+    """Return the estimated tokens of a request's texts."""
+    return estimate_tokens(request.system) + sum(
+        estimate_tokens(message.content) for message in request.messages
+    )
+
+
 def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
     """Write an audit event if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
@@ -160,6 +170,7 @@ def _charge_of(call: LeasedCall, cost: _Cost) -> Charge:
         provider=cost.provider,
         model=cost.model,
         input=cost.usage.input_tokens,
+        estimated=estimated_tokens(call.request),
         output=cost.usage.output_tokens,
         cached=cost.usage.cached_tokens,
         cost=cost.cost,

@@ -6,9 +6,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
+from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry, TokenRatio
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, filters_by_agent, is_list
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters_by_agent, is_list
 from apps.console.pages.call import read_call_page
 
 
@@ -53,6 +53,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         "provider",
         "model",
         "input_tokens",
+        "estimated_tokens",
         "output_tokens",
         "cached_tokens",
         "cost",
@@ -68,6 +69,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         "provider",
         "model",
         "input_tokens",
+        "estimated_tokens",
         "output_tokens",
         "cached_tokens",
         "cost_usd",
@@ -103,3 +105,15 @@ class DailyUsageAdmin(AgentRowsAdmin):
 
     cost = columns.cell("cost", lambda usage: f"${usage.cost_usd:.4f}")
     level_badge = columns.badge("level", "budget")
+
+
+@admin.register(TokenRatio)
+class TokenRatioAdmin(ConsoleAdmin):
+    """Tokens that models count for an estimated one; prompts are fitted by them."""
+
+    list_display = ("model", "tokens", "calls", "learnt")
+    ordering = ("model",)
+    fields = ("model", "ratio", "calls", "learnt_at")
+
+    tokens = columns.cell("ratio", lambda row: f"{row.ratio:.2f}")
+    learnt = columns.moment("learnt_at", "learnt")

@@ -14,6 +14,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
+from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
@@ -47,6 +48,7 @@ from arbor.contacts.chat_prompt import (
 from arbor.goals.values import GoalState
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
+from arbor.heartbeat.token_shares import reply_room
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
@@ -55,7 +57,7 @@ from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
-from arbor.models.windows import window_of
+from arbor.models.windows import prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
 from arbor.selves.values import BeliefStatus
@@ -107,14 +109,21 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     with tenant_transaction(tenant_id):
         if filters and relevant:
             note_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
-        view = _view(turn, relevant, matched)
+        state = _state(agent.id)
+        view = _view(turn, state, relevant, matched)
+    # The prompt must fit into the window of every model that may be asked.
+    limits = prompt_limits(
+        models,
+        otherwise=settings.ARBOR_MODEL_CONTEXT,
+        reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+        ratios=ratios_of(state.token_ratios),
+    )
     prompt = build_chat_prompt(
         view,
         system_prompt_of(agent),
         nonce=secrets.token_hex(8),
-        # The prompt must fit into the window of every model that may be asked.
-        window=min(window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models),
-        reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+        window=limits.window,
+        reply_tokens=limits.reply_tokens,
     )
     return Prepared(
         request=ModelRequest(
@@ -123,7 +132,10 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             messages=(PromptMessage(role="user", content=prompt.user),),
             schema=SCHEMA,
             schema_name=SCHEMA_NAME,
-            max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            max_tokens=reply_room(
+                window=min(window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models),
+                reply=settings.ARBOR_MODEL_MAX_TOKENS,
+            ),
             temperature=TEMPERATURE,
             # Only the reflex policy reads what the prompt was rendered from.
             context=view.model_dump(mode="json")
@@ -156,9 +168,10 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
 
 
-def _view(turn: ChatMessage, relevant: Sequence[Recalled], matched: Sequence[BoundaryMatch]) -> ChatView:
+def _view(
+    turn: ChatMessage, state: Any, relevant: Sequence[Recalled], matched: Sequence[BoundaryMatch]
+) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
-    state = _state(agent.id)
     turns, earlier = _turns_before(turn)
     return ChatView(
         name=agent.name,
@@ -190,10 +203,11 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], matched: Sequence[Bou
 
 
 def _state(agent_id: UUID) -> Any:
-    """Read the agent's state, and as `active_goals` the titles of its active goals, the latest touched first."""
+    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, and `token_ratios`."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
-    return AgentState.objects.annotate(active_goals=titles).get(agent_id=agent_id)
+    ratios = ArraySubquery(ratio_objects())
+    return AgentState.objects.annotate(active_goals=titles, token_ratios=ratios).get(agent_id=agent_id)
 
 
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:

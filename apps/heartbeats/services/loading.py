@@ -163,7 +163,11 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         # Allowed actions that the installation cannot execute: a refusal names the missing setting.
         missing={name: missing[name] for name in columns["allowed_actions"] if name in missing},
         budget_terms=budget,
-        routing=Routing(own=columns["model"], tiers=columns["tier_models"] or {}),
+        routing=Routing(
+            own=columns["model"],
+            tiers=columns["tier_models"] or {},
+            ratios=columns["token_ratios"] or {},
+        ),
         turns_allowed=turns_allowed(own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
         character=character,
         model=handle,

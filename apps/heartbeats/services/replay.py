@@ -122,7 +122,7 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             or window_of(
                 first_call.model if first_call else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
-            reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),

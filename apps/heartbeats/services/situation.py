@@ -28,6 +28,7 @@ QUOTED = 200
 # leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
+    (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOAL_COLUMNS},
     {CIRCUMSTANCE_COLUMN},

@@ -58,12 +58,12 @@ def issues(issues: Sequence[IssueView], data: Data) -> str:
 
 def plan(situation: Situation, data: Data) -> str:
     """Render the plan of the most important active goal that has one."""
-    for goal in situation.active_goals:
-        plan_view = situation.plan_of(goal.id)
-        if plan_view is not None:
-            kind = "Plan" if plan_view.status is PlanStatus.ACTIVE else "Draft of a plan, by a person"
-            return f"## {kind}\n" + data.block(_plan(plan_view, goal))
-    return ""
+    shown = situation.shown_plan
+    if shown is None:
+        return ""
+    kind = "Plan" if shown.status is PlanStatus.ACTIVE else "Draft of a plan, by a person"
+    goal = next(goal for goal in situation.goals if goal.id == shown.goal_id)
+    return f"## {kind}\n" + data.block(_plan(shown, goal))
 
 
 def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:

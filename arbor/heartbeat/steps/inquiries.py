@@ -16,13 +16,13 @@ from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, a
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
+from arbor.heartbeat.steps.windows import limits_of
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
-from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
@@ -242,7 +242,7 @@ def _store_result(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> No
 def _ask_model(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
     """Ask the model for the answer or the review, by the step of the inquiry."""
     nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
-    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
+    window = limits_of(heartbeat, [heartbeat.model]).window
     request: ModelRequest
     if inquiry.step == CallPurpose.ANSWER:
         request = answer_request(

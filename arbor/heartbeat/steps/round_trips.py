@@ -7,23 +7,30 @@ from typing import Any
 from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
-from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.prompt import build_prompt, retry_note
+from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.questions import request_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.small_window import is_small, with_fewer_actions
 from arbor.heartbeat.state import Beat, PromptParts
+from arbor.heartbeat.steps.windows import (
+    fault_without_room,
+    limits_of,
+    max_prompt_tokens,
+    max_reply_tokens,
+    quotable,
+    retry_messages,
+)
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
+from arbor.heartbeat.token_shares import estimate_tokens
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
-from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
@@ -37,13 +44,15 @@ def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
     tier, models = _route(heartbeat)
     situation = _for_model(heartbeat.situation, models[0])
     # The prompt must fit each model that may be asked.
-    window = min(window_of(model, otherwise=heartbeat.rules.model_context) for model in models)
+    limits = limits_of(heartbeat, models)
+    if not situation.model_is_reflex and is_small(window=limits.window, reply=limits.reply_tokens):
+        situation = with_fewer_actions(situation)
     prompt = build_prompt(
         situation,
         heartbeat.character,
         nonce=heartbeat.nonce,
-        window=window,
-        reply_tokens=heartbeat.rules.reply_tokens,
+        window=limits.window,
+        reply_tokens=limits.reply_tokens,
     )
     sections = tuple(section._asdict() for section in prompt.sections)
     heartbeat = replace(
@@ -58,7 +67,7 @@ def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
         tier=tier.value,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
-    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(window=window)))
+    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -107,24 +116,24 @@ class Think:
         else:
             asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
             system, messages, sections = _conversation(heartbeat, asked)
+        asked_tokens = sum(section["tokens"] for section in sections)
         if heartbeat.unreadable:
-            messages += [
-                PromptMessage(role="assistant", content=heartbeat.reply_text or "(nothing)"),
-                PromptMessage(role="user", content=retry_note(heartbeat.unreadable)),
-            ]
+            messages += retry_messages(heartbeat, asked_tokens)
+        if fault := fault_without_room(heartbeat, asked_tokens):
+            return NodeResult(state=replace(heartbeat, failure=fault), outcome=NodeOutcome.FAILURE)
         situation = heartbeat.situation
         request = ModelRequest(
             purpose=CallPurpose.THINK,
             system=system,
             messages=tuple(messages),
             schema_name=SCHEMA_NAME,
-            max_tokens=heartbeat.rules.reply_tokens,
+            max_tokens=max_reply_tokens(heartbeat),
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation as JSON.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
-        waiting = not_now(situation)
-        offered = [name for name in heartbeat.allowed if name not in waiting]
+        offers = {offer.name for offer in situation.actions}
+        offered = [name for name in heartbeat.allowed if name in offers]
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=heartbeat.model,
@@ -132,9 +141,7 @@ class Think:
             sections=tuple(sections),
         )
         # The call stores the prompt, so the checkpoint does not need it.
-        heartbeat = replace(
-            heartbeat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections)
-        )
+        heartbeat = replace(heartbeat, prompt=None, asked_tokens=asked_tokens)
         return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
     def resume(self, heartbeat: Beat, result: EndedCall) -> NodeResult[Beat]:
@@ -218,11 +225,16 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
     situation = heartbeat.situation_now
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
-    text = follow_up_text(
-        situation, results, turn=heartbeat.turn + 1, most=heartbeat.turns_allowed, nonce=heartbeat.mark
-    )
     tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
-    if tokens + estimate_tokens(text) > _max_prompt_tokens(heartbeat):
+    text = follow_up_text(
+        situation,
+        results,
+        turn=heartbeat.turn + 1,
+        most=heartbeat.turns_allowed,
+        nonce=heartbeat.mark,
+        room=quotable(heartbeat, tokens),
+    )
+    if tokens + estimate_tokens(text) > max_prompt_tokens(heartbeat):
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -253,12 +265,6 @@ def with_percepts_received(heartbeat: Beat) -> Beat:
         return heartbeat
     percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
     return replace(heartbeat.bringing(heard=percept_ids), heard=True)
-
-
-def _max_prompt_tokens(heartbeat: Beat) -> int:
-    """Return the most tokens of a prompt that leave the reply its share of the window."""
-    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
-    return window - min(heartbeat.rules.reply_tokens, int(window * REPLY_SHARE))
 
 
 def _merge_round_trips(heartbeat: Beat) -> Beat:

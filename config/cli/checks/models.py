@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from apps.agents.models import AgentKey
+from apps.calls.services.token_ratios import learnt_ratios
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
@@ -18,6 +19,7 @@ from arbor.agents.identity import SealedKey, open_private_key
 from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
+from arbor.models.windows import MOST_RATIO
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 #: The most embedding models, besides the settings', whose embedders are tried.
@@ -47,6 +49,23 @@ def check_model() -> Finding:
             "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
         )
     return ok("model", handle)
+
+
+def check_token_ratios() -> Finding:
+    """Check that the estimate of tokens, corrected by what providers reported, can be right."""
+    ratios = learnt_ratios()
+    if not ratios:
+        return ok("token estimate", "no model has reported its counts yet")
+    detail = ", ".join(
+        f"{ratio.model} counts {ratio.ratio:.2f} for 1 ({ratio.calls} calls)" for ratio in ratios
+    )
+    if any(ratio.ratio >= MOST_RATIO for ratio in ratios):
+        return warn(
+            "token estimate",
+            f"{detail}: {MOST_RATIO:g} is the limit, so prompts may be too long",
+            "set ARBOR_MODEL_CONTEXT lower than the server's window",
+        )
+    return ok("token estimate", detail)
 
 
 def _fleet_model(own: str) -> str:

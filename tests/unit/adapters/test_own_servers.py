@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.adapters.credentials import Credentials, calls_at_once, is_own_server
+from arbor.adapters.credentials import (
+    HOSTED_DEADLINE_S,
+    OWN_SERVER_DEADLINE_S,
+    Credentials,
+    call_deadline_s,
+    calls_at_once,
+    is_own_server,
+)
 from arbor.models.handles import Provider
 from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
 
@@ -43,3 +50,23 @@ def test_public_addresses_are_hosted(address: str) -> None:
 )
 def test_a_server_of_ones_own_gets_few_calls(provider: Provider, address: str, calls: int) -> None:
     assert calls_at_once(provider, Credentials(openai_base_url=address)) == calls
+
+
+@pytest.mark.parametrize(
+    ("handles", "address", "ollama_host", "seconds"),
+    [
+        ([""], "", "", HOSTED_DEADLINE_S),
+        (["anthropic/claude"], "http://127.0.0.1:8080/v1", "", HOSTED_DEADLINE_S),
+        (["anthropic/claude", "llamacpp/gemma"], "", "", OWN_SERVER_DEADLINE_S),
+        (["openai/own"], "http://127.0.0.1:8080/v1", "", OWN_SERVER_DEADLINE_S),
+        (["openai/gpt-5"], "", "", HOSTED_DEADLINE_S),
+        # Another setting's error, which the use of the provider reports.
+        (["openai/own"], "http://[", "", HOSTED_DEADLINE_S),
+        (["vllm/own"], "http://127.0.0.1:8080/v1", "", HOSTED_DEADLINE_S),
+        ([""], "", "127.0.0.1:11434", OWN_SERVER_DEADLINE_S),
+    ],
+)
+def test_a_call_to_a_slow_server_has_more_time(
+    handles: list[str], address: str, ollama_host: str, seconds: float
+) -> None:
+    assert call_deadline_s(handles, openai_base_url=address, ollama_host=ollama_host) == seconds

@@ -45,6 +45,19 @@ def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> 
     assert settings["CELERY_BROKER_URL"] == urls["broker_url"]
 
 
+@pytest.mark.parametrize(
+    ("environment", "seconds"),
+    [
+        ({}, 90.0),
+        ({"ARBOR_DEFAULT_MODEL": "llamacpp/gemma"}, 300.0),
+        ({"ARBOR_TIER_MODELS": "standard=anthropic/claude|ollama/llama"}, 300.0),
+        ({"OLLAMA_HOST": "127.0.0.1", "ARBOR_MODEL_DEADLINE_S": "45"}, 45.0),
+    ],
+)
+def test_the_deadline_of_calls_depends_on_the_models(environment: dict[str, str], seconds: float) -> None:
+    assert read_settings(**environment)["ARBOR_MODEL_DEADLINE_S"] == seconds
+
+
 def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
     database = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
     assert (database["HOST"], database["OPTIONS"]["host"]) == ("", "/run/postgresql")

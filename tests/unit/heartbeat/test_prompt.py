@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.fitting import estimate_tokens
-from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, retry_note
+from arbor.heartbeat.instructions import FURTHER_FORMAT
+from arbor.heartbeat.prompt import Prompt, build_prompt, retry_note
 from arbor.heartbeat.prompt import render as render_sections
 from arbor.heartbeat.quotations import Data
 from arbor.heartbeat.reply import (
@@ -26,6 +26,7 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections.moment import DIRECTIVES
 from arbor.heartbeat.situation import ClusterView, LastHeartbeat, Mode, Situation
+from arbor.heartbeat.token_shares import estimate_tokens
 from arbor.heartbeat.views import AspectView, BeliefView, PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind

@@ -84,6 +84,16 @@ def test_errors_that_the_provider_did_not_cause_do_not_count(breaker: Breaker, e
     assert breaker.state is BreakerState.CLOSED
 
 
+def test_a_slow_server_that_takes_too_long_is_still_called(seconds: Seconds) -> None:
+    breaker = Breakers(now=seconds).of("llamacpp", is_slow=True)
+    for _ in range(10):
+        call(breaker, ModelTimeout())
+    assert breaker.state is BreakerState.CLOSED
+
+    # A server that is down is not.
+    open_up(breaker)
+
+
 def test_a_rate_limit_does_not_reset_the_count_of_failures(breaker: Breaker) -> None:
     limited = ModelUnavailable(provider_fault=False)
     for error in [ModelUnavailable(), limited, ModelUnavailable(), limited, ModelUnavailable()]:

@@ -1,0 +1,69 @@
+"""Room in the window of a heartbeat's model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from arbor.heartbeat.prompt import retry_note
+from arbor.heartbeat.state import Beat
+from arbor.heartbeat.token_shares import estimate_tokens, reply_room, room_of
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.models.handles import REFLEX
+from arbor.models.ports import PromptMessage
+from arbor.models.windows import PromptLimits, prompt_limits, window_of
+
+#: Tokens without which a reply is not worth its call.
+LEAST_REPLY = 256
+#: Tokens of a further message beside the texts that it quotes.
+MESSAGE_OVERHEAD = 150
+#: The least characters of an unreadable reply that are quoted.
+LEAST_QUOTED = 400
+
+
+def limits_of(heartbeat: Beat, models: Iterable[str]) -> PromptLimits:
+    """Return the limits of a prompt for these models, in estimated tokens."""
+    return prompt_limits(
+        models,
+        otherwise=heartbeat.rules.model_context,
+        reply_tokens=heartbeat.rules.reply_tokens,
+        ratios=heartbeat.routing.ratios,
+    )
+
+
+def max_reply_tokens(heartbeat: Beat) -> int:
+    """Return the limit of a reply, in the tokens of its model."""
+    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
+    return reply_room(window=window, reply=heartbeat.rules.reply_tokens)
+
+
+def max_prompt_tokens(heartbeat: Beat) -> int:
+    """Return the most estimated tokens of a prompt that leave the reply its share of the window."""
+    limits = limits_of(heartbeat, [heartbeat.model])
+    return room_of(window=limits.window, fixed=0, reply=limits.reply_tokens)
+
+
+def quotable(heartbeat: Beat, asked_tokens: int) -> int:
+    """Return the characters that a further message may quote after a prompt of `asked_tokens`."""
+    room = max_prompt_tokens(heartbeat) - asked_tokens - MESSAGE_OVERHEAD
+    return max(room, 0) * CHARACTERS_PER_TOKEN
+
+
+def fault_without_room(heartbeat: Beat, asked_tokens: int) -> str:
+    """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
+    window = limits_of(heartbeat, [heartbeat.model]).window
+    if heartbeat.model.startswith(f"{REFLEX}/") or asked_tokens + LEAST_REPLY <= window:
+        return ""
+    return (
+        f"the window of {heartbeat.model} has about {window} tokens, too few for a reply to a prompt of {asked_tokens}: set"
+        " ARBOR_MODEL_CONTEXT if the server has more, use another model, or shorten the character"
+    )
+
+
+def retry_messages(heartbeat: Beat, asked_tokens: int) -> list[PromptMessage]:
+    """Return the messages after an unreadable reply, which is quoted as far as the window has room."""
+    note = retry_note(heartbeat.unreadable)
+    room = max(quotable(heartbeat, asked_tokens + estimate_tokens(note)), LEAST_QUOTED)
+    return [
+        PromptMessage(role="assistant", content=heartbeat.reply_text[:room] or "(nothing)"),
+        PromptMessage(role="user", content=note),
+    ]
