@@ -24,7 +24,7 @@ from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import ProvenanceTie, count_outcomes, draw_ties
-from apps.memories.services.store.snippets import keep_code
+from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
@@ -175,7 +175,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> Non
         )
     buffer_for_agents({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
     for beat, effect_set in beats:
-        keep_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
+        store_agent_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
 
 
 def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from apps.memories.models import BufferItem
-from apps.memories.services.recall.search import embed_asked
+from apps.memories.services.recall.search import embed_for_agent
 from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
@@ -69,7 +69,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
     query: Mapping[str, Any] = {}
     if text.strip():
         try:
-            vector, model = embed_asked(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+            vector, model = embed_for_agent(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
             query = {"vector": vector, "model": model}
         except EmbeddingFailed as error:
             log.warning("recall_lexical_fallback", agent_id=str(agent.id), error=str(error))

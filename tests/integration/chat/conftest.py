@@ -17,7 +17,7 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.services.calls import execute_call
 from apps.memories.services.store.remember import remember
-from apps.memories.services.store.snippets import keep_code
+from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
@@ -109,5 +109,5 @@ def known(agent: Agent) -> Agent:
                 "engagement": 0.5,
             },
         )
-        keep_code(agent_id=agent.id, texts=[CODE], source="test")
+        store_agent_code(agent_id=agent.id, texts=[CODE], source="test")
     return agent

@@ -415,9 +415,8 @@ OR_TIMELY = """UNION (
         LIMIT %(kept_by_time)s
     )"""
 
-# Compare a query with all memories.
-# The index of the mind alone is scanned, as in recall; where types are asked for, the table says of which each is. The
-# first column says whether the vector could be compared, and there is one row at least to say it.
+# Compare a query with all memories. As in recall, the index of the mind is scanned without the table, unless conditions need
+# other columns. The first column is false if the vector could not be compared; there is a row for it even without a result.
 NEAREST_MEMORIES = f"""
 WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (
     SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS similarity FROM memories_memory
