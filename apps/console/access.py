@@ -26,7 +26,7 @@ def tenants_of_request(request: HttpRequest) -> list[Access]:
     return cast("list[Access]", getattr(request, "tenants", []))
 
 
-def holds(request: HttpRequest, needed: Role) -> bool:
+def has_role(request: HttpRequest, needed: Role) -> bool:
     """Return whether the request's role in its tenant has the rights of the needed one."""
     access = access_of(request)
     return access is not None and access.role.rank >= needed.rank

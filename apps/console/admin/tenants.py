@@ -15,7 +15,7 @@ from django.urls import reverse
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
-from apps.console.access import actor_of, holds, is_platform_operator
+from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.account_forms import NewAccountForm
 from apps.console.account_views import current_session
 from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
@@ -102,7 +102,7 @@ class MembershipAdmin(ConsoleAdmin):
 
 
 def _for_owners(request: HttpRequest, context: dict[str, Any] | None) -> dict[str, Any]:
-    return {**(context or {}), "may_own": holds(request, Role.OWNER), "roles": Role.values}
+    return {**(context or {}), "may_own": has_role(request, Role.OWNER), "roles": Role.values}
 
 
 @admin.register(User)

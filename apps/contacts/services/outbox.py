@@ -65,11 +65,11 @@ def post(letter: Letter) -> list[OutboxMessage]:
     OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
     for row in rows:
         if row.status == DeliveryStatus.PENDING:
-            enqueue(deliver_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
+            enqueue(delivery_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
     return rows
 
 
-def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
+def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
     """Build the task message that delivers a message."""
     return TaskMessage(
         task=Task.DELIVER,
@@ -92,7 +92,7 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
     message.due_at = timezone.now()
     message.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
     message.save(update_fields=["status", "tries_before", "due_at", "lease_until"])
-    enqueue(deliver_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
+    enqueue(delivery_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
     return message
 
 

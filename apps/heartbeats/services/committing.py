@@ -17,13 +17,13 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.causes import outcome_ties
+from apps.heartbeats.services.causes import outcome_relations
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
-from apps.memories.services.store.provenance import ProvenanceTie, count_outcomes, draw_ties
+from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
@@ -112,7 +112,7 @@ def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:
 
 def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
     fetcher.writer.write()
-    ties = []
+    relations = []
     for member, effect_set in effects:
         beat = member.beat
         assert beat is not None
@@ -123,8 +123,8 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
         ]
         if beat.memory_id is not None:
             pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
-        ties += [
-            ProvenanceTie(
+        relations += [
+            ProvenanceRelation(
                 agent_id=beat.agent_id,
                 source_id=made,
                 target_id=source,
@@ -133,8 +133,8 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
             )
             for made, source, relation in pairs
         ]
-    ties += outcome_ties([member.beat for member, _ in effects if member.beat is not None])
-    draw_ties(ties)
+    relations += outcome_relations([member.beat for member, _ in effects if member.beat is not None])
+    store_provenance(relations)
     count_outcomes(
         [
             (member.agent.id, procedure_id, success)

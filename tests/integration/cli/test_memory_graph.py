@@ -93,7 +93,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     causes = arbor("memory", "graph", "causes", vega, ferry, "--json").json["found"]
     assert [(node["text"], node["hops"]) for node in causes] == [("The river froze.", 1), ("Frost came.", 2)]
     path = arbor("memory", "graph", "path", vega, frost, ferry, "--json").json["path"]
-    assert [tie["relation"] for tie in path["path"]] == ["causes", "causes"]
+    assert [edge["relation"] for edge in path["path"]] == ["causes", "causes"]
     assert (
         f"memory {short(frost)} causes memory {short(ice)}"
         in arbor("memory", "graph", "path", vega, frost, ferry).out

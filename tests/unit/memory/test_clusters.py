@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.cluster_links import ClusterLink, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
+from arbor.memory.cluster_links import (
+    ClusterLink,
+    FoundLink,
+    MemoryRelation,
+    PlacedCluster,
+    middle_half,
+    relate,
+)
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
@@ -323,12 +330,12 @@ def test_clusters_overlap_resemble_and_evolve() -> None:
 def test_relations_between_members_add_up_as_evidence() -> None:
     clusters = [placed_cluster(0, range(3), [1, 0]), placed_cluster(1, range(5, 8), [0, 1])]
     relations = [
-        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
-        MemoryTie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
-        MemoryTie(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
-        MemoryTie(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
-        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
-        MemoryTie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
+        MemoryRelation(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryRelation(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryRelation(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
+        MemoryRelation(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
+        MemoryRelation(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
+        MemoryRelation(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
     ]
     assert link_values(relate(clusters, relations, near=0.9)) == {
         (0, "contradicts", 1, 0.75),

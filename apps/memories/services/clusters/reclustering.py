@@ -21,7 +21,14 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
-from arbor.memory.cluster_links import BY_RELATION, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
+from arbor.memory.cluster_links import (
+    BY_RELATION,
+    FoundLink,
+    MemoryRelation,
+    PlacedCluster,
+    middle_half,
+    relate,
+)
 from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.reclustering import arrange
@@ -58,7 +65,7 @@ class MindClusters:
     #: Importance, valence and time by memory.
     traits: Mapping[UUID, tuple[float, float, datetime]]
     existing: Mapping[UUID, ExistingCluster]
-    ties: Sequence[MemoryTie]
+    relations: Sequence[MemoryRelation]
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
@@ -89,8 +96,8 @@ class MindClusters:
                     "id", "name", "keywords", "stale"
                 )
             },
-            ties=[
-                MemoryTie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
+            relations=[
+                MemoryRelation(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
                 for row in Edge.objects.filter(
                     agent_id=agent_id,
                     source_kind=GraphNodeKind.MEMORY.value,
@@ -123,7 +130,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
             )
         )
     near = cosines_among(mind.vectors).at(deviations)
-    return ReclusteringPlan(mind, clusters, relate(placed, mind.ties, near=near))
+    return ReclusteringPlan(mind, clusters, relate(placed, mind.relations, near=near))
 
 
 class ReclusteringPlan:

@@ -18,7 +18,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
-from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, clip
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, label_of
 
 #: Characters of a label that are read from the database at most.
 _READ = 1_000
@@ -90,7 +90,7 @@ def _labels(
     if not ids or not wanted:
         return {}
     rows = fetch(_label_statement(frozenset(wanted), condition), ids=sorted(set(ids)), **values)
-    return {GraphNode(GraphNodeKind(kind), node_id): clip(label) for kind, node_id, label in rows}
+    return {GraphNode(GraphNodeKind(kind), node_id): label_of(label) for kind, node_id, label in rows}
 
 
 @cache

@@ -90,7 +90,7 @@ class MemoryState:
 def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
     """Return the ties of lenders, and the use and the texts of memories, in the open transaction.
 
-    One statement for any number of agents, for none if nothing is asked for.
+    One statement for any number of agents; none without lenders and ids.
     """
     if not len(lenders) and not len(ids):
         return _state(None, None, None, None)
@@ -201,7 +201,7 @@ def _all_if_small(search: MindSearch) -> Places:
 def _read(
     searches: Sequence[MindSearch], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
 ) -> tuple[Ties, list[_Known]]:
-    """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
+    """Return the ties of lenders, and the state of each search's rows. One statement; none without lenders and rows."""
     ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
     state = read_state(lenders=_together(lenders), ids=_together(ids), requests=len(searches))
     known, first = [], 0

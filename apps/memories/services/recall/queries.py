@@ -151,7 +151,7 @@ WITH faded AS MATERIALIZED (
 DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
 """  # noqa: S608
 
-# Part: what prompts show of a memory's detail, as text; null for nothing, as with plain turns of a conversation.
+# Part: what prompts show of a memory's detail, as text; null if they show nothing of it, as with turns of a conversation.
 # A procedure always has one: its outcomes so far.
 RECALLED_DETAIL = f"""CASE
     WHEN m.type = 'procedural' THEN (m.detail || jsonb_build_object('{PRACTICE_FIELD}', (

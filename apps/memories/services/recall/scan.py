@@ -91,7 +91,7 @@ class Query:
 
 
 class StoredText(NamedTuple):
-    """A memory's text, and what prompts show of its detail, as JSON; none for nothing."""
+    """A memory's text, and the part of its detail that prompts show, as JSON, or None without such a part."""
 
     content: str
     detail: str | None = None

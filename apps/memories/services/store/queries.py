@@ -210,9 +210,9 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLU
 """
 
 # Relate memories of several agents, and mark their neighborhoods, in one statement.
-# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
-# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-INSERT_TIES = """
+# LEARNED_FROM changes the neighborhood of the new memory only; other relations change both. Memories that this transaction
+# has stored are not marked again: their neighborhoods are stale already, and no step under way has read them.
+INSERT_PROVENANCE = """
 WITH drawn AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)

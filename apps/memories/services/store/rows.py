@@ -39,10 +39,10 @@ _ACTOR = "system:memories"
 
 
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
-    """Write all that was placed in these minds, which are locked.
+    """Write all memories that were placed in these minds, which the caller has locked.
 
-    Nothing for nothing; two statements for what is new, one of them for episodes; up to six for what was remembered
-    again, beside the records of each agent; two for what evolved.
+    For any number of agents: two statements for new memories, one of them for their episodes; up to six for memories that
+    were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
     if new := [draft for draft in touched if draft.steps]:

@@ -99,8 +99,8 @@ def test_a_retired_memory_speaks_against_nothing(
             target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.SUPPORTS,
         )
-        tie = relate(agent_id=agent.id, new=new)
-        record_evidence(agent_id=agent.id, tie=tie, source="test")
+        edge = relate(agent_id=agent.id, new=new)
+        record_evidence(agent_id=agent.id, edge=edge, source="test")
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
     assert proposal.content.startswith("1 memories speak for it, 0 against it")
     assert OF_BELIEFS not in heartbeats.run(REST)
