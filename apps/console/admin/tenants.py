@@ -31,7 +31,7 @@ admin.site.unregister(Group)
 
 @admin.register(Tenant)
 class TenantAdmin(PlatformAdmin):
-    """List the tenants of the installation. Their data can only be seen by a visit, with a reason."""
+    """List the tenants of the installation. To see a tenant's data, an operator visits the tenant and gives a reason."""
 
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
@@ -75,7 +75,7 @@ class MembershipAdmin(ConsoleAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """List the members; owners add some."""
+        """List the members; owners may add members here."""
         response: HttpResponse = super().changelist_view(request, _for_owners(request, extra_context))
         return response
 
@@ -86,14 +86,14 @@ class MembershipAdmin(ConsoleAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a member, whose role owners change."""
+        """Show a member; owners may change the role here."""
         response: HttpResponse = super().change_view(
             request, object_id, form_url, _for_owners(request, extra_context)
         )
         return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
-        """Read the tenant's members, whose manager raises without a tenant."""
+        """Read the tenant's members; their manager raises an error without a tenant."""
         members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
         return members
 
@@ -107,7 +107,7 @@ def _for_owners(request: HttpRequest, context: dict[str, Any] | None) -> dict[st
 
 @admin.register(User)
 class UserAdmin(PageAdmin, PlatformAdmin):
-    """List the people who may sign in: made, disabled and signed out here by those who run the installation."""
+    """List all accounts; superusers create, disable and sign out accounts here."""
 
     page_template = "console/user.html"
 
@@ -120,7 +120,7 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         return User.objects.defer("password").order_by("username")
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let superusers create accounts."""
+        """Return whether the user may create accounts; only superusers may."""
         return is_platform_operator(request)
 
     def add_view(
@@ -130,10 +130,10 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = NewAccountForm(request.POST if request.method == "POST" else None)
-        made = form.create(actor=actor_of(request)) if form.is_valid() else None
-        if made is not None:
-            messages.success(request, f"Created account {made.username}.")
-            return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[made.pk]))
+        account = form.create(actor=actor_of(request)) if form.is_valid() else None
+        if account is not None:
+            messages.success(request, f"Created account {account.username}.")
+            return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[account.pk]))
         return console_page(request, "console/user_new.html", title="New account", opts=self.opts, form=form)
 
     def read_page(self, row: User) -> User:

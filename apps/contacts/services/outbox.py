@@ -40,7 +40,7 @@ class Letter:
     subject: str
     content: str
     at: datetime
-    #: The name of the channel it is for; empty: all there are.
+    #: The name of the channel to send it through; empty: all channels of the audience.
     platform: str = ""
 
     @property
@@ -58,7 +58,7 @@ def post(letter: Letter) -> list[OutboxMessage]:
     platform without a channel.
     """
     if "\0" in letter.subject + letter.content:
-        raise Invalid("a message holds no NUL character")
+        raise Invalid("a message must not contain a NUL character")
     channels = channels_for(agent_id=letter.agent_id, audience=letter.audience, platform=letter.platform)
     rows = [_row(letter, channel) for channel in channels] or [_row(letter, None)]
     rows += [_to_peer(letter, agent_id) for agent_id in _mentioned(letter)]
@@ -70,7 +70,7 @@ def post(letter: Letter) -> list[OutboxMessage]:
 
 
 def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
-    """Build the task message that delivers a message."""
+    """Build the task message that has a worker deliver a message of the outbox."""
     return TaskMessage(
         task=Task.DELIVER,
         tenant_id=tenant_id,
@@ -81,7 +81,7 @@ def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMes
 
 @transaction.atomic
 def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
-    """Retry a failed message, as often as a new one. Raises NotFound, TransitionIllegal.
+    """Enqueue a failed message again, with as many attempts as a new one. Raises NotFound, TransitionIllegal.
 
     A message that is being sent cannot be retried before its attempt has failed.
     """

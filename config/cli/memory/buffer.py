@@ -35,7 +35,9 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     return listing(
         "held",
         items,
-        ITEM if text is None else (*ITEM, OutputColumn("score", value=lambda item: round(item.score, 4))),
+        ITEM_COLUMNS
+        if text is None
+        else (*ITEM_COLUMNS, OutputColumn("score", value=lambda item: round(item.score, 4))),
         about={"agent": agent.name},
         empty=f"{agent.name}'s {missing}.",
     )
@@ -46,7 +48,7 @@ def _buffered_at(item: Any) -> datetime:
     return moment
 
 
-ITEM = (
+ITEM_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("importance", "imp", cell=number),
     OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
