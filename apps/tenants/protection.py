@@ -218,7 +218,7 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
 
 
 def _limit_deletion(cursor: Any, model: type[models.Model], ops: sql.Composable) -> None:
-    """Let the operations role delete only those records that have reached their age (`deleted_after`).
+    """Limit the operations role to deleting records that have reached their age (`deleted_after`).
 
     The age is that of the settings when the tables were last protected, by the server's clock: no code of a serving
     process, and no clock that runs ahead, deletes an audit record before its time.

@@ -42,7 +42,7 @@ class Emotion:
         _check_line("an emotion's label", self.label, LABEL_LENGTH)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `from_json` reads it."""
+        """Return the emotion as an object that `from_json` can read."""
         return _without_empty({"valence": self.valence, "label": self.label, "intensity": self.intensity})
 
     @classmethod

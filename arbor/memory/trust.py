@@ -59,7 +59,7 @@ class Source:
         return " ".join(self.reference.split()).casefold()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `from_json` reads it."""
+        """Return the source as an object that `from_json` can read."""
         record: dict[str, Any] = {"kind": self.kind, "reference": self.reference, "trust": self.trust}
         if self.observed_at is not None:
             record["observed_at"] = self.observed_at.isoformat()

@@ -186,9 +186,9 @@ def _state(agent_id: UUID) -> Any:
 
 
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
-    """Read the latest turns with this person before this one, oldest first, and count those before them.
+    """Return the latest turns with this person before `turn`, oldest first, and the number of still earlier ones.
 
-    Earlier conversations with the same person go on in this one; a turn without an answer is left out.
+    Turns of earlier conversations with the same person are included; a turn without an answer is left out.
     """
     earlier = ChatMessage.objects.filter(
         session__agent_id=turn.session.agent_id, session__person=turn.session.person, at__lt=turn.at, error=""

@@ -316,7 +316,7 @@ def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
 
 
 def missing_actions(*, has_public_channel: bool) -> dict[str, str]:
-    """Return what the installation misses for each action that an agent cannot execute in it, by action."""
+    """Return the actions that agents cannot execute in this installation, each with the missing requirement."""
     missing: dict[str, str] = {}
     if without := web_missing():
         missing |= {"inquire_shallow": without, "inquire_deep": without}

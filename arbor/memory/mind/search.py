@@ -207,7 +207,7 @@ def _recent(search: MindSearch, passing: Flags | None) -> Places:
 def _lenders(
     search: MindSearch, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
 ) -> tuple[Places, Numbers]:
-    """Return those of the chosen rows that fit best, and their fits."""
+    """Return the chosen rows that fit the query best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
     lending = fit > 0
     lenders = _first(-fit[lending], rows[lending], LENDERS, search.image)
@@ -221,7 +221,7 @@ def _similarities(search: MindSearch, rows: Places) -> Numbers:
 
 
 def _reminded(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the rows that were not chosen and to which any one neighborhood contributes most."""
+    """Return the rows that were not chosen and have the strongest associations with a lender."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
     image = search.image
@@ -277,7 +277,7 @@ def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
 
 
 def _links(image: MindImage, rows: Places, ties: Ties) -> Links:
-    """Return the ties between candidates; whatever else a neighborhood names is no candidate."""
+    """Return the ties between candidates; ties with other memories are left out."""
     if not len(ties.share):
         return NO_LINKS
     places = [

@@ -59,7 +59,7 @@ SELECT agent_id FROM (
     )
     SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MOST_AGENTS}
 ) stale ORDER BY random()
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 
 # Acquire an advisory lock, which the ORM cannot express.
 TRY_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
@@ -247,7 +247,7 @@ WITH RECURSIVE walk AS (
     WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
 )
 SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 
 # Bound the time of a traversal within its transaction.
 READ_TIMEOUT = "SELECT current_setting('statement_timeout')"

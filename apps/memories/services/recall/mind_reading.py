@@ -74,17 +74,17 @@ class MindReading:
 
 
 def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
-    """Return the whole minds of these agents in the open transaction. One statement; none for an agent without a mind."""
+    """Return the whole minds of these agents in the open transaction. One statement; an agent without a mind has no reading."""
     return _read(queries.WHOLE_MINDS, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
 
 
 def read_changes(
     snapshots: Mapping[UUID, Snapshot], terms: Mapping[UUID, Collection[int] | None]
 ) -> list[MindReading]:
-    """Return what has changed in these agents' minds that the snapshots did not see, archived memories among it.
+    """Return the changes of these agents' minds that their snapshots do not include, with archived memories.
 
-    With the statistics of some terms of each agent. In the open transaction, one statement; none for an agent without a
-    mind.
+    Each reading has the statistics of the agent's `terms`. One statement in the open transaction; an agent without a mind
+    has no reading.
     """
     return _read(
         queries.CHANGED_MINDS,

@@ -95,7 +95,7 @@ INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
 SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
 WHERE place <= {MOST_REACHED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
 _PRESENT = f"""
 SELECT memory_id, level FROM (
@@ -159,7 +159,7 @@ RECALLED_DETAIL = f"""CASE
         WHERE p.tenant_id = %(tenant)s AND p.memory_id = m.id LIMIT 1
     )))::text
     WHEN m.detail <> '{{}}' THEN nullif(m.detail - '{{{",".join(HIDDEN_FIELDS)}}}'::text[], '{{}}')::text
-END"""  # noqa: S608 (our own names)
+END"""  # noqa: S608 (no external input)
 
 # Read uses, neighborhoods and texts packed as bytes: a tenth of the work of rows.
 # What was never used has no row. LIMIT 1: by key.
@@ -193,11 +193,11 @@ FROM (
         WHERE m.tenant_id = %(tenant)s AND m.id = memory.id LIMIT 1) text ON true
     WHERE %(with_contents)s
 ) texts
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 
-# A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
-# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since. LIMIT 1: one row by its key,
-# where the planner could read all of the tenant's at once.
+# A suspended tenant, or a deleted agent, has no row: the cached mind is not used then. Rows restored from another PostgreSQL
+# cluster may have transaction numbers beyond those of this cluster; they count as unchanged. LIMIT 1 makes the planner read one
+# row by its key instead of all rows of the tenant.
 _READ = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
@@ -279,13 +279,13 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
 SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
     background.best
 FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
 # Read the texts and details of what was recalled; part of every recall.
 CONTENTS = f"""
 SELECT m.id, m.content, {RECALLED_DETAIL} FROM memories_memory m
 WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
-"""  # noqa: S608 (our own part)
+"""  # noqa: S608 (no external input)
 
 # Part: the columns of a candidate, packed.
 SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
@@ -308,7 +308,7 @@ LENT = f"""), lender AS MATERIALIZED (
     SELECT lender.id AS lender, lender.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
     FROM lender JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = lender.id
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
 # Part: those of them that are no candidates yet.
 REMINDED_OF = f"""
@@ -429,4 +429,4 @@ SELECT a.vector IS NOT NULL, m.id, m.type, m.content, m.role, m.session, m.occur
 FROM asked a LEFT JOIN nearest n ON true
 LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
 ORDER BY n.similarity DESC NULLS LAST, m.id
-"""  # noqa: S608 (our own parts)
+"""  # noqa: S608 (no external input)

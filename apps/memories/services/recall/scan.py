@@ -236,7 +236,7 @@ def association_values(weights: Weights) -> dict[str, Any]:
 
 
 def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
-    """Return what was packed, between candidates of these ids; whatever else a neighborhood names is no candidate."""
+    """Unpack the associations between candidates, given by their ids; associations with other memories are left out."""
     if not data:
         return NO_LINKS
     rows = unpack(data, _LINK_LAYOUT)

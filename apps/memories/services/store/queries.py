@@ -32,7 +32,7 @@ CROSS JOIN LATERAL (
     ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
 ) found
 ORDER BY r.search, r.number, found.similarity DESC, found.id
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Read the vectors of one mind in binary.
 VECTORS_ALONE = f"""
@@ -173,7 +173,7 @@ WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), min
 )
 INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed, unindexed)
 SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]), false FROM stored
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Write what being remembered again has changed, of several agents.
 CHANGE_MEMORIES = """

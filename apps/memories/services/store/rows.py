@@ -95,7 +95,7 @@ def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
 
 
 def _waiting_for_weight(drafts: Sequence[MindDraft]) -> list[UUID]:
-    """Return those that a model is to weigh, where one is configured; what the caller says is not weighed again."""
+    """Return the ids of new memories that a model is to appraise, if one is configured: those without an importance."""
     if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
         return []
     return [
