@@ -55,7 +55,7 @@ _MOST_ACTIVE = 20
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
-    """List an agent's themes, the weightiest first."""
+    """List an agent's themes, the most important first."""
     active = {
         cluster.id: cluster.activation
         for cluster in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
@@ -99,7 +99,7 @@ def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
 
 
 @with_agent
-def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
+def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
     """Show the themes that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
@@ -119,10 +119,10 @@ def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
 
 @in_agent_transaction
 def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
-    """Recompute a theme's centre, words and feeling from its memories."""
+    """Recompute a theme's center, keywords and feeling from its memories."""
     cluster_id = find_cluster(agent, reference)
     recalculate_cluster(cluster_id=cluster_id)
-    return Output({"agent": agent.name, "theme": cluster_id}, people="Computed anew.")
+    return Output({"agent": agent.name, "theme": cluster_id}, people="Recomputed the theme.")
 
 
 @in_agent_transaction
@@ -135,4 +135,4 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, people=f"It is in {len(clusters)} themes.")
+    return Output(value, people=f"The memory is in {len(clusters)} themes.")

@@ -22,8 +22,8 @@ from arbor.memory.activation import (
     THEMES_SHOWN,
     ActiveCluster,
     ActiveMemory,
-    fades_within,
-    sources,
+    fading_time,
+    initial_levels,
 )
 
 
@@ -47,7 +47,7 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
     for agent_id, scores in recalled.items():
         if scores:
             agents.append(agent_id)
-            present = sources(scores)
+            present = initial_levels(scores)
             numbers += [len(agents)] * len(present)
             ids += present.keys()
             levels += present.values()
@@ -91,7 +91,7 @@ def cluster_values(now: datetime | None = None) -> dict[str, Any]:
 
 def trim_activations() -> Round:
     """Drop what has faded, and of each agent all but the MOST_KEPT most present."""
-    faded = fades_within(settings.ARBOR_ACTIVATION_HALF_LIFE)
+    faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
     return make_round("activations", waiting=waiting, step=_trim)
 
