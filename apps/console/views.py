@@ -89,7 +89,7 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
     return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
 
 
-#: Characters of an attempt that the audit keeps: the person who was refused wrote them.
+#: The most characters of a refused attempt in the audit log, because the refused person chose the text.
 ATTEMPT_LENGTH = 200
 
 

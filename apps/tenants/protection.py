@@ -85,7 +85,7 @@ def _create_roles(cursor: Any) -> None:
                 verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
             )
         )
-        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        # Without these limits, a hanging statement or an abandoned transaction would never release its locks.
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(

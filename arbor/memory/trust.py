@@ -144,9 +144,9 @@ class Evidence:
 
 
 def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
-    """Return the sources of a conclusion: those of its evidence, such that one memory allows its own trust and no more.
+    """Return the sources of a conclusion from its evidence, with trusts such that one memory allows at most its own trust.
 
-    Memories of one source are one source, however many they are.
+    Several memories of one source count as one source.
     """
     return merge_sources(*(_believed(memory) for memory in evidence))[:MOST_SOURCES]
 

@@ -123,7 +123,7 @@ def create_user(
 
 
 def _password(*, password_stdin: bool, generate: bool, password_file: Path | None) -> str:
-    """Return the password from standard input, the prompt, or made up; one made up goes to a terminal or a file only."""
+    """Return the password from standard input or the prompt, or a generated one, shown on a terminal or written to a file."""
     if password_stdin and generate:
         raise click.UsageError("--password-stdin and --generate exclude each other")
     if password_file is not None and not generate:

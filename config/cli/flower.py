@@ -61,12 +61,12 @@ class _Unauthorized(RequestHandler):
 
 
 class GuardedFlower(Flower):  # type: ignore[misc]
-    """Flower that tells nothing but its health to anybody whom `check` does not accept."""
+    """Flower with a password: requests that `check` does not accept get nothing but the health page."""
 
     check: Check
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
-        """Return the handler of a request, or the one that asks for a password."""
+        """Return the handler of a request, or the handler that asks for a password."""
         if request.path.rstrip("/") != HEALTH_PATH and not self._accepts(request):
             return self.get_handler_delegate(request, _Unauthorized)
         return super().find_handler(request, **named)

@@ -51,7 +51,7 @@ p.kind IN ('identity', 'belief', 'preference') AND EXISTS (
     )
 )
 """  # noqa: S608 (no external input)
-#: Of these proposals, those that the agent cannot accept yet.
+#: Select the given proposals that the agent may not accept yet.
 PROPOSALS_TOO_SOON = f"""
 SELECT p.id FROM selves_proposal p
 WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.id = ANY(%(proposals)s::uuid[]) AND {TOO_SOON}

@@ -63,16 +63,16 @@ class MindSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The memories that fit by themselves, and the best of them, whose neighborhoods contribute."""
+    """The memories that fit the query by themselves, and the best of them (lenders), whose neighborhoods contribute."""
 
-    #: Of all rows, which were chosen, and the cosine with the query's vector of those that were.
+    #: A flag for each row of the image, and the cosines of the chosen rows with the query's vector.
     chosen: Flags
     similarity: Numbers
     background: Background
-    #: In no order, with the fit of each.
+    #: The rows of the lenders, unordered, and their fits.
     lenders: Places
     fits: Numbers
-    #: What passes the filter and has not expired; None: every row.
+    #: The rows that pass the filter and have not expired; None: every row.
     passing: Flags | None
     words: npt.NDArray[np.float32]
 
@@ -119,7 +119,7 @@ def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Ca
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
     rows = _with_company(search, choice, choice.chosen, ties)
     if len(rows) < min(search.request.limit, search.documents):
-        # Too little fits at all: what happened last comes with it.
+        # Too few memories fit: add the latest ones.
         chosen = choice.chosen.copy()
         chosen[_recent(search, choice.passing)] = True
         rows = _with_company(search, choice, chosen, ties)
@@ -127,7 +127,7 @@ def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Ca
 
 
 def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the chosen rows with the turns beside them and with what they bring to mind."""
+    """Return the chosen rows, the turns beside them, and the rows associated with the lenders."""
     together = chosen.copy()
     together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
     together[_reminded(search, choice, chosen, ties)] = True
@@ -137,7 +137,7 @@ def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties)
 def _by_meaning(
     search: MindSearch, passing: Flags | None, kept: int
 ) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
-    """Return about how near each row is, the nearest rows, and what is usual."""
+    """Return the approximate similarity of each row, the nearest rows, and the background of similarities."""
     nothing = np.empty(0, dtype=np.int64)
     if search.vector is None or not len(search.image):
         return None, nothing, Background(mean=0.0, deviation=0.0)

@@ -67,7 +67,7 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
-    """Assign those of an agent's latest memories that are in no cluster yet; return the number assigned.
+    """Assign an agent's latest memories without a cluster to clusters; return the number assigned.
 
     Seven statements. A memory that fits no cluster waits for the next reclustering, which may create one.
     """

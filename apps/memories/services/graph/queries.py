@@ -133,7 +133,7 @@ UPDATE memories_upkeep u SET stale = true FROM mine
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = mine.memory_id RETURNING u.memory_id
 """
 
-# Write rows whose version is the one that was read.
+# Write neighborhoods, if the version of the row is still the one that was read.
 WRITE_NEIGHBORHOODS = """
 WITH mine AS MATERIALIZED (
     SELECT u.memory_id, r.neighbors

@@ -66,7 +66,7 @@ def require(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
 
 
 def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the labels, clipped texts, of those of the nodes that belong to this agent. One statement.
+    """Return the labels (clipped texts) of the nodes with these ids, without nodes of other agents. One statement.
 
     Raises Invalid for a kind whose table does not exist.
     """
@@ -74,7 +74,7 @@ def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[GraphNodeKi
 
 
 def labels_in_tenant(ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the labels, clipped texts, of nodes of any agent of the tenant. One statement.
+    """Return the labels (clipped texts) of nodes of any agent of the tenant. One statement.
 
     Raises Invalid for a kind whose table does not exist.
     """

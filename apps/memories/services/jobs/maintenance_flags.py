@@ -60,7 +60,7 @@ def waiting_memories(
 
 
 def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
-    """Lock and return those of these memories that still have the flag; another worker may have done the others.
+    """Lock and return the given memories that still have the flag; another worker may have maintained the others.
 
     The agent's mind is locked first, like by all writers of memories. Two statements.
     """
@@ -77,7 +77,7 @@ def clear_flag(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
 
 
 def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
-    """Count a reply that left out these memories; return the counts of those that still have the flag.
+    """Count a reply that left out these memories; return the new counts of the memories that still have the flag.
 
     Locks the mind in the open transaction. Three statements; none without memories.
     """

@@ -170,7 +170,7 @@ def _search(query: Query, mind: CachedMind) -> MindSearch:
 class _Known:
     """The state of some rows of an image."""
 
-    #: In order.
+    #: The rows in ascending order.
     rows: Places
     uses: Uses
     texts: Sequence[StoredText | None]

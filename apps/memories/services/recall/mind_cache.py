@@ -47,7 +47,7 @@ class CachedMind:
 
     image: MindImage
     model: EmbeddingModel
-    #: Of the terms that were asked for.
+    #: The statistics of the requested terms.
     statistics: TermStatistics
 
 
@@ -104,10 +104,10 @@ class MindCache:
         return found
 
     def load(self, documents: Mapping[UUID, int]) -> dict[UUID, CachedMind]:
-        """Load those of these agents' minds that are worth it, and return them. One statement, or none.
+        """Load uncached minds that are worth caching, and return them by agent. At most one statement.
 
-        `documents` says about how many memories each agent has, of whose mind nothing is cached. A mind that is missing in
-        the answer has to be scanned.
+        `documents` has the approximate number of memories of each agent whose mind is not cached. A mind that is missing in
+        the result has to be scanned.
         """
         if not settings.ARBOR_MIND_CACHE_MB:
             return {}
@@ -157,10 +157,10 @@ class MindCache:
             return entries
 
     def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> CachedMind | None:
-        """Return the mind with what has changed in it; None if it is of no use, to this transaction or to all."""
+        """Return the mind with its changes; None if it cannot be used, by this transaction or by all."""
         key = (tenant_id, reading.agent_id)
         if reading.own is not None and reading.revision == reading.own:
-            # Deleted or moved by this transaction, which may yet be rolled back: not for others to know.
+            # This transaction deleted or moved the mind; others must not see that, as it may still be rolled back.
             return None
         if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
             self._drop(key)

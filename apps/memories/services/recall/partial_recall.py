@@ -64,11 +64,11 @@ def partial_recall_after(
     model: EmbeddingModel | None = None,
     without_session: str = "",
 ) -> list[PartialActivation]:
-    """Return the clusters that a recall brought to mind when nothing clear came; none if something did.
+    """Return the partially recalled clusters of a recall without a clear memory; none if a recalled memory is clear.
 
-    A memory is clear that has the query's words, or is by far the nearest in meaning. In the open transaction; one
-    statement where the words left it open, none where they did not. Memories of `without_session`, if named, do not
-    count. A vector that cannot be compared with the agent's brings nothing to mind.
+    A memory is clear if it has the query's words, or is by far the nearest in meaning. In the open transaction; one
+    statement, or none if a memory is clear by its words. Memories of `without_session`, if given, do not count. For a
+    vector that cannot be compared with the agent's, the result is empty.
     """
     if vector is None or any(is_clear(memory.terms) for memory in recalled):
         return []
@@ -83,9 +83,9 @@ def partial_recall_after(
 def partial_recall_about(
     *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
 ) -> list[PartialActivation]:
-    """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
+    """Return the partially recalled clusters for a text, in transactions of its own; none if the embedder fails.
 
-    Without `recalled`, all clusters that resonate while none of their own memories is clear.
+    Without `recalled`, these are all clusters that match the text while none of their own memories is clear.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)

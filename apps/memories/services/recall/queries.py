@@ -295,9 +295,8 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
         || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
         || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# Part: memories from the neighborhoods of the best.
-# `arbor.memory.fusion.score`: the fit of those that were chosen. Parts of a statement that has `best`, `background`,
-# `chosen` and `found`.
+# Part: memories from the neighborhoods of the best-fitting memories (lenders); the fit is that of `arbor.memory.fusion.score`.
+# The statement must define `best`, `background`, `chosen` and `found`.
 LENT = f"""), lender AS MATERIALIZED (
     SELECT id, fit FROM (
         SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
@@ -310,7 +309,7 @@ LENT = f"""), lender AS MATERIALIZED (
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
 """  # noqa: S608 (no external input)
 
-# Part: those of them that are no candidates yet.
+# Part: memories of LENT that are not candidates yet.
 REMINDED_OF = f"""
     SELECT memory.* FROM (
         SELECT id, max(fit * share) AS worth FROM lent WHERE id NOT IN (SELECT id FROM found)
@@ -328,9 +327,9 @@ PACKED_LINKS = (
 )
 
 # Score all memories of a mind by one index-only scan.
-# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
-# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
-# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
+# pgvector's operator returns the negative inner product, so lower values of `away` and `unsaid` are better. `OFFSET 0` prevents
+# that they are computed again at each use. The stretches around the seeds of a session do not overlap: each begins where the
+# previous one ends. LIMIT 1 makes the planner read one row by its key; it would otherwise read all rows of the tenant.
 SCAN = """
 WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector

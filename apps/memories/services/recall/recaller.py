@@ -59,7 +59,7 @@ class Recaller:
         self._statistics: dict[UUID, TermStatistics] = {}
 
     def meaning_texts(self, asked: Sequence[tuple[UUID, str]]) -> list[str]:
-        """Return, for each agent and query, the text to embed: without the names of those whose words are remembered.
+        """Return, for each agent and query, the text to embed: without the names of people whose utterances are remembered.
 
         One statement for all agents.
         """

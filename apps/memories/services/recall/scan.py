@@ -104,12 +104,12 @@ class ScanResult:
     candidates: Candidates
     links: Links
     background: Background
-    #: The query's vector could be compared with the agent's.
+    #: Whether the query's vector could be compared with the agent's vectors.
     compared: bool
     session: Sequence[str]
     type: Sequence[str]
-    #: The terms that use does not change, where they are known already; `uses`, `used` and `level` are then those of the
-    #: contenders alone.
+    #: The score components that uses do not change, if they are known already; `uses`, `used` and `level` of the candidates
+    #: are then filled for the contenders alone.
     lasting: Mapping[str, Numbers] | None = None
     #: Texts that are known already, by the places of their candidates.
     texts: Mapping[int, StoredText] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def scan(query: Query) -> ScanResult:
         found = _found(row, asked.now)
         if filled or len(found.candidates) >= min(asked.limit, query.documents):
             return found
-        # Too little fits at all: what happened last comes with it.
+        # Too few memories fit: add the latest ones.
         filled = True
 
 

@@ -13,13 +13,13 @@ _ALONE = """
 status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
+# The number of near memories to check for each memory: the nearest may say something else (`says_the_same`).
 LOOKED_AT = 20
 
 # Compare new memories with those of their agents, exactly.
-# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
-# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
-# OFFSET 0 keeps the vectors of the questions from being cut out of the list again for each memory they are compared with.
+# Only memories without a session are compared: an index excludes turns of conversations before their vectors are read. All
+# columns of a found memory are selected at once, because the planner would read all of the tenant's rows for a join by id.
+# OFFSET 0 prevents that a new memory's vector is cut out of the array again for each comparison.
 NEAR_DUPLICATES = f"""
 SELECT r.search, r.number, found.*
 FROM (
@@ -82,8 +82,7 @@ SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """
 
-# Find the episodes that new memories may belong to.
-# Those that may be near, the one that is open, and the latest.
+# Find the episodes that new memories may belong to: the ones near in time, the open one, and the latest.
 EPISODES_NEAR = """
 SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)

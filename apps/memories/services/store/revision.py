@@ -86,7 +86,7 @@ def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     trust: float = before["trust"] * DOUBTED_SHARE
     detail = before["detail"]
     if before["type"] == MemoryType.SEMANTIC:
-        # A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
+        # A fact's trust is at most its confidence. The confidence is lowered too, or its sources would raise the trust again.
         detail = _doubted(detail).to_json()
     Memory.objects.filter(id=memory_id).update(trust=trust, detail=detail)
     _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
