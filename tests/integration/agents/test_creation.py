@@ -83,7 +83,7 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
 
-def test_its_id_is_derived_from_its_key_which_opens_for_it_alone(make: MakeAgent, tenant: Tenant) -> None:
+def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         key = AgentKey.objects.get(agent=agent)
@@ -100,7 +100,7 @@ def test_its_id_is_derived_from_its_key_which_opens_for_it_alone(make: MakeAgent
         )
 
 
-def test_its_schedule_is_off_until_it_is_started(make: MakeAgent, tenant: Tenant) -> None:
+def test_a_new_agents_schedule_is_off_until_the_start(make: MakeAgent, tenant: Tenant) -> None:
     agent = make(interval=timedelta(seconds=90))
     with tenant_transaction(tenant.id):
         schedule = HeartbeatSchedule.objects.get(agent=agent)
@@ -135,7 +135,7 @@ def test_a_tenants_own_template_goes_before_a_built_in_one(make: MakeAgent, tena
     assert make(template_name="Scout").template_version == "2.0"
 
 
-def test_its_system_prompt_names_the_individual_and_its_leanings(make: MakeAgent) -> None:
+def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent) -> None:
     prompt = system_prompt_of(make(name="Wren", template_name="Kestrel"))
     assert prompt.startswith("# Character: Wren\n")
     assert "strongly experimental" in prompt
@@ -177,7 +177,7 @@ def test_an_interval_out_of_range_is_refused(make: MakeAgent, seconds: float) ->
         make(interval=timedelta(seconds=seconds))
 
 
-def test_a_suspended_tenant_takes_no_agents(make: MakeAgent, tenant: Tenant) -> None:
+def test_no_agent_can_be_created_in_a_suspended_tenant(make: MakeAgent, tenant: Tenant) -> None:
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
 
     with pytest.raises(TransitionIllegal, match=f"the tenant {tenant.slug} is suspended; resume it first"):

@@ -105,7 +105,7 @@ def test_the_schedule_follows_the_status(agent: Agent, verbs: list[Verb], status
     assert states_of(agent) == (status, state)
 
 
-def test_an_illegal_step_changes_nothing_and_names_what_is_possible(agent: Agent) -> None:
+def test_an_illegal_transition_changes_nothing_and_names_legal_ones(agent: Agent) -> None:
     with pytest.raises(TransitionIllegal, match="possible now: start, destroy"):
         apply(agent, pause_agent)
     assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)

@@ -170,7 +170,7 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
     assert paused > datetime.now(UTC)
 
 
-def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_the_sweep_closes_idle_conversations(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("Yes."))
     talk("Could you please look into the harbour? We decided to sail on Friday.")
     assert close_conversations().done == 0
@@ -256,7 +256,7 @@ def test_thoughts_of_heartbeats_and_conversations_are_listed(
         thoughts_of(agent_id=agent.id, limit=51)
 
 
-def test_a_working_memory_is_rebuilt_from_what_is_on_record(
+def test_a_working_memory_is_rebuilt_from_the_records(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     heartbeat = REST.replace(

@@ -194,7 +194,7 @@ def test_faded_and_least_active_activations_are_trimmed(
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, other}
 
 
-def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> None:
+def test_activations_are_lost_in_a_crash_and_stored_again_later(mind: Agent) -> None:
     ids = store_with_vectors(mind, [None])
     a_cluster(mind, "Tides", ids)
     bring_to_mind(mind, {ids[0]: 1.0})

@@ -136,7 +136,7 @@ def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, te
 
 
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
-def test_a_filter_takes_any_moment(mind: Agent, moment: datetime) -> None:
+def test_a_filter_accepts_any_moment(mind: Agent, moment: datetime) -> None:
     keep(mind, *turns("The boat is green."))
     at = moment.replace(tzinfo=UTC)
     assert len(find(mind, "boat", only=RecallFilter(since=at))) == (moment == datetime.min)  # noqa: DTZ901
