@@ -26,7 +26,7 @@ OWNER = "owner"
 SHARED: dict[str, tuple[str, str]] = {
     "django_migrations": ("SELECT", "SELECT"),
     "django_content_type": ("SELECT", "SELECT"),
-    # Not in use: `tenants.ConsoleSession` knows whose a session is.
+    # Unused: sessions are stored as `tenants.ConsoleSession`, which names the user.
     "django_session": ("", ""),
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),

@@ -149,7 +149,7 @@ def _password(*, password_stdin: bool, generate: bool, password_file: Path | Non
 
 def _write(path: Path, password: str) -> None:
     try:
-        # Not over a file that exists: it may have other readers.
+        # O_EXCL: an existing file is not overwritten, because other users may be able to read it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise click.UsageError(f"the password cannot be written to {path}: {error.strerror}") from error

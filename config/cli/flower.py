@@ -35,7 +35,7 @@ type Check = Callable[[str, str, str], bool]
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
     app = load_app()
-    # With Django, which the application has set up by now; the fork server loads this module without.
+    # Imported here, because the module needs Django, which `load_app` has set up; the fork server imports this module earlier.
     check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts
     options.address = host
     options.port = port

@@ -234,7 +234,7 @@ class Activation(TenantModel):
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        # Without `at`, so that updates write no index; an agent has few rows, which are sorted after reading.
+        # `at` is not indexed, so that updates change no index; an agent has few rows, which are sorted after reading.
         indexes = [models.Index(fields=["tenant", "agent"], name="memories_activation_of_agent")]
 
     def __str__(self) -> str:

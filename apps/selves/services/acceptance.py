@@ -132,7 +132,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         tested_at=now,
         proposal_id=proposal.id,
     )
-    # Not derived from it: what speaks against a belief is no evidence for it.
+    # The relation is not DERIVED_FROM, because a memory that contradicts the belief is no evidence for it.
     _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, revised.id), Relation.LEARNED_FROM)
     return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
 

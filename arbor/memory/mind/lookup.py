@@ -161,7 +161,7 @@ class TurnLookup:
         if among is not None:
             passing = among[rows]
             rows, stretch = rows[passing], stretch[passing]
-        # Only where several memories share a place are there more.
+        # There are more than `most` rows only if several memories have the same position.
         if len(rows) and lengths.max() > most:
             rank = np.arange(len(stretch)) - np.searchsorted(stretch, stretch)
             rows = rows[rank < most]

@@ -152,7 +152,7 @@ def _by_meaning(
     variance = float(precise @ precise) / len(precise) - mean * mean
     background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
     if len(near) > kept:
-        # So far as the rounding of the sums allows another order.
+        # Similarities are rounded: rows within the rounding error of the limit are compared exactly.
         edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
         near = near[known >= edge]
         near = _first(-image.exact_similarities(near, search.vector), near, kept, image)

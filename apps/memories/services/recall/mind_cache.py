@@ -99,7 +99,7 @@ class MindCache:
             if current is not None:
                 found[reading.agent_id] = current
         for agent_id in entries.keys() - {reading.agent_id for reading in readings}:
-            # Without a mind that this transaction may see: suspended, or gone.
+            # This transaction finds no mind of the agent: the tenant is suspended, or the agent was deleted.
             self._drop((tenant_id, agent_id))
         return found
 

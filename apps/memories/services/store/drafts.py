@@ -99,7 +99,7 @@ class MindDraft:
             self._positions[key].add(position)
 
     def existing(self, row: Sequence[Any]) -> PlacedMemory:
-        """Return the memory of a row of `queries.COLUMNS`, with the changes of the steps so far."""
+        """Return the memory of a row of `queries.PLACED_COLUMNS`, with the changes of the steps so far."""
         placed = self._memories.get(row[0])
         if placed is None:
             placed = self._memories[row[0]] = PlacedMemory.of_row(row)

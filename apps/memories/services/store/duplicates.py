@@ -30,7 +30,7 @@ _IN_BULK = 8
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
 
 
-#: A near memory: its cosine, and its row, whose columns are `queries.COLUMNS`.
+#: A near memory: its cosine, and its row, whose columns are `queries.PLACED_COLUMNS`.
 type Hit = tuple[float, Sequence[Any]]
 #: The near memories of each new memory, by the number of the new memory, the nearest first.
 type Hits = Mapping[int, Sequence[Hit]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-# Part: the columns of an existing memory.
-# Of a row, as `PlacedMemory.of_row` reads it.
+# Part: the columns of an existing memory, in the order in which `PlacedMemory.of_row` reads them.
 PLACED_COLUMNS = """
 m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
 m.emotional_valence, m.detail

@@ -79,7 +79,7 @@ class PlacedMemory:
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> PlacedMemory:
-        """Build the placed memory of a row, whose columns are `queries.COLUMNS`."""
+        """Build the placed memory of a row, whose columns are `queries.PLACED_COLUMNS`."""
         memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
         retention, importance, trust, emotional_valence = weighed
         return cls(

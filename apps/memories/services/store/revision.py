@@ -137,7 +137,7 @@ def revise(
         memory_id,
         actor,
         f"revised a memory: {reason}",
-        # Not the texts: both memories have theirs, and a purge must leave none behind.
+        # The audit log has hashes instead of the texts, because a purge must delete every copy of a text.
         content_hash=(bytes(before["content_hash"]).hex(), content_hash(becomes.content).hex()),
         importance=(before["importance"], becomes.importance),
         kept_as=(str(memory_id), str(new_id)),
