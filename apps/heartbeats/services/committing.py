@@ -21,7 +21,7 @@ from apps.heartbeats.services.causes import outcome_relations
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.memories.services.recall.activation import note_recalls
+from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
 from apps.memories.services.store.snippets import store_agent_code
@@ -145,7 +145,7 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
     # Each recall counts once, so the first of each agent are written together, then the second.
     recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
     for round_ in zip_longest(*recalls):
-        note_recalls(dict(filter(None, round_)))
+        record_recalls(dict(filter(None, round_)))
 
 
 def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> None:

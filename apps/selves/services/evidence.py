@@ -53,7 +53,7 @@ def record_evidence(*, agent_id: UUID, edge: TraversedEdge, source: str, now: da
     return _propose(belief, source)
 
 
-def note_new_facts(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
+def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
     """Update the trust of facts that a person gave, and record their relations to beliefs as evidence.
 
     Return the number of facts whose trust changed. Runs in the open transaction that stored the relations.

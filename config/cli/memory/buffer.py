@@ -10,7 +10,7 @@ import structlog
 
 from apps.memories.models import BufferItem
 from apps.memories.services.recall.search import embed_for_agent
-from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
+from apps.memories.services.retention.buffer import BufferSearch, add_buffer_items, promote, search_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
@@ -83,7 +83,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
-    (item_id,) = hold(agent_id=agent.id, things=[item])
+    (item_id,) = add_buffer_items(agent_id=agent.id, things=[item])
     audit_act(agent, f"gave {agent.name} something to hold", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(

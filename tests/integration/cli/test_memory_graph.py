@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Edge, Episode, Memory
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.selves.models import BeliefEvidence
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -137,7 +137,7 @@ def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: 
     tenant = tenant_by_slug("acme")
     with tenant_transaction(tenant.id):
         agent = Agent.objects.get(name=vega)
-        note_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
+        record_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
     (only,) = arbor("memory", "mind", "active", vega, "--json").json["memories"]
     assert (only["id"], only["text"]) == (ice, "The river froze.")
     assert only["level"] > 0.9

@@ -15,8 +15,8 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import (
     activated_clusters,
     activated_memories,
-    note_recall,
-    note_recalls,
+    record_recall,
+    record_recalls,
     trim_activations,
 )
 from apps.memories.services.recall.recaller import recall
@@ -66,7 +66,7 @@ def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
 
 def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
     with tenant_transaction(agent.tenant_id):
-        return note_recall(agent_id=agent.id, recalled=recalled, now=now)
+        return record_recall(agent_id=agent.id, recalled=recalled, now=now)
 
 
 def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
@@ -170,7 +170,7 @@ def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, state
     refresh_all(mind)
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        note_recall(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
+        record_recall(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
         activated_clusters(agent_id=mind.id)
     assert len(statements) == 2
 
@@ -250,7 +250,7 @@ def test_recalls_of_several_agents_take_one_statement(
     }
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        reached = note_recalls(recalled, now=NOW)
+        reached = record_recalls(recalled, now=NOW)
     assert len(statements) == 1
     for agent in (mind, other_mind):
         known = {
@@ -271,7 +271,7 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
     cluster = a_cluster(other_mind, "Theirs", [other])
     with tenant_transaction(mind.tenant_id):
         (unclustered,) = store_with_vectors(other_mind, [None], first=7)
-        note_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
+        record_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
         assert Cluster.objects.get(id=cluster).activations == 0
 
 
@@ -282,7 +282,7 @@ def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
     both = {agent.id: store_with_vectors(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
-        note_recalls(
+        record_recalls(
             {
                 agent_id: {memory_id: 1.0 - 0.1 * place for place, memory_id in enumerate(ids)}
                 for agent_id, ids in both.items()

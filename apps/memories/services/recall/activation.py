@@ -27,12 +27,12 @@ from arbor.memory.activation import (
 )
 
 
-def note_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
-    """Record the memories that one agent has recalled, as `note_recalls` does; return how many memories it activated."""
-    return note_recalls({agent_id: recalled}, now=now)
+def record_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
+    """Record the memories that one agent has recalled, as `record_recalls` does; return how many memories it activated."""
+    return record_recalls({agent_id: recalled}, now=now)
 
 
-def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> int:
+def record_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> int:
     """Record the memories that agents themselves have recalled: for each agent, scores by memory id.
 
     Raises the activation of the memories and of their neighbors, counts the memories as used, and counts one activation of

@@ -53,7 +53,7 @@ def find_partial_activations(
     Raises Invalid for a vector that is not finite, or of another dimension than the agent's.
     """
     unit = check_vectors([vector], dimension=model_of(agent_id).dimension)[0].tolist()
-    return _partial(_look(agent_id, unit, model, without_session=""))
+    return _partial(_find_resonances(agent_id, unit, model, without_session=""))
 
 
 def partial_recall_after(
@@ -76,7 +76,7 @@ def partial_recall_after(
         unit = check_vectors([vector])[0].tolist()
     except Invalid:
         return []
-    found = _look(agent_id, unit, model, without_session=without_session)
+    found = _find_resonances(agent_id, unit, model, without_session=without_session)
     return [] if found.best >= found.cosines.clear else _partial(found)
 
 
@@ -100,7 +100,7 @@ def partial_recall_about(
         return partial_recall_after(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
 
 
-def _look(
+def _find_resonances(
     agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None, *, without_session: str
 ) -> _Found:
     rows = fetch(

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.recall import queries
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.cached_recall import find_in_cached_minds
 from apps.memories.services.recall.mind_cache import MINDS, CachedMind
 from apps.memories.services.recall.scan import Query, ScanResult, StoredText, scan
@@ -159,18 +159,18 @@ def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> 
             if current == meaning or not tries:
                 ((query, found),) = find(recaller.queries([request]), minds)
                 if request.vector is None or found.compared or not tries:
-                    return _noted(query, found, counts=counts)
+                    return _finish_recall(query, found, counts=counts)
                 # The agent was moved to another embedding model meanwhile: embed the text by that model.
                 recaller = Recaller()
                 (current,) = recaller.meanings(asked)
         meaning = current
 
 
-def _noted(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
+def _finish_recall(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
     (memories,) = recalled([(query, found)])
     if counts:
         scores = {memory.id: memory.score for memory in memories}
-        note_recall(agent_id=query.request.agent_id, recalled=scores)
+        record_recall(agent_id=query.request.agent_id, recalled=scores)
     return memories
 
 

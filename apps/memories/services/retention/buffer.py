@@ -63,7 +63,7 @@ class Holding:
     score: float
 
 
-def hold(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
+def add_buffer_items(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
     """Add items to one agent's buffer, like `buffer_for_agents`, and return their ids in order."""
     return buffer_for_agents({agent_id: things})[agent_id]
 

@@ -104,7 +104,7 @@ def _compare(search: NearSearch) -> Hits:
         while rows := cursor.fetchmany(BLOCK):
             ids, block = decoded(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
-                _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
+                _add_near(hits, some, search.vectors[list(some)] @ block.T, ids)
     nearest = {number: sorted(near, key=_hit_order)[: queries.LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(queries.ROWS_OF, ids=list(named))} if named else {}
@@ -117,7 +117,7 @@ def _hit_order(hit: tuple[float, UUID]) -> tuple[float, UUID]:
     return -hit[0], hit[1]
 
 
-def _look_at(
+def _add_near(
     hits: dict[int, list[tuple[float, UUID]]], numbers: Sequence[int], cosines: Vectors, ids: Sequence[UUID]
 ) -> None:
     near = cosines >= settings.ARBOR_DUPLICATE_SIMILARITY

@@ -54,8 +54,8 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     return found | {"practice": None if successes is None else [successes, failures]}
 
 
-def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
-    """Confirm a memory as it is: it counts as reinforced. Raises NotFound."""
+def confirm(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
+    """Confirm a memory without a change, and count it as reinforced. Raises NotFound."""
     memory_of(agent_id=agent_id, memory_id=memory_id)
     reinforce({memory_id: 1})
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")

@@ -17,7 +17,7 @@ from apps.memories.services.store.revision import doubt
 from apps.selves.models import Belief, BeliefEvidence, Proposal
 from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
-from apps.selves.services.evidence import note_new_facts, record_evidence, withdraw_evidence
+from apps.selves.services.evidence import record_evidence, record_new_evidence, withdraw_evidence
 from apps.selves.services.proposals import accept, propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -55,7 +55,7 @@ def against(agent: Agent, belief: Belief) -> UUID:
         agent_id=agent.id,
         creations=[creation],
         actor="test",
-        update_trust=note_new_facts,
+        update_trust=record_new_evidence,
     ).ids[0]
 
 
