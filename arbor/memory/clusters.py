@@ -148,7 +148,7 @@ def assign(
     return cosines
 
 
-def form(
+def find_new_centers(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
     """Return the centers of new clusters among memories without a cluster, at most `most`, the densest first.

@@ -21,7 +21,7 @@ from arbor.memory.clusters import (
     assign,
     centroid_of,
     cosines_among,
-    form,
+    find_new_centers,
 )
 
 #: The position, between the cosine of membership (0) and equality (1), from which two centers are one cluster.
@@ -97,7 +97,7 @@ class _Assignment:
         """Form new clusters of unassigned memories; return whether there were any."""
         free = self._vectors[~self._assigned().any(axis=1)]
         room = MOST_CLUSTERS - len(self._heads)
-        new_centres = form(
+        new_centres = find_new_centers(
             free,
             self._centres,
             sketched=self._sketched,

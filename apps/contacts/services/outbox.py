@@ -20,7 +20,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.scope import OPS, current_tenant
-from arbor.contacts.delivery import named, possible_names
+from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.ids import uuid7
@@ -188,7 +188,7 @@ def _mentioned(letter: Letter) -> tuple[str, ...]:
         .exclude(id=letter.agent_id)
         .values_list("lowered", "id")
     )
-    return named(letter.content, {name: str(agent_id) for name, agent_id in rows})
+    return mentioned_ids(letter.content, {name: str(agent_id) for name, agent_id in rows})
 
 
 #: The number at which each count stops.

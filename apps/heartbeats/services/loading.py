@@ -40,7 +40,7 @@ from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.actions import ACTIONS, permitted
+from arbor.heartbeat.actions import ACTIONS, permitted_actions
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
@@ -303,7 +303,7 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
 
 
 def _permitted(columns: _Columns) -> list[str]:
-    return permitted(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
+    return permitted_actions(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
 
 
 def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:

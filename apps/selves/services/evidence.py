@@ -14,7 +14,7 @@ from apps.tenants.scope import current_tenant
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.values import MemoryStatus
 from arbor.selves.alignment import SIGNS
-from arbor.selves.evidence import limited, weigh
+from arbor.selves.evidence import limit_confidence, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 
@@ -102,7 +102,7 @@ def _propose(belief: Belief, source: str) -> str:
             supports=memory_evidence.supports,
             strength=memory_evidence.strength,
         )
-    confidence = limited(belief.confidence, confidence)
+    confidence = limit_confidence(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < LEAST_MOVE:
         return "the belief stands as it is"
     fors = sum(memory_evidence.supports for memory_evidence in evidence)

@@ -14,7 +14,7 @@ from django.db.models.functions import Left, Now
 
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
 from apps.memories.services.clusters import queries
-from apps.memories.services.embedding.literals import decoded, halfvec_texts
+from apps.memories.services.embedding.literals import decode_vectors, halfvec_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import current_tenant
@@ -80,7 +80,7 @@ class MindClusters:
             cluster__agent_id=agent_id
         ).values_list("cluster_id", "memory_id", "strength"):
             members.setdefault(cluster_id, {})[memory_id] = strength
-        ids, vectors = decoded([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
+        ids, vectors = decode_vectors([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
         return cls(
             agent_id=agent_id,
             model=model,

@@ -18,7 +18,7 @@ from django.db import connections
 from apps.memories.models import BufferItem, Episode, Memory, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
-    answers,
+    can_embed,
     embedder_faults,
     is_resting,
     name_of,
@@ -189,7 +189,7 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:
-        if not answers(model):
+        if not can_embed(model):
             raise
         if len(waiting) == 1:
             _mark_refused(waiting[0], error)

@@ -67,7 +67,7 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     return EmbedderCheck(model=model, made_by=embedder.model, latency_s=latency_s)
 
 
-def answers(model: EmbeddingModel) -> bool:
+def can_embed(model: EmbeddingModel) -> bool:
     """Return whether an embedder can embed a known text; if so, an error was caused by another text."""
     try:
         ask(embedder_for(model), [KNOWN_TEXT])

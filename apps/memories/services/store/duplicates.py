@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decoded
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decode_vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.tenants.encoding import to_json
@@ -102,7 +102,7 @@ def _compare(search: NearSearch) -> Hits:
     with connection.chunked_cursor() as cursor:
         cursor.execute(queries.VECTORS_ALONE, {"tenant": current_tenant(), "agent": search.agent_id})
         while rows := cursor.fetchmany(BLOCK):
-            ids, block = decoded(rows, length)
+            ids, block = decode_vectors(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _add_near(hits, some, search.vectors[list(some)] @ block.T, ids)
     nearest = {number: sorted(near, key=_hit_order)[: queries.LOOKED_AT] for number, near in hits.items()}

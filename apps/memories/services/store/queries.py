@@ -45,7 +45,7 @@ ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %
 # Take advisory locks, which the ORM has no word for.
 LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
 
-# Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
+# Parts of a statement; `term_count_rows` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
 # each row before it writes the row, and logs both.
 COUNT_TERMS = """
 counted AS MATERIALIZED (

@@ -13,7 +13,7 @@ from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_words
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT, merged
+from arbor.memory.duplicates import WORDINGS_KEPT, merge_details
 from arbor.memory.importance import at_least
 from arbor.memory.trust import new_sources
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
@@ -116,7 +116,7 @@ class PlacedMemory:
         return not memory.detail or self._merged(memory) is not None
 
     def _merged(self, memory: NewMemory) -> Mapping[str, Any] | None:
-        both = merged(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
+        both = merge_details(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
         return None if both is None else both.to_json()
 
     def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:

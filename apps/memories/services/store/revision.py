@@ -79,7 +79,7 @@ def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: st
 def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
 
-    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merged`).
+    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merge_details`).
     """
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)

@@ -21,7 +21,7 @@ from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import Episodes, segment_memories
-from apps.memories.services.store.term_counts import count_terms_of, counted, terms_of
+from apps.memories.services.store.term_counts import count_terms_of, term_count_rows, terms_of
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
@@ -79,7 +79,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         minds=to_json([_mind(draft) for draft in drafts if not draft.exists]),
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
         unweighed=_waiting_for_weight(drafts),
-        **counted(words, sign=1),
+        **term_count_rows(words, sign=1),
         **_growth({agent_id: len(some) for agent_id, some in words.items()}),
     )
 

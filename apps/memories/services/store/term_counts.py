@@ -37,12 +37,12 @@ def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
 
 def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
     """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
-    values = counted(words, sign=sign)
+    values = term_count_rows(words, sign=sign)
     if values["terms"]:
         fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
-def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
+def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
     """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
     agents = sorted(words)
     numbers: list[int] = []
