@@ -134,8 +134,8 @@ def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
     strengths: _Strengths = {}
     if len(clusters) < 2:
         return strengths
-    centres = np.stack([cluster.centroid for cluster in clusters])
-    cosines = np.clip(centres @ centres.T, 0.0, 1.0)
+    centers = np.stack([cluster.centroid for cluster in clusters])
+    cosines = np.clip(centers @ centers.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
         first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])

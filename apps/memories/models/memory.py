@@ -27,7 +27,7 @@ class Memory(TenantModel):
         max_length=16, choices=[(s.value, s.value) for s in MemoryStatus], default=MemoryStatus.ACTIVE
     )
     content = models.TextField()
-    #: SHA-256 of the normalised content.
+    #: SHA-256 of the normalized content.
     content_hash = models.BinaryField(max_length=32)
     importance = models.FloatField(default=0.5)
     #: Per day, in `arbor.memory.forgetting.relevance`.

@@ -28,7 +28,7 @@ class PartialActivation:
     cluster_id: UUID
     name: str
     keywords: tuple[str, ...]
-    #: Cosine of the query with the cluster's centre, and with the nearest of its memories.
+    #: Cosine of the query with the cluster's center, and with the nearest of its memories.
     strength: float
     best_memory: float
 
@@ -109,7 +109,7 @@ def _find_resonances(
     mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
     return _Found(
         rows={row[0]: (row[1], tuple(row[2])) for row in rows},
-        resonances=[ClusterResonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
+        resonances=[ClusterResonance(id=row[0], center=row[3], best_memory=row[4]) for row in rows],
         cosines=Cosines(mean=mean, deviation=deviation),
         best=best,
     )
@@ -121,7 +121,7 @@ def _partial(found: _Found) -> list[PartialActivation]:
             cluster_id=resonance.id,
             name=found.rows[resonance.id][0],
             keywords=found.rows[resonance.id][1],
-            strength=resonance.centre,
+            strength=resonance.center,
             best_memory=resonance.best_memory,
         )
         for resonance in tip_of_tongue(found.resonances, found.cosines)

@@ -264,10 +264,10 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
         AND (expires_at IS NULL OR expires_at > now())
         AND (%(without)s::text IS NULL OR session <> %(without)s)
 ), near AS MATERIALIZED (
-    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS centre FROM memories_cluster
+    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS center FROM memories_cluster
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
         AND (SELECT vector FROM asked) IS NOT NULL
-    ORDER BY centre DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
+    ORDER BY center DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
 ), nearest AS (
     SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
     JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
@@ -276,7 +276,7 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
     SELECT coalesce(avg(cosine), 0) AS mean, coalesce(stddev_pop(cosine), 0) AS deviation, max(cosine) AS best
     FROM scan
 )
-SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
+SELECT near.id, near.name, near.keywords::json, near.center, nearest.cosine, background.mean, background.deviation,
     background.best
 FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
 """  # noqa: S608 (no external input)
