@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from bench import kill_plan
-from bench.runner import asking, cli, measured, on_servers
+from bench.runner import benchmark_command, cli, measure_on_servers, stub_settings
 from bench.stub_model import Mode
 from bench.stub_process import stub_model
 
@@ -38,7 +38,7 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
     )
 
 
-@measured
+@benchmark_command
 @whole("--agents", 500)
 @whole("--tenants", 5)
 @number("--seconds", 30.0, least=1, help="Least measured time, after the warm-up, in whole rounds.")
@@ -57,9 +57,9 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
 def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str, Any]:
     """Complete heartbeats per second, with real dispatcher, workers and scheduler and a stub model."""
     with stub_model(latency_s=latency_ms / 1000) as stub:
-        return on_servers(
+        return measure_on_servers(
             "bench.heartbeats",
-            settings=asking(stub),
+            settings=stub_settings(stub),
             durable=not not_durable,
             stub=stub,
             latency_ms=latency_ms,
@@ -67,20 +67,20 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
         )
 
 
-@measured
+@benchmark_command
 @whole("--calls", 1_500, least=20, help="Pending calls at the start.")
 @whole("--threads", 500, help="Tasks at once in the process (ARBOR_MODEL_THREADS).")
 @number("--latency-s", 5.0, help="Latency of the stub model.")
 def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
     """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
     with stub_model(latency_s=latency_s) as stub:
-        settings = {**asking(stub), "ARBOR_MODEL_THREADS": str(threads)}
-        return on_servers(
+        settings = {**stub_settings(stub), "ARBOR_MODEL_THREADS": str(threads)}
+        return measure_on_servers(
             "bench.calls", settings=settings, stub=stub, threads=threads, latency_s=latency_s, **options
         )
 
 
-@measured
+@benchmark_command
 @whole("--kills", 1_000)
 @whole("--agents", 24)
 @whole("--tenants", 3)
@@ -92,10 +92,12 @@ def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
 def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     """Lost and doubled work when processes get SIGKILL at random moments; exit code 1 if there is any."""
     with stub_model(latency_s=latency_ms / 1000, mode=Mode.WRITE) as stub:
-        return on_servers("bench.kills", settings={**asking(stub), **kill_plan.SETTINGS}, **options)
+        return measure_on_servers(
+            "bench.kills", settings={**stub_settings(stub), **kill_plan.SETTINGS}, **options
+        )
 
 
-@measured
+@benchmark_command
 @whole("--agents", 10)
 @whole("--tenants", 2)
 @whole("--beats", 200, help="Heartbeats measured, in whole rounds.")
@@ -106,20 +108,20 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 def profile(**options: Any) -> dict[str, Any]:
     """Processor time of a heartbeat by leg, node, need, statement and function, in one process."""
     with stub_model() as stub:
-        return on_servers("bench.profile", settings=asking(stub), **options)
+        return measure_on_servers("bench.profile", settings=stub_settings(stub), **options)
 
 
-@measured
+@benchmark_command
 @whole("--memories", 10_000, help="Memories of each agent.")
 @whole("--agents", 100)
 @whole("--queries", 300, least=10)
 @whole("--clients", 16, help="Clients that recall at once.")
 def recall(**options: Any) -> dict[str, Any]:
     """The duration of one recall: with the mind cache, by the index, and through the table."""
-    return on_servers("bench.recall", **options)
+    return measure_on_servers("bench.recall", **options)
 
 
-@measured
+@benchmark_command
 @whole("--memories", 20_000)
 @whole("--batch", 500)
 @whole("--agents", 4)
@@ -130,10 +132,10 @@ def recall(**options: Any) -> dict[str, Any]:
 )
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
-    return on_servers("bench.store", **options)
+    return measure_on_servers("bench.store", **options)
 
 
-@measured
+@benchmark_command
 @DIALOGS
 @click.option(
     "--tune", "tuned", is_flag=True, help="Also with each weight removed, halved and doubled (a minute more)."
@@ -141,10 +143,10 @@ def store(**options: Any) -> dict[str, Any]:
 @click.option("--related", is_flag=True, help="Relate the evidence of each question before asking.")
 def locomo(**options: Any) -> dict[str, Any]:
     """Evidence recall on real dialogs, one agent for each, with no language model."""
-    return on_servers("bench.locomo", **options)
+    return measure_on_servers("bench.locomo", **options)
 
 
-@measured
+@benchmark_command
 @DIALOGS
 @whole("--agents", 100, least=10, help="Agents of the recall, with 10,000 memories each.")
 def memory(**options: Any) -> dict[str, Any]:
@@ -152,37 +154,37 @@ def memory(**options: Any) -> dict[str, Any]:
     return importlib.import_module("bench.memory").measure(**options)  # type: ignore[no-any-return]
 
 
-@measured
+@benchmark_command
 @whole("--memories", 10_000)
 def neighborhoods(**options: Any) -> dict[str, Any]:
     """Neighborhoods computed per second, for one agent."""
-    return on_servers("bench.neighborhoods", **options)
+    return measure_on_servers("bench.neighborhoods", **options)
 
 
-@measured
+@benchmark_command
 @whole("--memories", 10_000, help="Memories of each agent.")
 @whole("--agents", 10)
 def reembed(**options: Any) -> dict[str, Any]:
     """The time to move one agent to vectors of another length, and the cost of recall before, meanwhile and afterwards."""
-    return on_servers("bench.reembed", **options)
+    return measure_on_servers("bench.reembed", **options)
 
 
-@measured
+@benchmark_command
 @whole("--agents", 100_000)
 @whole("--tenants", 20)
 def dispatch(**options: Any) -> dict[str, Any]:
     """The dispatcher: an idle run, and claims per second with all agents due."""
-    return on_servers("bench.dispatch", **options)
+    return measure_on_servers("bench.dispatch", **options)
 
 
-@measured
+@benchmark_command
 @whole("--rounds", 200, least=10)
 def runtime(**options: Any) -> dict[str, Any]:
     """The Python API: loading a full agent, storing its working memory, one tick in this process."""
-    return on_servers("bench.runtime", **options)
+    return measure_on_servers("bench.runtime", **options)
 
 
-@measured
+@benchmark_command
 @whole("--rounds", 2_000, least=10)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import psycopg
 
-from bench.fleet import DOUBLED, one
+from bench.fleet import DOUBLED, fetch_value
 
 #: An agent, and a time at which it was due.
 type Slot = tuple[UUID, datetime]
@@ -177,7 +177,7 @@ def audit(database: psycopg.Connection[Any], due: Iterable[Slot]) -> dict[Fault,
     """Return the numbers of faults by kind and check; `due` are the slots that need a heartbeat."""
     faults: dict[Fault, dict[str, int]] = {fault: {} for fault in Fault}
     for check in CHECKS:
-        faults[check.fault][check.name] = int(one(database, check.statement))
+        faults[check.fault][check.name] = int(fetch_value(database, check.statement))
     slots = {(agent_id, slot_at): count for agent_id, slot_at, count in database.execute(_SLOTS)}
     faults[Fault.LOST]["slots without a heartbeat"] = sum(slot not in slots for slot in due)
     faults[Fault.DOUBLED]["slots with two heartbeats"] = sum(count > 1 for count in slots.values())

@@ -19,7 +19,7 @@ from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
 from bench.database import connect_as_superuser
 from bench.figures import say
-from bench.fleet import AGAIN_EVERY_S, one, start_parts
+from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
 from bench.installation import Installation, PartProcess
 from bench.population import populate
 from bench.stub_process import RunningStub
@@ -66,7 +66,7 @@ class _Peaks:
         processes = [process for process in part.processes() if process.is_running()]
         self.rss_bytes = max(self.rss_bytes, sum(process.memory_info().rss for process in processes))
         self.threads = max(self.threads, sum(process.num_threads() for process in processes))
-        self.connections = max(self.connections, int(one(database, _CONNECTIONS)))
+        self.connections = max(self.connections, int(fetch_value(database, _CONNECTIONS)))
 
 
 def measure(
@@ -110,11 +110,11 @@ def _begin_heartbeats(installation: Installation, database: psycopg.Connection[A
     parts = start_parts(installation, ("dispatcher", "heartbeat", "scheduler"))
     say("beginning heartbeats")
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
-    while one(database, _AGENTS_ASKING) < _AGENTS:
+    while fetch_value(database, _AGENTS_ASKING) < _AGENTS:
         if time.monotonic() > deadline:
             raise RuntimeError(f"not all agents ask their model:\n{parts[1].log_end()}")
         database.execute(_DUE_NOW)
-        time.sleep(AGAIN_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
     for part in parts:
         part.ask_to_stop()
     for part in parts:
@@ -137,7 +137,7 @@ def _work_off(
     idle_rss = sum(process.memory_info().rss for process in part.processes())
     peaks, last, moved = _Peaks(), -1, time.monotonic()
     say("waiting for the model")
-    while still_open := one(database, _OPEN):
+    while still_open := fetch_value(database, _OPEN):
         peaks.sample(part, database)
         if still_open != last:
             last, moved = still_open, time.monotonic()

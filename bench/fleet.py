@@ -13,8 +13,8 @@ from bench.figures import say
 from bench.installation import Installation, PartProcess
 from bench.stub_process import RunningStub
 
-#: Seconds between two updates that make agents due, well below the dispatcher's period.
-AGAIN_EVERY_S = 0.1
+#: Seconds between two polls of the database, and between updates that make agents due: well below the dispatcher's period.
+POLL_INTERVAL_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 #: The fleet is at rest when it uses less than this share of one core for a second.
 _REST_SHARE = 0.15
@@ -47,7 +47,9 @@ def start_parts(installation: Installation, names: Sequence[str]) -> list[PartPr
     return parts
 
 
-def one(database: psycopg.Connection[Any], statement: str, values: Mapping[str, Any] | None = None) -> Any:
+def fetch_value(
+    database: psycopg.Connection[Any], statement: str, values: Mapping[str, Any] | None = None
+) -> Any:
     """Return the first column of a statement's only row."""
     row = database.execute(statement, values).fetchone()
     assert row is not None
@@ -75,7 +77,7 @@ class Fleet:
 
     def ended(self) -> int:
         """Return the number of heartbeats that are done or failed."""
-        return int(one(self.database, _ENDED))
+        return int(fetch_value(self.database, _ENDED))
 
     def run_until(self, *, ended: int) -> None:
         """Make all agents due repeatedly until `ended` heartbeats have ended."""
@@ -89,18 +91,18 @@ class Fleet:
                 last, moved = now_ended, time.monotonic()
             if time.monotonic() - moved > _GIVE_UP_AFTER_S:
                 raise RuntimeError(f"no heartbeat has ended for {_GIVE_UP_AFTER_S:.0f} s:\n{self.log_ends()}")
-            time.sleep(AGAIN_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def drain(self) -> None:
         """Wait until no heartbeat is under way, so that all are counted."""
         deadline = time.monotonic() + _GIVE_UP_AFTER_S
-        while one(self.database, _UNDER_WAY):
+        while fetch_value(self.database, _UNDER_WAY):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"heartbeats are still under way:\n{self.log_ends()}")
-            time.sleep(AGAIN_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def wait_for_rest(self) -> None:
-        """Wait until maintenance and the servers have finished what the load left to them."""
+        """Wait until maintenance and the servers have finished the work that the load has caused."""
         deadline = time.monotonic() + _GIVE_UP_AFTER_S
         used_s = sum(self.cpu_s().values())
         while time.monotonic() < deadline:

@@ -28,7 +28,7 @@ from bench.database import (
     wal_bytes,
 )
 from bench.figures import quantile, say
-from bench.fleet import DOUBLED, Fleet, one, start_parts
+from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
 from bench.installation import Installation
 from bench.population import BenchAgent, populate
 from bench.stub_process import RunningStub
@@ -89,9 +89,9 @@ def measure(
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
         fleet.drain()
         fleet.wait_for_rest()
-        clock = _ELAPSED if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE
+        clock = _ELAPSED if fetch_value(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE
         alone = lone_beats(database, population, beats=lone, column=clock)
-        doubled = one(database, DOUBLED)
+        doubled = fetch_value(database, DOUBLED)
     setting = {"agents": agents, "tenants": tenants, "memories": memories, "latency_ms": latency_ms}
     return {
         **setting,
@@ -113,13 +113,13 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     database = fleet.database
     reset_statements(database)
     cpu_before, wal_before = fleet.cpu_s(), wal_bytes(database)
-    since, started = one(database, "SELECT now()"), time.monotonic()
+    since, started = fetch_value(database, "SELECT now()"), time.monotonic()
     goal = fleet.ended() + (beats or agents)
     fleet.run_until(ended=goal)
     while beats is None and time.monotonic() < started + seconds:
         goal += agents
         fleet.run_until(ended=goal)
-    until, took_s = one(database, "SELECT now()"), time.monotonic() - started
+    until, took_s = fetch_value(database, "SELECT now()"), time.monotonic() - started
     cpu_after, wal_after, sent = fleet.cpu_s(), wal_bytes(database), statements(database)
     window = _Window(since=since, until=until, seconds=took_s)
     counts = _counts(database, window)
@@ -160,7 +160,7 @@ def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int
 
 def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, float]:
     """Return the own times of the completed heartbeats: the share and, if the rows have it, the elapsed time."""
-    names = [_SHARE, _ELAPSED] if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else [_SHARE]
+    names = [_SHARE, _ELAPSED] if fetch_value(database, _HAS_COLUMN, {"name": _ELAPSED}) else [_SHARE]
     figures: dict[str, float] = {}
     sums: dict[str, float] = {}
     for name in names:

@@ -19,7 +19,7 @@ import redis
 
 from bench.audit import Fault, audit
 from bench.figures import say
-from bench.fleet import AGAIN_EVERY_S, one, start_parts
+from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
 from bench.installation import Installation, PartProcess
 from bench.kill_plan import VICTIMS, Victim
 from bench.population import populate
@@ -124,12 +124,12 @@ class _RestartedFleet:
         """Wait until no heartbeat is under way, or none has ended for long; the audit reports the others."""
         last, moved = -1, time.monotonic()
         with self.connected() as database:
-            while one(database, _UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
+            while fetch_value(database, _UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
                 self.revive()
-                ended = one(database, _ENDED)
+                ended = fetch_value(database, _ENDED)
                 if ended != last:
                     last, moved = ended, time.monotonic()
-                time.sleep(AGAIN_EVERY_S)
+                time.sleep(POLL_INTERVAL_S)
 
     def log_ends(self) -> str:
         """Return the last lines of each part's log."""
@@ -168,14 +168,14 @@ class _Killer:
                     database = self._fleet.connected()
             if now > reported_at + _SAID_EVERY_S:
                 reported_at = now
-                say(f"{self.killed.total()} kills, {one(database, _ENDED)} heartbeats ended")
+                say(f"{self.killed.total()} kills, {fetch_value(database, _ENDED)} heartbeats ended")
             # Random pauses, so that kills fall at any moment of a heartbeat.
-            time.sleep(self._dice.uniform(0, 2 * AGAIN_EVERY_S))
+            time.sleep(self._dice.uniform(0, 2 * POLL_INTERVAL_S))
         database.close()
 
     def _may_kill(self, database: psycopg.Connection[Any]) -> bool:
         """Return whether the fleet has made progress lately; raises RuntimeError when it is stuck."""
-        ended, killed, now = int(one(database, _ENDED)), self.killed.total(), time.monotonic()
+        ended, killed, now = int(fetch_value(database, _ENDED)), self.killed.total(), time.monotonic()
         if ended != self._progress[0]:
             self._progress = (ended, killed, now)
         elif now > self._progress[2] + _STUCK_AFTER_S:

@@ -26,7 +26,7 @@ from apps.memories.services.graph.relations import connect
 from apps.memories.services.recall.recaller import Recaller, consider, recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.candidates import whole
+from arbor.memory.candidates import ids_of_halves
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import Relation
 from bench.database import connect_as_superuser
@@ -167,7 +167,7 @@ def _considered(agent: BenchAgent, question: Question, names: dict[Any, str]) ->
                 now=now,
             )
         )
-    hits = [names[memory_id] in question.evidence for memory_id in whole(found.candidates.ids)]
+    hits = [names[memory_id] in question.evidence for memory_id in ids_of_halves(found.candidates.ids)]
     return JudgedQuestion(
         query=query, found=found, hits=np.array(hits, dtype=np.bool_), evidence=len(question.evidence)
     )

@@ -49,7 +49,7 @@ class Bar:
 def _bars() -> Iterator[Bar]:
     for what, benchmark, key, sign, limit in (
         ("recall, p95 in ms", "recall", "p95_ms", "≤", 15),
-        ("recall of a mind that is not at hand, p95 in ms", "recall", "cold_p95_ms", "≤", 30),
+        ("recall of a mind that is not cached, p95 in ms", "recall", "cold_p95_ms", "≤", 30),
         ("recall, times faster than through the table", "recall", "times_faster", "≥", 5),
         ("recall, against a store of a tenth", "recall", "flat", "≤", 1.2),
         ("recall, equal to the scan and to brute force", "recall", "exact", "is", True),

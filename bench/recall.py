@@ -163,7 +163,7 @@ def _scan_figures(
         "small_store_p50_ms": quantile(small.ms, 0.5),
         "small_store_p95_ms": quantile(small.ms, 0.95),
         "flat": _ratio(quantile(alone.ms, 0.5), quantile(small.ms, 0.5)),
-        # Of the entries read from the index, next to none had to be looked up in the table.
+        # Less than 1% of the entries read from the index had to be looked up in the table.
         "index_only": reads >= memories and fetches < reads / 100,
     }
 

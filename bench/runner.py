@@ -36,7 +36,7 @@ def cli() -> None:
     """
 
 
-def measured(command: Callable[..., dict[str, Any]]) -> click.Command:
+def benchmark_command(command: Callable[..., dict[str, Any]]) -> click.Command:
     """Turn a function that returns figures into a command that prints them."""
 
     def run(as_json: bool, **options: Any) -> None:
@@ -69,17 +69,17 @@ def _print(figures: dict[str, Any]) -> None:
         click.echo(f"\n{name}\n{table(rows)}")
 
 
-def asking(stub: RunningStub) -> dict[str, str]:
+def stub_settings(stub: RunningStub) -> dict[str, str]:
     """Return the settings that make the stub the agents' model."""
     return {
         "OPENAI_BASE_URL": stub.base_url,
         "ARBOR_DEFAULT_MODEL": "openai/stub",
-        # A hosted provider is measured, though the stub is on this machine.
+        # The limit of a hosted provider: that of a server on this machine would be lower.
         "ARBOR_PROVIDER_CALLS": "openai=1000",
     }
 
 
-def on_servers(
+def measure_on_servers(
     module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
 ) -> dict[str, Any]:
     """Run `measure` of the module on an installation of its own."""

@@ -235,8 +235,8 @@ SECURE_CSP: dict[str, list[str]] = {
 }
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# An installation without a mail server is valid; its mails fail with an error that names the missing setting. And whether subdomains of the
-# console's name have https too, and browsers may be told so for good, is not known here.
+# An installation without a mail server is valid; its mails fail with an error that names the missing setting. HSTS for subdomains
+# and preloading are left out, because it is not known whether all subdomains of the console's host have https.
 SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 
 # --- Broker --------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[1]
 
 @cache
 def commands() -> dict[tuple[str, ...], click.Command]:
-    """Return every command that is no group by its path, as `("agent", "policy", "set")`."""
+    """Return all commands without the groups, by path, such as `("agent", "policy", "set")`."""
     return {path: command for path, command in nodes().items() if not isinstance(command, click.Group)}
 
 
 @cache
 def nodes() -> dict[tuple[str, ...], click.Command]:
-    """Return every command and group by its path."""
+    """Return all commands and groups by path."""
     return dict(_walk(cli, ()))
 
 
@@ -36,7 +36,7 @@ def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple
 
 
 def options_of(command: click.Command) -> Iterator[tuple[str, ...]]:
-    """Yield the names of each option that can be given: of a switch with two sides, one after the other."""
+    """Yield the names of each visible option; an on/off switch yields its two sides separately."""
     for param in command.params:
         if isinstance(param, click.Option) and not param.hidden:
             yield tuple(param.opts)

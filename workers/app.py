@@ -74,7 +74,7 @@ app.conf.update(
 
 
 @setup_logging.connect
-def _keep_logging(**_: Any) -> None:
+def _preserve_logging(**_: Any) -> None:
     """Keep the logging of Django's settings, and enable the pool's logger for killed children."""
     # Celery configures this logger only when it sets up all logging.
     pool = get_logger()

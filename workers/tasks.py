@@ -56,13 +56,13 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
 
 # Runs four times a second: its events would push heartbeats out of Flower's list.
 @app.task(name=Task.DISPATCH.value, send_events=False)
-def tick() -> None:
+def dispatch_agents() -> None:
     """Claim due agents and expired leases."""
     dispatch()
 
 
 @app.task(name=Task.ADVANCE.value, bind=True)
-def advance(
+def run_heartbeats(
     self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, lost: bool = False, also: Arguments = ()
 ) -> None:
     """Run heartbeats of agents of one tenant as a batch; `lost` means that their last worker lost the leases."""
@@ -73,7 +73,7 @@ def advance(
 
 
 @app.task(name=Task.EXECUTE_CALL.value, bind=True)
-def execute(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
+def execute_external_calls(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Execute external calls, several at once."""
     tenant_id = tenant_of(self)
     ids = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
@@ -91,97 +91,97 @@ def deliver_message(self: CeleryTask[Any, Any], *, message_id: str) -> None:
 
 # Runs each second.
 @app.task(name=Task.SWEEP_OUTBOX.value, send_events=False)
-def sweep() -> object:
+def sweep_outbox_messages() -> object:
     """Enqueue unsent messages again, and reclaim those whose worker died."""
     return sweep_outbox().messages
 
 
 @app.task(name=Task.ANSWER.value, bind=True)
-def answer(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
+def answer_conversation_turn(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
     """Answer a turn of a conversation."""
     answer_turn(turn_id=UUID(turn_id), tenant_id=tenant_of(self), execute=execute_call)
 
 
 @app.task(name=Task.CLOSE_CONVERSATIONS.value, acks_late=True)
-def chats() -> object:
+def close_idle_conversations() -> object:
     """Close idle conversations, and enqueue lost turns again."""
     return close_conversations()
 
 
 @app.task(name=Task.EMBED_BACKLOG.value, acks_late=True)
-def embed_waiting() -> object:
+def embed_waiting_memories() -> object:
     """Embed memories that have no vector."""
     return embed_backlog()
 
 
 @app.task(name=Task.REFRESH_NEIGHBORHOODS.value, acks_late=True)
-def refresh() -> object:
+def refresh_stale_neighborhoods() -> object:
     """Compute stale and missing neighborhoods."""
     return refresh_neighborhoods()
 
 
 @app.task(name=Task.TRIM_ACTIVATIONS.value, acks_late=True)
-def trim_mind() -> object:
+def delete_faded_activations() -> object:
     """Delete faded activations."""
     return trim_activations()
 
 
 @app.task(name=Task.CLOSE_EPISODES.value, acks_late=True)
-def episodes() -> object:
+def close_ended_episodes() -> object:
     """Close episodes, and enqueue their summaries."""
     return maintain_episodes()
 
 
 @app.task(name=Task.CONSOLIDATE.value, acks_late=True)
-def consolidation() -> object:
+def consolidate_memories() -> object:
     """Extract concepts, appraise memories, recover lost maintenance calls."""
     return consolidate()
 
 
 @app.task(name=Task.ASSIGN_CLUSTERS.value, acks_late=True)
-def clusters() -> object:
+def assign_clusters() -> object:
     """Assign memories to clusters, and recluster."""
     return maintain_clusters()
 
 
 @app.task(name=Task.FADE_MEMORIES.value, acks_late=True)
-def fade() -> object:
+def archive_faded_memories() -> object:
     """Archive faded memories."""
     return fade_memories()
 
 
 @app.task(name=Task.CLEAN_UP_MEMORIES.value, acks_late=True)
-def clean_up() -> object:
+def archive_trivial_memories() -> object:
     """Archive trivial memories."""
     return clean_up_memories()
 
 
 @app.task(name=Task.KEEP_QUOTAS.value, acks_late=True)
-def quotas() -> object:
+def archive_above_quotas() -> object:
     """Archive memories above an agent's quota."""
     return keep_quotas()
 
 
 @app.task(name=Task.REINDEX_WORDS.value, acks_late=True)
-def reindex() -> object:
+def reindex_detail_words() -> object:
     """Index the words of details again."""
     return reindex_words()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)
-def expire() -> object:
+def archive_expired_memories() -> object:
     """Archive expired memories."""
     return expire_memories()
 
 
 @app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)
-def buffers() -> object:
+def promote_buffer_items() -> object:
     """Promote buffer items to memories, and delete expired ones."""
     return promote_buffers()
 
 
 @app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)
-def trim_cache() -> object:
+def evict_unused_embeddings() -> object:
     """Evict unused entries from the embedding cache."""
     return trim_embedding_cache()
 
@@ -193,7 +193,7 @@ def empty_old_prompts() -> object:
 
 
 @app.task(name=Task.SWEEP_HISTORY.value, acks_late=True)
-def history() -> object:
+def delete_old_history() -> object:
     """Delete heartbeats, calls, conversations and other records by age."""
     return sweep_history()
 
@@ -205,13 +205,13 @@ def token_ratios() -> object:
 
 
 @app.task(name=Task.WATCH_HEALTH.value, acks_late=True)
-def health() -> None:
+def compute_health_metrics() -> None:
     """Compute health metrics, and notify of changes."""
     watch_health()
 
 
 @app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)
-def forget_processes() -> object:
+def delete_silent_processes() -> object:
     """Delete rows of silent processes."""
     return forget_silent_processes()
 
@@ -239,7 +239,7 @@ def _run_and_release(work: Callable[[], None]) -> None:
 
 
 @worker_ready.connect
-def _begin(sender: Any, **_: Any) -> None:
+def _create_threads(sender: Any, **_: Any) -> None:
     """Create the threads in a pool of threads."""
     global _threads
     if type(sender.controller.pool).__module__.endswith("thread"):

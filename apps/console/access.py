@@ -26,7 +26,7 @@ def tenants_of_request(request: HttpRequest) -> list[Access]:
     return cast("list[Access]", getattr(request, "tenants", []))
 
 
-def holds(request: HttpRequest, needed: Role) -> bool:
+def has_role(request: HttpRequest, needed: Role) -> bool:
     """Return whether the request's role in its tenant has the rights of the needed one."""
     access = access_of(request)
     return access is not None and access.role.rank >= needed.rank
@@ -47,6 +47,6 @@ def address_of(request: HttpRequest) -> str:
     proxies: int = settings.ARBOR_PROXIES
     if proxies:
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-        # Each proxy appends what it saw; what stands before those was written by whoever asked.
+        # Each proxy appends an address; addresses before those of these proxies were written by the client and cannot be trusted.
         return str(forwarded[-min(proxies, len(forwarded))]).strip().replace("\0", "")[:64]
     return str(request.META.get("REMOTE_ADDR", ""))[:64]

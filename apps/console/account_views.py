@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.console.access import access_of, actor_of, holds, is_platform_operator
+from apps.console.access import access_of, actor_of, has_role, is_platform_operator
 from apps.console.views import console_page, refuse
 from apps.fleet.accounts import (
     account_by_name,
@@ -121,7 +121,7 @@ def act_on_user(request: HttpRequest, user_id: int) -> HttpResponse:
 def add_member(request: HttpRequest) -> HttpResponse:
     """Make an account a member of the owner's tenant."""
     access = access_of(request)
-    if access is None or not holds(request, Role.OWNER):
+    if access is None or not has_role(request, Role.OWNER):
         return refuse(request, agent_id=None, attempted="add a member", needed=Role.OWNER)
     try:
         user = account_by_name(request.POST.get("username", "").strip())
@@ -138,7 +138,7 @@ def add_member(request: HttpRequest) -> HttpResponse:
 def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
     """Change the role of a member of the owner's tenant, or end the membership."""
     access = access_of(request)
-    if access is None or not holds(request, Role.OWNER):
+    if access is None or not has_role(request, Role.OWNER):
         return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
     username = member_by_id(slug=access.slug, membership_id=membership_id)
     try:

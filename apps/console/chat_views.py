@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.services.profile import agent_by_id
-from apps.console.access import access_of, actor_of, holds
+from apps.console.access import access_of, actor_of, has_role
 from apps.console.pages.contacts import read_chat
 from apps.console.views import console_page, refuse
 from apps.contacts.services.chat import end_session, open_session, receive_turn
@@ -32,7 +32,7 @@ def chat_with_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
         raise PermissionDenied("only members of a tenant see what its agents say")
     if request.method == "GET":
         return _page(request, agent_id, conversation=_conversation(request))
-    if not holds(request, Role.OPERATOR):
+    if not has_role(request, Role.OPERATOR):
         return refuse(request, agent_id=agent_id, attempted=f"talk to agent {agent_id}")
     return _end(request, agent_id) if request.POST.get("act") == "end" else _say(request, agent_id)
 
@@ -82,7 +82,7 @@ def _back(agent_id: UUID) -> HttpResponse:
 
 def _page(request: HttpRequest, agent_id: UUID, **shown: Any) -> HttpResponse:
     agent = agent_by_id(agent_id)
-    page = read_chat(agent, person=actor_of(request), may_talk=holds(request, Role.OPERATOR), **shown)
+    page = read_chat(agent, person=actor_of(request), may_talk=has_role(request, Role.OPERATOR), **shown)
     return console_page(
         request,
         "console/chat.html",

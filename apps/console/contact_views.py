@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.access import actor_of, holds
+from apps.console.access import actor_of, has_role
 from apps.console.pages.contacts import read_inbox
 from apps.console.views import console_page, refuse
 from apps.contacts.services.channels import remove_channel, switch_channel
@@ -29,7 +29,7 @@ from arbor.ids import read_id
 @require_safe
 def show_inbox(request: HttpRequest) -> HttpResponse:
     """Show the messages that agents wrote to the people of the tenant."""
-    if not holds(request, Role.VIEWER):
+    if not has_role(request, Role.VIEWER):
         raise PermissionDenied("only members of a tenant read its inbox")
     before = read_id(request.GET.get("before", ""))
     return console_page(
@@ -37,7 +37,7 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
         "console/inbox.html",
         title="Inbox",
         page=read_inbox(only_unread=request.GET.get("unread") == "1", before=before),
-        may_operate=holds(request, Role.OPERATOR),
+        may_operate=has_role(request, Role.OPERATOR),
     )
 
 
@@ -104,7 +104,7 @@ def act_on_channel(request: HttpRequest, channel_id: UUID) -> HttpResponse:
 def _apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
     """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
     verb: Any = request.POST.get("act", "")
-    if not holds(request, Role.OPERATOR):
+    if not has_role(request, Role.OPERATOR):
         return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
     if verb not in acts:
         raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")

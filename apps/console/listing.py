@@ -22,7 +22,7 @@ from unfold.views import ChangeList
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.console import cells
-from apps.console.access import actor_of, holds, is_platform_operator
+from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.tenants.models import Role
@@ -80,7 +80,7 @@ class NothingToEdit:
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow members with the needed role."""
-        return holds(request, self.role_to_view)
+        return has_role(request, self.role_to_view)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Refuse: no form creates rows."""
@@ -289,7 +289,7 @@ class PageAdmin(ConsoleAdmin):
         return {
             "title": str(row),
             "page": self.read_page(row),
-            "may_operate": holds(request, Role.OPERATOR),
+            "may_operate": has_role(request, Role.OPERATOR),
         }
 
     def change_view(

@@ -15,7 +15,7 @@ from arbor.memory.relations import GraphNodeKind
 
 @dataclass(frozen=True, kw_only=True)
 class NamedNode:
-    """A node of the graph, with its text, and its page if it has one."""
+    """A node of the graph with its text and the address of its page; the address is empty for a deleted node."""
 
     kind: str
     id: UUID
@@ -33,8 +33,8 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
     ]
 
 
-def id_in(value: object) -> UUID | None:
-    """Parse an id; None for other values."""
+def parse_id(value: object) -> UUID | None:
+    """Parse the text of a UUID; return None for other values."""
     try:
         return UUID(value) if isinstance(value, str) else None
     except ValueError:
@@ -43,7 +43,7 @@ def id_in(value: object) -> UUID | None:
 
 def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
     """Replace those texts that are ids of the agent's nodes by links with the nodes' texts. One query."""
-    ids = {row_id for text in texts if (row_id := id_in(text)) is not None}
+    ids = {row_id for text in texts if (row_id := parse_id(text)) is not None}
     named = {str(node.id): cells.node(node.kind, node.id, node.text) for node in find_nodes(agent_id, ids)}
     return [named.get(text, text) for text in texts]
 

@@ -32,7 +32,7 @@ from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_
 from apps.fleet.accounts import forget_other_sessions
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
-from apps.tenants.sessions import note_sign_in
+from apps.tenants.sessions import store_sign_in
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
@@ -120,7 +120,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Sign a person in, and store in the session from where; 429 while sign-ins are blocked."""
         response: HttpResponse = super().login(request, extra_context)
         if request.method == "POST" and response.status_code == 302 and request.user.is_authenticated:
-            note_sign_in(
+            store_sign_in(
                 request.session,
                 address=address_of(request),
                 browser=request.headers.get("User-Agent", ""),

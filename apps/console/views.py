@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record, record_for_both
-from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
+from apps.console.access import access_of, actor_of, has_role, is_platform_operator, tenants_of_request
 from apps.console.acts import carry_out
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant
@@ -71,7 +71,7 @@ def leave_tenant(request: HttpRequest) -> HttpResponse:
 def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Apply an act to an agent, and redirect to its page with the result."""
     verb = request.POST.get("act", "")
-    if not holds(request, Role.OPERATOR):
+    if not has_role(request, Role.OPERATOR):
         return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}")
     try:
         with transaction.atomic(using=APP):
@@ -89,7 +89,7 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
     return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
 
 
-#: Characters of an attempt that the audit keeps: the person who was refused wrote them.
+#: The most characters of a refused attempt in the audit log, because the refused person chose the text.
 ATTEMPT_LENGTH = 200
 
 

@@ -74,7 +74,7 @@ def disable_account(*, username: str, actor: str) -> User:
 
 
 def enable_account(*, username: str, actor: str) -> User:
-    """Let an account sign in again, and forget its failed sign-ins. Raises NotFound."""
+    """Enable an account, and delete the record of its failed sign-ins. Raises NotFound."""
     with transaction.atomic(using=OPS):
         user = account_by_name(username)
         User.objects.using(OPS).filter(pk=user.pk).update(is_active=True)

@@ -61,7 +61,7 @@ r.ended_at IS NOT NULL AND r.started_at < (
     WHERE latest.tenant_id = t.id AND latest.agent_id = a.id
     ORDER BY latest.started_at DESC OFFSET {RETAINED_HEARTBEATS - 1} LIMIT 1
 )
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 
 #: Deletes some old rows of an agent, or of a tenant; returns how many.
 type _Step = Callable[[UUID, UUID, datetime], int]

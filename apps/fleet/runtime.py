@@ -84,7 +84,7 @@ class Runtime:
                 agent.genome = genome.model_dump(mode="json")
                 agent.save(update_fields=["genome"])
             if parent_id is not None:
-                self._note(agent.id, f"spawned {agent.name} by another agent", {"parent": str(parent_id)})
+                self._audit(agent.id, f"spawned {agent.name} by another agent", {"parent": str(parent_id)})
             if ticks:
                 allocate(agent_id=agent.id, ticks=ticks, actor=self._actor)
             start_agent(agent_id=agent.id, actor=self._actor)
@@ -146,7 +146,7 @@ class Runtime:
                 )
             except LimitReached as error:
                 raise GoalStackFull(str(error)) from error
-            self._note(agent_id, f"gave it the goal {created.title!r}", {"goal_id": str(created.id)})
+            self._audit(agent_id, f"gave it the goal {created.title!r}", {"goal_id": str(created.id)})
             goal_id: UUID = created.id
         return goal_id
 
@@ -218,7 +218,7 @@ class Runtime:
             state.working_memory = memory.model_dump(mode="json")
             state.save(update_fields=["working_memory"])
             if working_memory is not None:
-                self._note(row.id, "stored its working memory", {"bytes": len(text.encode())})
+                self._audit(row.id, "stored its working memory", {"bytes": len(text.encode())})
         return len(text.encode())
 
     def load(self, agent: AgentRef) -> LoadedAgent:
@@ -250,7 +250,7 @@ class Runtime:
         row: Agent | None = Agent.objects.filter(by_id).first()
         return row or agent_by_name(named)
 
-    def _note(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
+    def _audit(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(
             action=AuditAction.OPERATOR_ACT,
             actor=self._actor,

@@ -30,9 +30,9 @@ class User(AbstractUser):
 class TenantStatus(models.TextChoices):
     """The status of a tenant."""
 
-    #: Its agents run.
+    #: The tenant's agents run.
     ACTIVE = "active"
-    #: None of its agents run; its data stays.
+    #: None of the tenant's agents run; the data stays.
     SUSPENDED = "suspended"
 
 

@@ -1,8 +1,8 @@
-"""First statistics of tables for PostgreSQL's planner, from before any row is counted.
+"""Initial statistics of new tables for PostgreSQL's planner, set before the first ANALYZE.
 
-Where the planner knows nothing of a column, it expects two hundred values. A tenant's rows then seem to be as few as an
-agent's, and an agent's active ones none at all: the planner takes any index that begins with the tenant, reads all of the
-tenant's rows, and a connection keeps that plan of a prepared statement until the table is analyzed, thousands of rows later.
+Without statistics, the planner expects two hundred distinct values in a column. It then estimates a tenant's rows to be as few
+as an agent's, and an agent's active rows to be none: it chooses any index that begins with the tenant, and reads all rows of the
+tenant. A connection uses such a plan of a prepared statement until the table is analyzed, thousands of rows later.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from django.db import models
 _FIRST_VERSION = 180000
 #: Distinct values to expect: few enough for agents to have many rows each, so that their latest are read in order.
 _TENANTS, _AGENTS = 1, 5
-#: Of a column with choices: most rows share one or two.
+#: Distinct values to expect in a column with choices: most rows share one or two.
 _CHOSEN = 2
 
-# A table that was analyzed has statistics of its own, which stay.
+# The statistics of a table that was analyzed are not replaced.
 _SEED = """
 SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', new.name, 'attname', new.attribute, 'inherited', false,
     'null_frac', 0::real, 'avg_width', new.width, 'n_distinct', new.n_distinct::real)

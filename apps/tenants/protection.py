@@ -26,7 +26,7 @@ OWNER = "owner"
 SHARED: dict[str, tuple[str, str]] = {
     "django_migrations": ("SELECT", "SELECT"),
     "django_content_type": ("SELECT", "SELECT"),
-    # Not in use: `tenants.ConsoleSession` knows whose a session is.
+    # Unused: sessions are stored as `tenants.ConsoleSession`, which names the user.
     "django_session": ("", ""),
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),
@@ -85,7 +85,7 @@ def _create_roles(cursor: Any) -> None:
                 verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
             )
         )
-        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        # Without these limits, a hanging statement or an abandoned transaction would never release its locks.
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
@@ -218,7 +218,7 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
 
 
 def _limit_deletion(cursor: Any, model: type[models.Model], ops: sql.Composable) -> None:
-    """Let the operations role delete only those records that have reached their age (`deleted_after`).
+    """Limit the operations role to deleting records that have reached their age (`deleted_after`).
 
     The age is that of the settings when the tables were last protected, by the server's clock: no code of a serving
     process, and no clock that runs ahead, deletes an audit record before its time.

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.tenants.models import ConsoleSession
 
-__all__ = ["CreateError", "SessionStore", "UpdateError", "note_sign_in", "public_id_of"]
+__all__ = ["CreateError", "SessionStore", "UpdateError", "public_id_of", "store_sign_in"]
 
 #: The session's key for its sign-in: {at, address, browser}.
 SIGN_IN_KEY = "sign_in"
@@ -60,7 +60,7 @@ class SessionStore(DatabaseStore):
         return row
 
 
-def note_sign_in(session: Any, *, address: str, browser: str) -> None:
+def store_sign_in(session: Any, *, address: str, browser: str) -> None:
     """Store in a session when, from where and with which browser its person signed in."""
     session[SIGN_IN_KEY] = {
         "at": timezone.now().isoformat(),

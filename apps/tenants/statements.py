@@ -135,7 +135,7 @@ def _default(field: Any) -> str:
 def _insert_statement(model: type[Model]) -> str:
     names = _inserted(model)
     return (
-        f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (our own names)
+        f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (no external input)
         f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
     )
 
@@ -208,7 +208,7 @@ def _update_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
     # The ids are repeated because the planner cannot estimate rows of JSON, and would read all rows of the tenant.
     changes = ", ".join(f"{name} = new.{name}" for name in names if name != "id")
     return (
-        f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608 (our own names)
+        f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608 (no external input)
         f" FROM json_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
         " WHERE old.tenant_id = %(tenant)s AND old.id = new.id AND old.id = ANY(%(ids)s::uuid[])"
     )

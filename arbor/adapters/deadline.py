@@ -94,7 +94,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
         refusal: Exception | None = None
         for address in _addresses(host, port, remaining_timeout(timeout, httpcore.ConnectTimeout)):
             if self._permits is not None and not self._permits(address):
-                # Without the address: tenants read this, and it is of the operator's network.
+                # The message leaves out the address: tenants read it, and the address is of the operator's network.
                 refusal = httpcore.UnsupportedProtocol(f"{host} leads to an address that is not permitted")
                 continue
             try:

@@ -112,7 +112,7 @@ def _reason(error: httpx.RequestError) -> str:
         causes.append(cause)
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return "no secure connection, such as for want of a valid certificate"
-    # httpcore drops the cause of this one; the words are `DeadlineBackend`'s.
+    # httpcore drops the cause of this error, so it is recognized by the texts of `DeadlineBackend`.
     if "does not resolve" in str(error) or "has no address" in str(error):
         return "its name leads to no address"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):

@@ -48,8 +48,8 @@ def refusals(
     wait = _hours_to_wait(hours_since_reach_out, hours_since_user, limits)
     if hours_since_reach_out is not None and wait > 0:
         reasons[REACH_OUT_USER] = (
-            f"you last wrote to your user {spoken(hours_since_reach_out)} ago and they have not written since;"
-            f" it is possible again in {spoken(wait)}"
+            f"you last wrote to your user {format_hours(hours_since_reach_out)} ago and they have not written since;"
+            f" it is possible again in {format_hours(wait)}"
         )
     if public_today >= limits.public_per_day:
         reasons[REACH_OUT_PUBLIC] = (
@@ -69,7 +69,7 @@ def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limi
     return limits.cooldown / timedelta(hours=1) - since_reach_out
 
 
-def spoken(hours: float) -> str:
+def format_hours(hours: float) -> str:
     """Format a duration: in minutes below an hour and a half, at least one; in hours above."""
     if hours < 1.5:
         minutes = max(round(hours * 60), 1)

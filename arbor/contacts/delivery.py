@@ -50,7 +50,7 @@ def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(names)
 
 
-def named(text: str, known: dict[str, str]) -> tuple[str, ...]:
+def mentioned_ids(text: str, known: dict[str, str]) -> tuple[str, ...]:
     """Return the ids of the mentioned agents, at most `MAX_MENTIONS`, each once, in order; `known` maps names in lower case to ids."""
     ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
     return tuple(dict.fromkeys(agent_id for agent_id in ids if agent_id is not None))[:MAX_MENTIONS]

@@ -29,7 +29,7 @@ from arbor.goals.values import (
     BacklogCounts,
     GoalState,
     NewGoalRequest,
-    admit,
+    admitted_state,
     check_new_goal,
     default_state,
     move,
@@ -102,7 +102,7 @@ class Backlog:
         state = request.state or default_state(request.source, parent.state if parent else None)
         others = [goal for goal in self._goals.values() if goal.state.is_open]
         titles = [other.title for other in others]
-        admitted = admit(title, state, counts=self.counts, open_titles=titles)
+        admitted = admitted_state(title, state, counts=self.counts, open_titles=titles)
         require_layer(request.layer, [other.layer for other in others])
         goal = GoalRow(
             id=uuid7(),

@@ -30,7 +30,7 @@ def is_reached(children: Iterable[ChildGoal]) -> bool:
 
 
 def fraction_of(children: Iterable[ChildGoal]) -> float | None:
-    """Return the mean fraction of a goal's children, without the abandoned ones; None where none counts."""
+    """Return the mean fraction of a goal's children without abandoned ones, 0 to 1; None without such children."""
     fractions = [
         1.0 if child.state is GoalState.COMPLETED else child.fraction
         for child in children
@@ -40,7 +40,7 @@ def fraction_of(children: Iterable[ChildGoal]) -> float | None:
 
 
 def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K | None]) -> None:
-    """Raise Invalid where `goal` (None: a new one) cannot be a part of `parent`: it would be below itself, or too deep.
+    """Raise Invalid if `goal` (None: a new goal) cannot be a part of `parent`: it would be below itself, or too deep.
 
     `parents` are the open goals, each with its parent; goals above a closed one no longer count.
     """
@@ -50,12 +50,12 @@ def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K 
     below = 1 if goal is None else _height(goal, parents)
     if len(above) + below > MAX_DEPTH:
         raise Invalid(
-            f"goals stand at most {MAX_DEPTH} deep; make it a part of one further up, or of none at all"
+            f"goals are nested at most {MAX_DEPTH} deep; make it a part of a goal further up, or of none"
         )
 
 
 def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
-    """Return a goal and those above it."""
+    """Return a goal and all goals above it, from the lowest to the highest."""
     chain = [goal]
     while (above := parents.get(chain[-1])) is not None and above not in chain:
         chain.append(above)

@@ -174,7 +174,7 @@ def require_room(to: GoalState, counts: BacklogCounts) -> None:
         )
 
 
-def admit(
+def admitted_state(
     title: str, requested: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]
 ) -> GoalState:
     """Return the state a new goal gets: `requested`, or the next lower one with room (active, queued, backburner).

@@ -127,7 +127,7 @@ ACTIONS = ActionRegistry(
 DEFAULT_COSTS: Mapping[str, int] = MappingProxyType({name: spec.cost for name, spec in ACTIONS.items()})
 
 
-def permitted(allowed: Collection[str], *, has_other_agents: bool) -> list[str]:
+def permitted_actions(allowed: Collection[str], *, has_other_agents: bool) -> list[str]:
     """Return the actions that an agent may do: those of its template, and writing to other agents where there are any.
 
     Agents of one tenant reach each other by default: who may write to users may write to them.

@@ -134,7 +134,7 @@ def _match_item(
     ]
 
 
-def about(params: dict[str, Any]) -> str:
+def opening_text(params: dict[str, Any]) -> str:
     """Return the first text of an action that is no id, in at most 120 characters; or an empty text."""
     for text in texts_of(params):
         if " " in text.strip() or not _ID.fullmatch(text.strip()):

@@ -84,7 +84,7 @@ class RecentActivity:
     """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
 
     beats: Sequence[RecentHeartbeat] = ()
-    #: Of the latest completed heartbeats; empty for other budgets.
+    #: The energy of the latest completed heartbeats; empty for other action budgets.
     energy: Sequence[Spending] = ()
     #: The energy that comes back at each heartbeat.
     regeneration: float = REGENERATION

@@ -56,7 +56,8 @@ class ActiveHours:
         if self.contain(moment):
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
-        # Where the clock goes back between the two, the start comes twice: a moment after the first waits for the second.
+        # On the day that the clock is set back, the start of the hours may occur twice; a moment between the two waits for the
+        # second.
         openings = [self._at(self.start, local, days=0, fold=fold) for fold in (0, 1)]
         coming = (opening for opening in openings if opening >= moment and self.contain(opening))
         return next(coming, self._at(self.start, local, days=1))

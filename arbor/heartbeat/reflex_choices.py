@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from arbor.heartbeat.quotations import quoted
-from arbor.heartbeat.reflex_materials import excerpt, first_hand_memories, gist, most_similar_pair, saying
+from arbor.heartbeat.reflex_materials import (
+    excerpt,
+    first_hand_memories,
+    gist,
+    gist_with_speaker,
+    most_similar_pair,
+)
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
@@ -122,7 +128,7 @@ def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, dra
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = [saying(view) for view in first_hand_memories(situation)[:2]]
+    known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
     needs = excerpt(goal.description) or "a clear end"
     return {
@@ -143,7 +149,7 @@ def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) ->
         return None
     return {
         "topic": excerpt(goal.title),
-        "content": f"{excerpt(intent.description, 200)}: {'; '.join(map(saying, views))}.",
+        "content": f"{excerpt(intent.description, 200)}: {'; '.join(map(gist_with_speaker, views))}.",
         "materials": [view.id for view in views],
         "kind": None,
     }

@@ -47,7 +47,7 @@ def gist(view: MemoryView) -> str:
     return excerpt(inner or view.content)
 
 
-def saying(view: MemoryView) -> str:
+def gist_with_speaker(view: MemoryView) -> str:
     """Return the gist with its speaker."""
     return f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
 
@@ -59,7 +59,7 @@ def first_hand_memories(situation: Situation) -> list[MemoryView]:
     return utterances or [view for view in views if view.type is not MemoryType.EPISODIC] or views
 
 
-def unthought(situation: Situation) -> list[MemoryView]:
+def memories_without_thoughts(situation: Situation) -> list[MemoryView]:
     """Return the first-hand memories that no recent thought and no recalled insight of the agent quotes, best first."""
     thoughts = [_plain(thought.text) for thought in situation.working_memory.thoughts]
     own = {view.id: _plain(view.content) for view in _distinct(situation) if not view.role}

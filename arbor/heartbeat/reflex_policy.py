@@ -20,7 +20,7 @@ from arbor.heartbeat.reflex_choices import (
     query_of,
 )
 from arbor.heartbeat.reflex_materials import NEEDED, excerpt, gist, lead_of, procedure_for
-from arbor.heartbeat.reflex_reflection import consolidate, question_about, reflect, rests
+from arbor.heartbeat.reflex_reflection import consolidate, needs_rest, question_about, reflect
 from arbor.heartbeat.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.views import GoalView
@@ -192,7 +192,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     """Activate a waiting goal, or else rest or reflect."""
     if _activate_goal(situation, draft):
         return
-    if rests(situation) and draft.add_action("rest", {}, "I have worked on and on."):
+    if needs_rest(situation) and draft.add_action("rest", {}, "I have worked on and on."):
         draft.add_thought(
             f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
         )

@@ -12,10 +12,10 @@ from arbor.heartbeat.reflex_materials import (
     SUMMARY,
     excerpt,
     gist,
+    gist_with_speaker,
     lead_of,
+    memories_without_thoughts,
     pairs_of,
-    saying,
-    unthought,
 )
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.selves.drives import Drive
@@ -26,7 +26,7 @@ _MATERIALS = 3
 _MORE = "more about"
 
 
-def rests(situation: Situation) -> bool:
+def needs_rest(situation: Situation) -> bool:
     """Return whether the need for rest is urgent."""
     return any(drive.name is Drive.REST and drive.urgent for drive in situation.drives)
 
@@ -40,7 +40,7 @@ def reflect(situation: Situation, draft: Draft) -> None:
     """Reflect on memories that are new to the agent, about its latest question if it has one."""
     memory = situation.working_memory
     question = memory.curiosity[-1] if memory.curiosity else ""
-    views = unthought(situation)[:_MATERIALS]
+    views = memories_without_thoughts(situation)[:_MATERIALS]
     if question:
         draft.resolved.append(question)
         draft.add_thought(f"I wondered: {excerpt(question)}")
@@ -49,7 +49,7 @@ def reflect(situation: Situation, draft: Draft) -> None:
         if not _follow(situation, draft, [theme.name for theme in situation.themes]):
             _look_back(situation, draft)
         return
-    draft.add_thought(f"I think of this: {'; '.join(map(saying, views))}")
+    draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
     _conclude(_subject(question, views), views, draft)
     themes = [word for theme in situation.themes for word in theme.keywords]
     _follow(situation, draft, [*(view.content for view in views), *themes])
@@ -57,20 +57,22 @@ def reflect(situation: Situation, draft: Draft) -> None:
 
 def consolidate(situation: Situation, draft: Draft) -> None:
     """Connect two memories that are new to the agent and share words, and sum them up."""
-    views = unthought(situation)
+    views = memories_without_thoughts(situation)
     pairs = [pair for pair in pairs_of(views) if pair[2]]
     if not pairs:
         if views:
-            draft.add_thought(f"Before I rest I think of this: {'; '.join(map(saying, views[:_MATERIALS]))}")
+            draft.add_thought(
+                f"Before I rest I think of this: {'; '.join(map(gist_with_speaker, views[:_MATERIALS]))}"
+            )
             _conclude("", views[:_MATERIALS], draft)
         else:
             draft.add_thought(f"I went through my memory at {_time(situation)}; nothing is left to tie.")
         return
     first, second, shared = pairs[0]
     about = ", ".join(shared[:3])
-    draft.add_thought(f"{saying(first)}, and {saying(second)}: both speak of {about}.")
+    draft.add_thought(f"{gist_with_speaker(first)}, and {gist_with_speaker(second)}: both speak of {about}.")
     draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
-    insight = f"{BACK}, {about} comes up again: {saying(first)}, and {saying(second)}."
+    insight = f"{BACK}, {about} comes up again: {gist_with_speaker(first)}, and {gist_with_speaker(second)}."
     params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
     draft.add_action("reflect", params, "A pattern is worth keeping.")
     views = [view for pair in pairs[1:] for view in pair[:2]]
@@ -82,7 +84,7 @@ def consolidate(situation: Situation, draft: Draft) -> None:
 def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:
     """Sum up several memories and connect the first two, or reflect on a single one."""
     if len(views) == 1 or not _summarize(subject, views, draft):
-        insight = f"{STAYS}: {saying(views[0])}."
+        insight = f"{STAYS}: {gist_with_speaker(views[0])}."
         params = {"insight": insight, "focus": None, "rests_on": [views[0].id]}
         draft.add_action("reflect", params, "To see what matters in it.")
     if len(views) > 1:
@@ -100,7 +102,7 @@ def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
     opening = f"{SUMMARY} {quoted(subject)}" if subject else GATHERED
     params = {
         "topic": subject or excerpt(gist(views[0]), 60),
-        "content": f"{opening}: {'; '.join(map(saying, views))}.",
+        "content": f"{opening}: {'; '.join(map(gist_with_speaker, views))}.",
         "materials": [view.id for view in views],
         "kind": None,
     }

@@ -167,7 +167,7 @@ class MoodShift:
 class Inquiry:
     """A running inquiry (`arbor.web`)."""
 
-    #: Its index in the results of its round trip.
+    #: The index of the inquiry's action in the results of its round trip.
     place: int
     question: str
     queries: list[str]

@@ -96,7 +96,7 @@ def level_of(left: float | None) -> Degradation:
     return next((level for level, above in _ABOVE.items() if left > above), Degradation.HALT)
 
 
-def withheld(
+def limit_skip_reason(
     level: Degradation, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
 ) -> str:
     """Return the reason for which a heartbeat is skipped at this level, with the time it ends; empty if the heartbeat runs.

@@ -159,7 +159,7 @@ def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory
     return within_limit(memory.model_copy(update=changes))
 
 
-def rebuilt(
+def initial_working_memory(
     memory: WorkingMemory, events: Iterable[PastHeartbeat | PastTurn], *, active_goals: Sequence[str]
 ) -> WorkingMemory:
     """Return an initial working memory after these events; `active_goals` are titles."""

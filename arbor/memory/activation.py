@@ -65,12 +65,12 @@ def levels_after(
     return np.where(left >= FLOOR, left, 0.0)
 
 
-def fades_within(half_life: timedelta) -> timedelta:
+def fading_time(half_life: timedelta) -> timedelta:
     """Return the time after which any activation is below FLOOR."""
     return half_life * math.log2(CAP / FLOOR)
 
 
-def sources(scores: Mapping[UUID, float]) -> dict[UUID, float]:
+def initial_levels(scores: Mapping[UUID, float]) -> dict[UUID, float]:
     """Return the activation of each recalled memory, 0 to 1: its share of the best score.
 
     Scores are comparable only within one recall. If no score is above 0 (a recall without a query), all are equal.

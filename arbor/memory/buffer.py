@@ -67,7 +67,7 @@ class NewBufferItem:
         return appraise(self.content, role=role, type=MemoryType.EPISODIC).importance
 
 
-def matters(*, importance: float, accesses: int) -> bool:
+def is_worth_remembering(*, importance: float, accesses: int) -> bool:
     """Return whether a buffer item is worth remembering."""
     return importance >= MATTERS_FROM or accesses >= MATTERS_AFTER
 

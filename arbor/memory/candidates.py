@@ -93,7 +93,7 @@ class Candidates:
             for row, at in zip(rows, occurred, strict=True)
         ]
         return cls(
-            ids=halves([row.id for row in rows]),
+            ids=id_halves([row.id for row in rows]),
             words=_numbers([row.words for row in rows]),
             similarity=_numbers([np.nan if row.similarity is None else row.similarity for row in rows]),
             session=session_numbers([row.session for row in rows]),
@@ -135,14 +135,14 @@ class Links:
 NO_LINKS = Links.of([])
 
 
-def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
+def id_halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
     """Return ids as (n, 2) integers."""
     return (
         np.frombuffer(b"".join(memory_id.bytes for memory_id in ids), ">u8").reshape(-1, 2).astype(np.uint64)
     )
 
 
-def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
+def ids_of_halves(ids: npt.NDArray[np.uint64]) -> list[UUID]:
     """Return the ids of the given halves."""
     data = ids.astype(">u8").tobytes()
     return [UUID(bytes=data[start : start + 16]) for start in range(0, len(data), 16)]

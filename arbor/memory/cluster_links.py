@@ -63,7 +63,7 @@ class PlacedCluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryTie:
+class MemoryRelation:
     """A relation between two memories with its confidence, 0 to 1."""
 
     source: UUID
@@ -89,7 +89,9 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     return ordered[last // 4], ordered[last - last // 4]
 
 
-def relate(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near: float) -> list[FoundLink]:
+def relate(
+    clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelation], *, near: float
+) -> list[FoundLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
     Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar
@@ -97,7 +99,7 @@ def relate(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near
     """
     ordered = sorted(clusters, key=lambda cluster: cluster.id)
     strengths: dict[tuple[UUID, UUID, ClusterLink], float] = {}
-    for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, ties)):
+    for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, relations)):
         for key, strength in found.items():
             strengths[key] = max(strength, strengths.get(key, 0.0))
     by_kind: dict[tuple[UUID, ClusterLink], list[FoundLink]] = defaultdict(list)
@@ -132,8 +134,8 @@ def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
     strengths: _Strengths = {}
     if len(clusters) < 2:
         return strengths
-    centres = np.stack([cluster.centroid for cluster in clusters])
-    cosines = np.clip(centres @ centres.T, 0.0, 1.0)
+    centers = np.stack([cluster.centroid for cluster in clusters])
+    cosines = np.clip(centers @ centers.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
         first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])
@@ -143,7 +145,7 @@ def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
     return strengths
 
 
-def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryTie]) -> _Strengths:
+def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelation]) -> _Strengths:
     clusters_by_member = _clusters_of(clusters)
     doubts: _Strengths = {}
     for relation in relations:

@@ -148,7 +148,7 @@ def assign(
     return cosines
 
 
-def form(
+def find_new_centers(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
     """Return the centers of new clusters among memories without a cluster, at most `most`, the densest first.
@@ -160,25 +160,25 @@ def form(
     free = np.ones(len(vectors), dtype=bool)
     near_counts = _count_near(vectors, sketched)
     seeds = np.argsort(-near_counts, kind="stable")
-    centres = beside
-    new_centres: list[Vectors] = []
+    centers = beside
+    new_centers: list[Vectors] = []
     fruitless = 0
     for seed in seeds[near_counts[seeds] >= LEAST_MEMBERS]:
-        if len(new_centres) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
+        if len(new_centers) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
             break
         if not free[seed]:
             continue
         rows = np.flatnonzero(free)
-        centre, members = _sketch(vectors[rows], vectors[seed], sketched=sketched, least=least)
-        if centre is None:
+        center, members = _sketch(vectors[rows], vectors[seed], sketched=sketched, least=least)
+        if center is None:
             fruitless += 1
             continue
         free[rows[members]] = False
-        if not (centres @ centre >= apart).any():
-            centres = np.vstack([centres, centre])
-            new_centres.append(centre)
+        if not (centers @ center >= apart).any():
+            centers = np.vstack([centers, center])
+            new_centers.append(center)
         fruitless = 0
-    return new_centres
+    return new_centers
 
 
 def _sketch(
@@ -186,13 +186,13 @@ def _sketch(
 ) -> tuple[Vectors | None, npt.NDArray[np.bool_]]:
     """Return the center of the rows around a seed (None if they are too few), and the mask of its members."""
     members = vectors @ seed >= sketched
-    centre = None
+    center = None
     for _ in range(_SKETCH_ROUNDS):
-        centre = centroid_of(vectors[members]) if members.sum() >= LEAST_MEMBERS else None
-        if centre is None:
+        center = centroid_of(vectors[members]) if members.sum() >= LEAST_MEMBERS else None
+        if center is None:
             break
-        members = vectors @ centre >= least
-    return (centre if members.sum() >= LEAST_MEMBERS else None), members
+        members = vectors @ center >= least
+    return (center if members.sum() >= LEAST_MEMBERS else None), members
 
 
 def _count_near(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
@@ -244,7 +244,7 @@ class ClusterResonance:
     """The cosines of a query with a cluster's center and with the nearest of its memories, -1 to 1."""
 
     id: UUID
-    centre: float
+    center: float
     best_memory: float
 
 
@@ -262,7 +262,7 @@ def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> l
     partial = [
         resonance
         for resonance in resonances
-        if resonance.centre >= cosines.at(RESONATES_AT)
-        and resonance.best_memory < min(cosines.clear, resonance.centre)
+        if resonance.center >= cosines.at(RESONATES_AT)
+        and resonance.best_memory < min(cosines.clear, resonance.center)
     ]
-    return sorted(partial, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]
+    return sorted(partial, key=lambda resonance: (-resonance.center, resonance.id))[:MOST_PARTIAL]

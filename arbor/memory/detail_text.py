@@ -51,7 +51,7 @@ class PracticeCounts:
 
 
 def indexed_words(detail: Mapping[str, Any]) -> str:
-    """Return what the word index takes from a memory's detail; empty for that of a plain turn of a conversation."""
+    """Return the text of a memory's detail that the word index includes; empty for a turn of a conversation."""
     return "\n".join(text for name in INDEXED_FIELDS if name in detail for text in _texts(detail[name]))
 
 
@@ -68,9 +68,9 @@ def indexed_terms(content: str, *, speaker: str, detail: Mapping[str, Any]) -> d
 
 
 def detail_lines(kind: MemoryType, detail: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a memory's detail says, one line each: steps, outcome, pattern, confidence…
+    """Return a memory's detail as lines of text: steps, outcome, pattern, confidence…
 
-    `detail` is the JSON of its row, with the outcomes of a procedure under PRACTICE_FIELD; what cannot be read is left out.
+    `detail` is the JSON of its row, with the outcomes of a procedure under PRACTICE_FIELD; unreadable fields are left out.
     """
     return tuple(_lines(kind, detail))
 

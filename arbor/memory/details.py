@@ -42,7 +42,7 @@ class Emotion:
         _check_line("an emotion's label", self.label, LABEL_LENGTH)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `from_json` reads it."""
+        """Return the emotion as an object that `from_json` can read."""
         return _without_empty({"valence": self.valence, "label": self.label, "intensity": self.intensity})
 
     @classmethod
@@ -156,7 +156,7 @@ class ProceduralDetail(Detail):
     """The steps of a procedure; its outcomes are counted in `Practice`. Raises Invalid."""
 
     type = MemoryType.PROCEDURAL
-    #: In order.
+    #: The steps in the order of execution.
     steps: tuple[str, ...] = ()
     #: Preconditions of the first step.
     prerequisites: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class StrategicDetail(Detail):
 
     type = MemoryType.STRATEGIC
     pattern: str = ""
-    #: From 0 to 1.
+    #: The confidence that the pattern helps, 0 to 1.
     confidence: float = DEFAULT_CONFIDENCE
     #: Cases in which the pattern was observed.
     evidence: tuple[str, ...] = ()

@@ -85,7 +85,7 @@ class _DetailsDiffer(Exception):
     """Two details have different values in one field."""
 
 
-def merged(old: Detail, new: Detail) -> Detail | None:
+def merge_details(old: Detail, new: Detail) -> Detail | None:
     """Merge two details of one type; return None where they differ, so that the memories cannot be merged.
 
     An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins, of a

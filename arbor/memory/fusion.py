@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, microseconds, whole
+from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, ids_of_halves, microseconds
 from arbor.memory.forgetting import BOOST
 from arbor.memory.lexical import speaker_words
 from arbor.memory.query import ReadQuery
@@ -106,7 +106,7 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
             index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
         )
         for index, memory_id, total, receipt in zip(
-            best.tolist(), whole(candidates.ids[best]), totals[best].tolist(), receipts, strict=True
+            best.tolist(), ids_of_halves(candidates.ids[best]), totals[best].tolist(), receipts, strict=True
         )
     ]
 

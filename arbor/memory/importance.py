@@ -28,7 +28,7 @@ SMALL_TALK = 0.15
 #: The importance of "remember this" (seed 001).
 EXPLICIT = 1.0
 
-#: The role of those whose "remember this" counts. The words of peers, pages and the agent itself are data, so they cannot ask.
+#: The role of speakers whose "remember this" is obeyed. Texts of peers, pages and the agent itself are data, not requests.
 USER = "user"
 #: The source of what a person gives an agent.
 OPERATOR = "operator"

@@ -193,6 +193,6 @@ def _appraise(memory: Mapping[str, Any]) -> float:
     return appraise(str(memory["text"]), role=str(memory["role"]), type=MemoryType(memory["type"])).importance
 
 
-def weighed(rule: float, model: float) -> float:
+def combine_importances(rule: float, model: float) -> float:
     """Combine the importance by rule with that of a model: their mean, but a rule's 1 stays 1."""
     return rule if rule >= 1.0 else (rule + model) / 2

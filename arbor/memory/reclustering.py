@@ -21,7 +21,7 @@ from arbor.memory.clusters import (
     assign,
     centroid_of,
     cosines_among,
-    form,
+    find_new_centers,
 )
 
 #: The position, between the cosine of membership (0) and equality (1), from which two centers are one cluster.
@@ -78,39 +78,39 @@ class _Assignment:
         self._sketched = cosines.at(deviations - SKETCHED_BELOW)
         self._merged = self._least + MERGED_AT * (1 - self._least)
         self._heads: list[_ClusterHead] = []
-        self._centres: Vectors = np.zeros((0, vectors.shape[1]), dtype=np.float32)
+        self._centers: Vectors = np.zeros((0, vectors.shape[1]), dtype=np.float32)
         self._strengths: Vectors = np.zeros((len(ids), 0), dtype=np.float32)
 
     def add_existing(self, clusters: Sequence[ClusterValue]) -> None:
         """Add the existing clusters with their members among these memories."""
         row_of = {memory_id: row for row, memory_id in enumerate(self._ids)}
         self._heads = [_ClusterHead(id=cluster.id, named=cluster.named) for cluster in clusters]
-        self._centres = np.zeros((len(clusters), self._vectors.shape[1]), dtype=np.float32)
+        self._centers = np.zeros((len(clusters), self._vectors.shape[1]), dtype=np.float32)
         self._strengths = np.zeros((len(self._ids), len(clusters)), dtype=np.float32)
         for column, cluster in enumerate(clusters):
             for memory_id, strength in cluster.members.items():
                 if memory_id in row_of:
                     self._strengths[row_of[memory_id], column] = strength or _LEAST_STRENGTH
-        self._average_centres()
+        self._average_centers()
 
     def form(self) -> bool:
         """Form new clusters of unassigned memories; return whether there were any."""
         free = self._vectors[~self._assigned().any(axis=1)]
         room = MOST_CLUSTERS - len(self._heads)
-        new_centres = form(
+        new_centers = find_new_centers(
             free,
-            self._centres,
+            self._centers,
             sketched=self._sketched,
             least=self._least,
             apart=self._merged,
             most=room,
         )
-        if new_centres:
-            self._heads += [_ClusterHead(id=None, named=False)] * len(new_centres)
-            self._centres = np.concatenate([self._centres, np.stack(new_centres)])
-            none = np.zeros((len(self._ids), len(new_centres)), dtype=np.float32)
+        if new_centers:
+            self._heads += [_ClusterHead(id=None, named=False)] * len(new_centers)
+            self._centers = np.concatenate([self._centers, np.stack(new_centers)])
+            none = np.zeros((len(self._ids), len(new_centers)), dtype=np.float32)
             self._strengths = np.concatenate([self._strengths, none], axis=1)
-        return bool(new_centres)
+        return bool(new_centers)
 
     def settle(self) -> None:
         """Assign memories and average centers in turns until no memory moves."""
@@ -118,7 +118,7 @@ class _Assignment:
             before = self._heads, self._home_clusters()
             self._merge()
             self._assign()
-            self._average_centres()
+            self._average_centers()
             if before[0] == self._heads and np.array_equal(before[1], self._home_clusters()):
                 break
 
@@ -128,7 +128,7 @@ class _Assignment:
             ClusterValue(
                 id=head.id,
                 named=head.named,
-                centroid=self._centres[column],
+                centroid=self._centers[column],
                 members={
                     self._ids[row]: float(self._strengths[row, column])
                     for row in np.flatnonzero(self._strengths[:, column]).tolist()
@@ -151,14 +151,14 @@ class _Assignment:
 
     def _select(self, columns: Sequence[int]) -> None:
         self._heads = [self._heads[column] for column in columns]
-        self._centres = self._centres[columns]
+        self._centers = self._centers[columns]
         self._strengths = self._strengths[:, columns]
 
     def _assign(self) -> None:
         """Assign each memory to its best clusters; dissolve clusters with too few members, and assign again."""
         while self._heads:
             self._strengths = assign(
-                self._vectors, self._centres, least=self._least, held=self._assigned(), leaves=self._leaves
+                self._vectors, self._centers, least=self._least, held=self._assigned(), leaves=self._leaves
             )
             sizes = self._home_clusters().sum(axis=0)
             remaining = [
@@ -170,14 +170,14 @@ class _Assignment:
                 return
             self._select(remaining)
 
-    def _average_centres(self) -> None:
+    def _average_centers(self) -> None:
         """Set each center to the mean of its members; drop clusters without members, or whose members cancel out."""
         home = self._home_clusters()
-        centres = [centroid_of(self._vectors[home[:, column]]) for column in range(len(self._heads))]
-        remaining = [column for column, centre in enumerate(centres) if centre is not None]
+        centers = [centroid_of(self._vectors[home[:, column]]) for column in range(len(self._heads))]
+        remaining = [column for column, center in enumerate(centers) if center is not None]
         self._select(remaining)
         if remaining:
-            self._centres = np.stack([centre for centre in centres if centre is not None])
+            self._centers = np.stack([center for center in centers if center is not None])
 
     def _merge(self) -> None:
         """Merge clusters whose centers are too near, the nearest pair first.
@@ -186,7 +186,7 @@ class _Assignment:
         not merged.
         """
         named = np.array([head.named for head in self._heads], dtype=bool)
-        cosines = self._centres @ self._centres.T
+        cosines = self._centers @ self._centers.T
         cosines[np.outer(named, named)] = 0.0
         np.fill_diagonal(cosines, 0.0)
         home = self._home_clusters()
@@ -201,10 +201,10 @@ class _Assignment:
             left.remove(absorbed)
             self._strengths[:, survivor] = self._strengths[:, [survivor, absorbed]].max(axis=1)
             home[:, survivor] |= home[:, absorbed]
-            centre = centroid_of(self._vectors[home[:, survivor]])
-            if centre is not None:
-                self._centres[survivor] = centre
-            near = self._centres @ self._centres[survivor]
+            center = centroid_of(self._vectors[home[:, survivor]])
+            if center is not None:
+                self._centers[survivor] = center
+            near = self._centers @ self._centers[survivor]
             near[[column for column in range(len(named)) if column not in left]] = 0.0
             near[survivor] = 0.0
             near[named & named[survivor]] = 0.0

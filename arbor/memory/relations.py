@@ -70,22 +70,24 @@ _ALL = frozenset(Relation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
-    """The relations that a traversal follows: in their direction, and against it."""
+class FollowedRelations:
+    """The relations that a traversal follows: `onward` in their direction, `back` against it."""
 
     onward: frozenset[Relation]
     back: frozenset[Relation]
 
 
 #: All relations, in both directions, and in their own direction only.
-ANYWHERE = Paths(onward=_ALL, back=_ALL)
-ONWARD = Paths(onward=_ALL, back=frozenset())
-#: The paths to causes: the causes of a thing, and the things that it was concluded or learned from.
-TO_CAUSES = Paths(
+ALL_RELATIONS = FollowedRelations(onward=_ALL, back=_ALL)
+ONWARD = FollowedRelations(onward=_ALL, back=frozenset())
+#: From a node to its causes, and to the nodes that it was concluded or learned from.
+TO_CAUSES = FollowedRelations(
     onward=frozenset({Relation.DERIVED_FROM, Relation.LEARNED_FROM}), back=frozenset({Relation.CAUSES})
 )
-#: The paths to evidence: the evidence for a thing, and the things that it was concluded from.
-TO_EVIDENCE = Paths(onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS}))
+#: From a node to its evidence, and to the nodes that it was concluded from.
+TO_EVIDENCE = FollowedRelations(
+    onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS})
+)
 
 
 class GraphNode(NamedTuple):
@@ -157,25 +159,25 @@ class Contradiction:
     note: str
 
 
-def paths_of(relations: Iterable[Relation] | None) -> Paths:
-    """Return the paths that follow these relations in both directions; None: all relations."""
+def both_directions(relations: Iterable[Relation] | None) -> FollowedRelations:
+    """Follow these relations in both directions; None: all relations."""
     if relations is None:
-        return ANYWHERE
+        return ALL_RELATIONS
     followed = frozenset(relations)
-    return Paths(onward=followed, back=followed)
+    return FollowedRelations(onward=followed, back=followed)
 
 
 def check_hops(hops: int) -> int:
     """Return the number of edges of a traversal. Raises Invalid for a number outside 1 to MAX_HOPS."""
     if not 1 <= hops <= MAX_HOPS:
-        raise Invalid(f"a walk goes 1 to {MAX_HOPS} edges far, asked for {hops}")
+        raise Invalid(f"a traversal follows 1 to {MAX_HOPS} edges, got {hops}")
     return hops
 
 
 def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str) -> None:
     """Raise Invalid for an edge from a thing to itself, with a wrong weight, or with too long a note."""
     if source.id == target.id:
-        raise Invalid(f"a {source.kind} cannot be tied to itself: {source.id}")
+        raise Invalid(f"a {source.kind} cannot be related to itself: {source.id}")
     if not (math.isfinite(weight) and 0 <= weight <= 1):
         raise Invalid(f"an edge's weight must be 0 to 1, got {weight}")
     if len(note) > NOTE_LENGTH or "\0" in note:
@@ -187,13 +189,13 @@ def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
     return TraversalResult(found=tuple(found[:most]), bounded=len(found) > most)
 
 
-def clip(text: str) -> str:
-    """Return the beginning of a text on one line, at most LABEL_LENGTH characters."""
+def label_of(text: str) -> str:
+    """Return a node's label: the beginning of its text on one line, at most LABEL_LENGTH characters."""
     line = " ".join(text.split())
     return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
 
 
-def unfold(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
+def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
     """Return the reached nodes with their paths, nearest first; `levels` are the steps at 1, 2, … edges from the start."""
     reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
     for level in levels:

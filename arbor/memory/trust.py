@@ -59,7 +59,7 @@ class Source:
         return " ".join(self.reference.split()).casefold()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `from_json` reads it."""
+        """Return the source as an object that `from_json` can read."""
         record: dict[str, Any] = {"kind": self.kind, "reference": self.reference, "trust": self.trust}
         if self.observed_at is not None:
             record["observed_at"] = self.observed_at.isoformat()
@@ -144,9 +144,9 @@ class Evidence:
 
 
 def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
-    """Return the sources of a conclusion: those of its evidence, such that one memory allows its own trust and no more.
+    """Return the sources of a conclusion from its evidence, with trusts such that one memory allows at most its own trust.
 
-    Memories of one source are one source, however many they are.
+    Several memories of one source count as one source.
     """
     return merge_sources(*(_believed(memory) for memory in evidence))[:MOST_SOURCES]
 

@@ -33,7 +33,7 @@ class Turn:
         """Return the episodic memory of this turn. Raises Invalid for a turn that no memory can store.
 
         The content is the utterance alone: speaker, time and context have fields of their own, which recall scores
-        separately (docs/explanation/recall.md: a name within the text gains nothing).
+        separately (docs/explanation/recall.md: a name added to the text does not improve recall).
         """
         return NewMemory(
             type=MemoryType.EPISODIC,
@@ -67,5 +67,5 @@ def check_turn_content(turn: Turn) -> Turn | BadLine:
 
 
 def is_plausible(moment: datetime) -> bool:
-    """Return whether a moment is plausible; adding hours to it stays within the range of datetime."""
+    """Return whether the year is 1000 to 3000, so that hours can be added without leaving the range of datetime."""
     return 1000 <= moment.year <= 3000

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from arbor.models.handles import Provider
 
-#: Windows by the beginning of a model's name, of which the longest match counts. Sources: the providers' model pages, as of
-#: November 2026.
+#: Windows in tokens, by provider and prefix of the model's name; the longest matching prefix applies. Sources: the providers'
+#: model pages, as of November 2026.
 WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
     {
         (Provider.OPENAI, "gpt-6"): 1_000_000,
@@ -56,9 +56,9 @@ def prompt_limits(
 def window_of(handle: str, *, otherwise: int) -> int:
     """Return a model's window in tokens; `otherwise` for an unknown model, such as a self-hosted one."""
     provider, _, model = handle.partition("/")
-    known = [
-        (len(name), tokens)
-        for (whose, name), tokens in WINDOWS.items()
-        if whose == provider and model.startswith(name)
+    matches = [
+        (len(prefix), tokens)
+        for (known_provider, prefix), tokens in WINDOWS.items()
+        if known_provider == provider and model.startswith(prefix)
     ]
-    return max(known)[1] if known else otherwise
+    return max(matches)[1] if matches else otherwise

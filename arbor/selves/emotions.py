@@ -203,7 +203,7 @@ def baseline_of(aspects: Iterable[str]) -> Feeling:
     return Feeling(_clip(numbers.get("valence", valence), -1.0), _clip(numbers.get("arousal", arousal), 0.0))
 
 
-def felt(events: Iterable[Event]) -> float:
+def total_valence(events: Iterable[Event]) -> float:
     """Return the total valence of events, from -1 to 1."""
     return round(_clip(sum(DELTAS[event].valence for event in events), -1.0), 3)
 

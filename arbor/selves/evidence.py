@@ -27,10 +27,10 @@ def weigh(*, confidence: float, stability: float, supports: bool, strength: floa
     prior = min(max(confidence, 1 - SUREST), SUREST)
     shift = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
     odds = math.log(prior / (1 - prior)) + (shift if supports else -shift)
-    return limited(confidence, 1 / (1 + math.exp(-odds)))
+    return limit_confidence(confidence, 1 / (1 + math.exp(-odds)))
 
 
-def limited(confidence: float, wanted: float) -> float:
+def limit_confidence(confidence: float, wanted: float) -> float:
     """Limit a wanted confidence to what one decision can reach."""
     step = min(max(wanted - confidence, -LARGEST_STEP), LARGEST_STEP)
     return round(min(max(confidence + step, 0.0), 1.0), 4)

@@ -123,7 +123,7 @@ def create_user(
 
 
 def _password(*, password_stdin: bool, generate: bool, password_file: Path | None) -> str:
-    """Return the password from standard input, the prompt, or made up; one made up goes to a terminal or a file only."""
+    """Return the password from standard input or the prompt, or a generated one, shown on a terminal or written to a file."""
     if password_stdin and generate:
         raise click.UsageError("--password-stdin and --generate exclude each other")
     if password_file is not None and not generate:
@@ -149,7 +149,7 @@ def _password(*, password_stdin: bool, generate: bool, password_file: Path | Non
 
 def _write(path: Path, password: str) -> None:
     try:
-        # Not over a file that exists: it may have other readers.
+        # O_EXCL: an existing file is not overwritten, because other users may be able to read it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise click.UsageError(f"the password cannot be written to {path}: {error.strerror}") from error

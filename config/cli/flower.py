@@ -35,7 +35,7 @@ type Check = Callable[[str, str, str], bool]
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
     app = load_app()
-    # With Django, which the application has set up by now; the fork server loads this module without.
+    # Imported here, because the module needs Django, which `load_app` has set up; the fork server imports this module earlier.
     check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts
     options.address = host
     options.port = port
@@ -61,12 +61,12 @@ class _Unauthorized(RequestHandler):
 
 
 class GuardedFlower(Flower):  # type: ignore[misc]
-    """Flower that tells nothing but its health to anybody whom `check` does not accept."""
+    """Flower with a password: requests that `check` does not accept get nothing but the health page."""
 
     check: Check
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
-        """Return the handler of a request, or the one that asks for a password."""
+        """Return the handler of a request, or the handler that asks for a password."""
         if request.path.rstrip("/") != HEALTH_PATH and not self._accepts(request):
             return self.get_handler_delegate(request, _Unauthorized)
         return super().find_handler(request, **named)

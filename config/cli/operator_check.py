@@ -1,4 +1,4 @@
-"""Check the name and password of a superuser for Flower, against the account: a new password holds for both."""
+"""Check the name and password of a superuser for Flower against the console's account, so that both use one password."""
 
 from __future__ import annotations
 

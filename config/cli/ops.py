@@ -190,7 +190,7 @@ def _for_people(dry_run: DryRun) -> str:
     return "\n".join(lines)
 
 
-CALL = (
+CALL_COLUMNS = (
     OutputColumn("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
     *(OutputColumn(key, key) for key in ("agent", "purpose", "about", "model", "reason")),
     OutputColumn("id"),
@@ -205,7 +205,7 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
         failed = failed_maintenance_calls(agent_id=agent_id)
         retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
     output = listing(
-        "failed", failed, CALL, about={"retried": retried}, empty="No call of maintenance has failed."
+        "failed", failed, CALL_COLUMNS, about={"retried": retried}, empty="No call of maintenance has failed."
     )
     if failed and retry:
         return replace(output, people=f"{retried} failed calls are retried within minutes.")

@@ -210,7 +210,7 @@ def _arbor(
         arbor=arguments,
         env={**base_env(plan.run), "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
-        # Without a supervisor the servers end too, and a worker would wait for its broker for ever.
+        # The servers end with the supervisor, and a worker would wait forever for its broker.
         orphan_signal=signal.SIGKILL,
     )
     return lambda: launch

@@ -160,7 +160,7 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
         web_url=plan.web_url,
         flower_url=plan.flower_url,
         operator=report["operator"],
-        # Not into a pipe, a log of the machine or a build: the file is for its owner only.
+        # The password is shown on a terminal only, never written to a pipe or log; the file is readable by its owner only.
         password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time and sys.stdout.isatty() else None,
         password_file=Path("ARBOR_OPERATOR_PASSWORD")
         if own_password

@@ -27,7 +27,8 @@ from config.supervisor.managed_process import (
 
 #: The seconds between polls while a part starts or ends, and while all are ready.
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
-_ORPHANS_WITHIN_S = 2.0
+#: The seconds in which killed orphans must end.
+_ORPHAN_EXIT_WITHIN_S = 2.0
 _SATISFIED = {Status.READY, Status.DONE}
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,7 +36,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Supervisor:
     """Starts parts in the order of their needs, restarts those that end, and ends all of them together.
 
-    The supervisor must run in the main thread: a child receives a signal when the thread that started it ends.
+    The supervisor must run in the main thread, because a part gets a signal when the thread that started the part ends.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Supervisor:
         fork_server: ForkServer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Store the parts, given in starting order.
+        """Check the needs of the parts, which are given in starting order. Raises ServerError for unknown or cyclic needs.
 
         `on_change` is called at every change of a part's status, `on_ready` once when all parts are ready. With a fork
         server, which is one of the parts, this process adopts every orphan below it.
@@ -67,7 +68,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._stop_requests = 0
         self._failure: str | None = None
-        self._last_change: list[dict[str, Any]] = []
+        self._last_snapshot: list[dict[str, Any]] = []
         self._reported_ready = False
 
     def run(self) -> None:
@@ -80,7 +81,7 @@ class Supervisor:
                     for unit in self._units:
                         self._advance(unit)
                     self._reap_orphans()
-                    self._note_changes()
+                    self._report_changes()
                     self._relay_output(_BUSY_POLL_S if self._is_busy() else _QUIET_POLL_S)
             finally:
                 self._stop_all()
@@ -180,7 +181,7 @@ class Supervisor:
         known = {unit.pid for unit in self._units}
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in known:
-                return  # reaped later with its part; the orphans behind it wait until then
+                return  # `_collect` reaps this process first; the orphans that ended after it are reaped then
             os.waitpid(ended.si_pid, 0)
 
     # --- Stopping ------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Supervisor:
             needed = {need for unit in running for need in self._needs[unit.name]}
             self._stop_layer([unit for unit in running if unit.name not in needed])
         self._end_orphans()
-        self._note_changes()
+        self._report_changes()
         self._selector.close()
 
     def _end_orphans(self) -> None:
@@ -205,16 +206,17 @@ class Supervisor:
         for orphan in orphans:
             with contextlib.suppress(psutil.NoSuchProcess):
                 orphan.kill()
-        psutil.wait_procs(orphans, timeout=_ORPHANS_WITHIN_S)
+        psutil.wait_procs(orphans, timeout=_ORPHAN_EXIT_WITHIN_S)
 
     def _stop_layer(self, units: Sequence[Unit]) -> None:
-        patient_stops = self._stop_requests
+        """Ask parts to stop, and wait; kill a part after its time is over, or all at a second request to stop."""
+        requests_before = self._stop_requests
         for unit in units:
             unit.ask_to_stop()
         started = self._clock()
         left = list(units)
         while left:
-            is_urgent = self._stop_requests > max(patient_stops, 1)
+            is_urgent = self._stop_requests > max(requests_before, 1)
             for unit in list(left):
                 if unit.has_ended():
                     self._collect(unit)
@@ -232,7 +234,7 @@ class Supervisor:
 
     def _relay_output(self, timeout_s: float) -> None:
         for key, _events in self._selector.select(timeout_s):
-            if key.data is None:  # a signal came
+            if key.data is None:  # the pipe of `_wake_on_signals`
                 with contextlib.suppress(BlockingIOError):
                     os.read(key.fd, 1024)
             else:
@@ -242,7 +244,7 @@ class Supervisor:
         pipe = unit.output
         for line in unit.read_lines():
             self._log.line(unit.name, line)
-        if pipe is not None and unit.output is None:  # it closed its output
+        if pipe is not None and unit.output is None:  # the process closed its output
             self._selector.unregister(pipe)
 
     @contextlib.contextmanager
@@ -271,10 +273,10 @@ class Supervisor:
     def _is_busy(self) -> bool:
         return any(unit.status not in _SATISFIED for unit in self._units)
 
-    def _note_changes(self) -> None:
+    def _report_changes(self) -> None:
         snapshot = [unit.snapshot() for unit in self._units]
-        if snapshot != self._last_change:
-            self._last_change = snapshot
+        if snapshot != self._last_snapshot:
+            self._last_snapshot = snapshot
             self._on_change(snapshot)
         if not self._reported_ready and all(unit.status in _SATISFIED for unit in self._units):
             self._reported_ready = True

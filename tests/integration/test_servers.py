@@ -122,7 +122,7 @@ class TestPostgresOnDisk:
             assert postmasters == []
         left.stop()
 
-    def test_another_password_is_answered_with_what_to_do(self, tmp_folder: Path) -> None:
+    def test_a_changed_password_is_refused_with_a_remedy(self, tmp_folder: Path) -> None:
         with EmbeddedPostgres(tmp_folder / "postgres", password="first", durable=False):
             pass
         with pytest.raises(ServerError, match="secrets folder"):

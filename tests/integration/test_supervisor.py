@@ -185,7 +185,7 @@ def test_a_process_that_ignores_signals_is_killed_with_its_children() -> None:
     assert_gone("61", "62", "63")
 
 
-def test_a_part_that_ends_takes_the_children_it_left_with_it() -> None:
+def test_children_of_a_part_are_killed_when_the_part_ends() -> None:
     run = Run(ManagedProcess(name="leaver", launch=shell("sleep 64 & exit 0")), until=restarted("leaver", 1))
     assert "with code 0" in run.log
     assert_gone("64")

@@ -31,7 +31,7 @@ class Trigger(models.TextChoices):
 
     #: The heartbeat was due.
     TIMER = "timer"
-    #: An operator asked for it.
+    #: An operator requested the heartbeat.
     OPERATOR = "operator"
     #: Somebody wrote to the agent.
     MESSAGE = "message"
@@ -71,10 +71,11 @@ class HeartbeatSchedule(TenantModel):
     #: The fencing token of the lease: each claim increments it, and each later write checks it.
     epoch = models.BigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
-    #: Running leases lost in a row.
+    #: The number of running leases that were lost in a row.
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
-    #: Queued or running; empty while off. Indexed for the dispatcher, and unchanged while a heartbeat runs.
+    #: Whether the agent is queued or running; null while off. Has the dispatcher's indexes, and is unchanged while a
+    #: heartbeat runs.
     in_flight = StoredField(
         expression=models.Case(
             models.When(
@@ -94,7 +95,7 @@ class HeartbeatSchedule(TenantModel):
                 name="heartbeats_due_tenant",
                 condition=models.Q(in_flight=False),
             ),
-            # Without leases, which change too often for an index: the few rows are all scanned.
+            # Lease times are not indexed, because they change too often; the few rows in flight are all scanned.
             models.Index(
                 fields=["tenant", "agent"], name="heartbeats_in_flight", condition=models.Q(in_flight=True)
             ),

@@ -68,7 +68,7 @@ def _statement() -> str:
     changes = ", ".join(f"{name} = coalesce(r.{name}, s.{name})" for name in _COLUMNS)
     columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     return (
-        f"UPDATE agents_agentstate s SET {changes}"  # noqa: S608 (our own names)
+        f"UPDATE agents_agentstate s SET {changes}"  # noqa: S608 (no external input)
         f" FROM json_to_recordset(%(rows)s::json) AS r (agent_id uuid, {columns})"
         # The ids are repeated because the planner expects a hundred rows of JSON, and would read the whole table.
         " WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id AND s.agent_id = ANY(%(agents)s::uuid[])"

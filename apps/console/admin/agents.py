@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
-from apps.console.access import actor_of, holds
+from apps.console.access import actor_of, has_role
 from apps.console.acts import carry_out
 from apps.console.forms import DestroyAgentForm, NewAgentForm
 from apps.console.listing import PageAdmin, filters, is_list
@@ -72,15 +72,15 @@ class AgentAdmin(PageAdmin):
 
     def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
         """Allow acts to operators."""
-        return holds(request, Role.OPERATOR)
+        return has_role(request, Role.OPERATOR)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow operators to create agents."""
-        return holds(request, Role.OPERATOR)
+        return has_role(request, Role.OPERATOR)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow owners to destroy agents."""
-        return holds(request, Role.OWNER)
+        return has_role(request, Role.OWNER)
 
     # --- Pages -----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
-from apps.console.access import actor_of, holds
+from apps.console.access import actor_of, has_role
 from apps.console.forms import NewChannelForm
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, filters, filters_by_agent
 from apps.console.pages.contacts import read_message
@@ -35,7 +35,7 @@ class ChannelAdmin(OwnPageAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow operators to add channels."""
-        return holds(request, Role.OPERATOR)
+        return has_role(request, Role.OPERATOR)
 
     def read_page(self, row: Channel) -> Channel:
         """Return the channel, which is all data of its page."""

@@ -16,7 +16,7 @@ from apps.agents.services.energy import energy_terms
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
-from apps.console.access import actor_of, holds, is_platform_operator
+from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.account_forms import NewAccountForm
 from apps.console.account_views import current_session
 from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
@@ -33,7 +33,7 @@ admin.site.unregister(Group)
 
 @admin.register(Tenant)
 class TenantAdmin(PlatformAdmin):
-    """List the tenants of the installation. Their data can only be seen by a visit, with a reason."""
+    """List the tenants of the installation. To see a tenant's data, an operator visits the tenant and gives a reason."""
 
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
@@ -90,7 +90,7 @@ class MembershipAdmin(ConsoleAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """List the members; owners add some."""
+        """List the members; owners may add members here."""
         response: HttpResponse = super().changelist_view(request, _for_owners(request, extra_context))
         return response
 
@@ -101,14 +101,14 @@ class MembershipAdmin(ConsoleAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a member, whose role owners change."""
+        """Show a member; owners may change the role here."""
         response: HttpResponse = super().change_view(
             request, object_id, form_url, _for_owners(request, extra_context)
         )
         return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
-        """Read the tenant's members, whose manager raises without a tenant."""
+        """Read the tenant's members; their manager raises an error without a tenant."""
         members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
         return members
 
@@ -117,12 +117,12 @@ class MembershipAdmin(ConsoleAdmin):
 
 
 def _for_owners(request: HttpRequest, context: dict[str, Any] | None) -> dict[str, Any]:
-    return {**(context or {}), "may_own": holds(request, Role.OWNER), "roles": Role.values}
+    return {**(context or {}), "may_own": has_role(request, Role.OWNER), "roles": Role.values}
 
 
 @admin.register(User)
 class UserAdmin(PageAdmin, PlatformAdmin):
-    """List the people who may sign in: made, disabled and signed out here by those who run the installation."""
+    """List all accounts; superusers create, disable and sign out accounts here."""
 
     page_template = "console/user.html"
 
@@ -135,7 +135,7 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         return User.objects.defer("password").order_by("username")
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let superusers create accounts."""
+        """Return whether the user may create accounts; only superusers may."""
         return is_platform_operator(request)
 
     def add_view(
@@ -145,10 +145,10 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = NewAccountForm(request.POST if request.method == "POST" else None)
-        made = form.create(actor=actor_of(request)) if form.is_valid() else None
-        if made is not None:
-            messages.success(request, f"Created account {made.username}.")
-            return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[made.pk]))
+        account = form.create(actor=actor_of(request)) if form.is_valid() else None
+        if account is not None:
+            messages.success(request, f"Created account {account.username}.")
+            return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[account.pk]))
         return console_page(request, "console/user_new.html", title="New account", opts=self.opts, form=form)
 
     def read_page(self, row: User) -> User:

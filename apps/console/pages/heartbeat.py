@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from apps.calls.models import ExternalCall, LedgerEntry
-from apps.console.nodes import NamedNode, find_nodes, id_in
+from apps.console.nodes import NamedNode, find_nodes, parse_id
 from apps.console.pages.call import Call, read_call
 from apps.console.pages.trace import Stage, draw_run, read_stages
 from apps.console.pictures.pipeline import Picture
@@ -159,7 +159,7 @@ def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
         for item in [*dicts_in(heartbeat.actions), *dicts_in(heartbeat.goal_changes)]
     }
     # A model may name goals that do not exist; the page then shows the text only.
-    ids = [row_id for text in named if (row_id := id_in(text)) is not None]
+    ids = [row_id for text in named if (row_id := parse_id(text)) is not None]
     rows = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
     return {str(goal.id): goal for goal in rows}
 
@@ -172,7 +172,7 @@ def _named(heartbeat: Heartbeat, actions: Sequence[Mapping[str, Any]]) -> dict[s
         if isinstance(action.get("params"), dict)
         for value in action["params"].values()
         for item in (value if isinstance(value, list) else [value])
-        if (row_id := id_in(item)) is not None
+        if (row_id := parse_id(item)) is not None
     }
     return {str(node.id): node for node in find_nodes(heartbeat.agent_id, ids)}
 
@@ -185,7 +185,7 @@ def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
         for name, value in params.items()
         for item in (value if isinstance(value, list) else [value])
         if item not in (None, "")
-        for node in (named.get(str(id_in(item))),)
+        for node in (named.get(str(parse_id(item))),)
     ]
 
 

@@ -32,7 +32,7 @@ from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
-from arbor.heartbeat.usage import withheld
+from arbor.heartbeat.usage import limit_skip_reason
 from arbor.heartbeat.working_memory import WorkingMemory, after_conversation
 from arbor.memory.content import check_line
 
@@ -157,7 +157,9 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         level = budget_status_of(agent.id).level
         models = models_at(agent, level)
     if not models:
-        reason = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
+        reason = limit_skip_reason(
+            level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC)
+        )
         close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {reason}")
         return True
     try:

@@ -20,7 +20,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
-from apps.memories.services.store.snippets import keep_code
+from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -106,7 +106,7 @@ def store_answer(
         vectors=None if vectors is None else vectors[stored],
         model=answer.embedded.model,
     )
-    keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
+    store_agent_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _update_working_memory(agent_id, asked, answer, now)
     _audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
     return [
@@ -135,7 +135,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     )
     _resume_timer(asked.session, now)
     store(agent_id=agent_id, memories=[_memory(asked, asked.content, position)], vectors=None)
-    keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
+    store_agent_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
         _receive_turn(state, asked, own=(), now=now)

@@ -18,7 +18,7 @@ from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.store.snippets import find_code
@@ -108,7 +108,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
     with tenant_transaction(tenant_id):
         if filters and relevant:
-            note_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
+            record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
         view = _view(turn, state, relevant, matched)
     # The prompt must fit into the window of every model that may be asked.
@@ -211,9 +211,9 @@ def _state(agent_id: UUID) -> Any:
 
 
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
-    """Read the latest turns with this person before this one, oldest first, and count those before them.
+    """Return the latest turns with this person before `turn`, oldest first, and the number of still earlier ones.
 
-    Earlier conversations with the same person go on in this one; a turn without an answer is left out.
+    Turns of earlier conversations with the same person are included; a turn without an answer is left out.
     """
     earlier = ChatMessage.objects.filter(
         session__agent_id=turn.session.agent_id, session__person=turn.session.person, at__lt=turn.at, error=""

@@ -31,7 +31,7 @@ def posted_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, 
     contact = (
         AgentState.objects.filter(agent_id=agent_id).values_list("last_user_contact_at", flat=True).first()
     )
-    # Without messages of this decision, which may be executed a second time.
+    # Messages of this decision do not count, because the decision may be executed a second time.
     posted = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
     latest = posted.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
     today = posted.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))

@@ -20,7 +20,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.scope import OPS, current_tenant
-from arbor.contacts.delivery import named, possible_names
+from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.ids import uuid7
@@ -40,7 +40,7 @@ class Letter:
     subject: str
     content: str
     at: datetime
-    #: The name of the channel it is for; empty: all there are.
+    #: The name of the channel to send it through; empty: all channels of the audience.
     platform: str = ""
 
     @property
@@ -58,19 +58,19 @@ def post(letter: Letter) -> list[OutboxMessage]:
     platform without a channel.
     """
     if "\0" in letter.subject + letter.content:
-        raise Invalid("a message holds no NUL character")
+        raise Invalid("a message must not contain a NUL character")
     channels = channels_for(agent_id=letter.agent_id, audience=letter.audience, platform=letter.platform)
     rows = [_row(letter, channel) for channel in channels] or [_row(letter, None)]
     rows += [_to_peer(letter, agent_id) for agent_id in _mentioned(letter)]
     OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
     for row in rows:
         if row.status == DeliveryStatus.PENDING:
-            enqueue(deliver_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
+            enqueue(delivery_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
     return rows
 
 
-def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
-    """Build the task message that delivers a message."""
+def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
+    """Build the task message that has a worker deliver a message of the outbox."""
     return TaskMessage(
         task=Task.DELIVER,
         tenant_id=tenant_id,
@@ -81,7 +81,7 @@ def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMess
 
 @transaction.atomic
 def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
-    """Retry a failed message, as often as a new one. Raises NotFound, TransitionIllegal.
+    """Enqueue a failed message again, with as many attempts as a new one. Raises NotFound, TransitionIllegal.
 
     A message that is being sent cannot be retried before its attempt has failed.
     """
@@ -92,7 +92,7 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
     message.due_at = timezone.now()
     message.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
     message.save(update_fields=["status", "tries_before", "due_at", "lease_until"])
-    enqueue(deliver_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
+    enqueue(delivery_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
     return message
 
 
@@ -188,7 +188,7 @@ def _mentioned(letter: Letter) -> tuple[str, ...]:
         .exclude(id=letter.agent_id)
         .values_list("lowered", "id")
     )
-    return named(letter.content, {name: str(agent_id) for name, agent_id in rows})
+    return mentioned_ids(letter.content, {name: str(agent_id) for name, agent_id in rows})
 
 
 #: The number at which each count stops.

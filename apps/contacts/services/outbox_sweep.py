@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.delivery import notify_writer
-from apps.contacts.services.outbox import deliver_message
+from apps.contacts.services.outbox import delivery_message
 from apps.contacts.services.queries import LEASE_DUE_MESSAGES, RETRY_LOST_MESSAGES
 from apps.queues import enqueue
 from apps.tenants.models import TenantStatus
@@ -58,7 +58,7 @@ def sweep_outbox() -> OutboxSweep:
         cursor.execute(LEASE_DUE_MESSAGES, {**shared, "lease_s": lease_s})
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
-            enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
+            enqueue(delivery_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
     lost += sum(_end_lost(message_id, tenant_id) for message_id, tenant_id in last)
     if lost:
         log.warning("deliveries_lost", messages=lost)

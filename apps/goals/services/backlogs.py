@@ -1,6 +1,6 @@
 """Lock, load and save the backlogs of several agents of a tenant at once.
 
-All functions run in a tenant's transaction; a loaded backlog stays locked until it ends.
+All functions run in a tenant's transaction; a loaded backlog stays locked until the transaction ends.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ EXPERIENCED = f"""
             ) e
         ) ended GROUP BY source
     ) by_source
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 #: The backlogs of agents except the open goals: open intents, open plans with their steps, ended subgoals of open goals, satisfaction by source.
 #: Rows are arrays, in the order of `_intent`, `_plan` and `_step` of `loading`.
 BACKLOG_DETAILS = f"""
@@ -66,4 +66,4 @@ SELECT a.id,
     ) c),
     ({EXPERIENCED})
 FROM unnest(%(agents)s::uuid[]) AS a (id)
-"""  # noqa: S608 (our own statement)
+"""  # noqa: S608 (no external input)

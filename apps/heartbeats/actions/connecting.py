@@ -25,7 +25,7 @@ def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
     update_trust_of_ends(agent_id=context.agent_id, ends=(relation.source, relation.target))
     memories = [end.id for end in (relation.source, relation.target) if end.kind is GraphNodeKind.MEMORY]
     proposed = record_evidence(
-        agent_id=context.agent_id, tie=relation, source=context.source, now=context.now
+        agent_id=context.agent_id, edge=relation, source=context.source, now=context.now
     )
     summary = f"tied together as {relation.relation}{f'; {proposed}' if proposed else ''}"
     return answer(decision, ActionOutcome.SUCCESS, summary, memories)

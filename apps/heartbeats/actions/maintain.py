@@ -89,7 +89,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
-            revision.keep(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
+            revision.confirm(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(decision, f"kept as it is: {clip(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)

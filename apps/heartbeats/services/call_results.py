@@ -50,7 +50,7 @@ CROSS JOIN LATERAL (
     SELECT epoch FROM heartbeats_heartbeat WHERE tenant_id = %(tenant)s AND id = ended.heartbeat_id LIMIT 1
 ) h
 JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 
 @dataclass(frozen=True, kw_only=True)

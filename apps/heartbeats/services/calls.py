@@ -138,15 +138,17 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
         return _answered(call)
     # A person waits for the answer in a conversation.
     is_chat = call.request.purpose is CallPurpose.CHAT
-    with slots.slot(may_wait=partial(_keep_lease, call), every_s=LEASE_RENEWAL_S, first=is_chat) as may_send:
+    with slots.slot(
+        may_wait=partial(_renew_while_waiting, call), every_s=LEASE_RENEWAL_S, first=is_chat
+    ) as may_send:
         if not may_send:
             log.warning("call_lease_lost", call_id=str(call.call_id))
             return False
         return _answered(call)
 
 
-def _keep_lease(call: LeasedCall) -> bool:
-    """Renew the lease of a call that waits for its provider; its heartbeat waits with it, and does not fail."""
+def _renew_while_waiting(call: LeasedCall) -> bool:
+    """Renew the lease of a call that waits for a provider slot, so that its heartbeat does not fail; return False if it was lost."""
     renewed = renew_lease(call)
     _release_connection()
     return renewed

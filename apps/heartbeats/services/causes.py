@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apps.agents.models import PerceptKind
-from apps.memories.services.store.provenance import ProvenanceTie
+from apps.memories.services.store.provenance import ProvenanceRelation
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.goals.rows import PerceptOfGoal
@@ -33,10 +33,10 @@ CROSS JOIN LATERAL (
 """
 
 
-def outcome_ties(heartbeats: Sequence[Beat]) -> list[ProvenanceTie]:
-    """Return a relation from each action of the past to the heartbeat that met its outcome: an answer, or a step given up.
+def outcome_relations(heartbeats: Sequence[Beat]) -> list[ProvenanceRelation]:
+    """Return a relation from each past action to the heartbeat that received its outcome: an answer, or an abandoned step.
 
-    One statement, none where no heartbeat met one.
+    One statement; none if no heartbeat received an outcome.
     """
     rows = [
         {
@@ -52,7 +52,7 @@ def outcome_ties(heartbeats: Sequence[Beat]) -> list[ProvenanceTie]:
     ]
     found = fetch(_CAUSES, rows=to_json(rows), message=PerceptKind.USER_MESSAGE.value) if rows else ()
     return [
-        ProvenanceTie(
+        ProvenanceRelation(
             agent_id=agent_id, source_id=cause, target_id=memory_id, relation=Relation.CAUSES, origin=origin
         )
         for agent_id, cause, memory_id, origin in found

@@ -60,7 +60,7 @@ beats AS MATERIALIZED (
         AND h.status IN ('running', 'waiting')
     RETURNING h.id
 )
-"""  # noqa: S608 (our own names)
+"""  # noqa: S608 (no external input)
 _SUSPEND = f"""
 WITH {_ROWS}, asked AS (
     INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,

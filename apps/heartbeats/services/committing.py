@@ -17,14 +17,14 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.causes import outcome_ties
+from apps.heartbeats.services.causes import outcome_relations
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.memories.services.recall.activation import note_recalls
+from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
-from apps.memories.services.store.provenance import ProvenanceTie, count_outcomes, draw_ties
-from apps.memories.services.store.snippets import keep_code
+from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
+from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
@@ -111,7 +111,7 @@ def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:
 
 def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
     fetcher.writer.write()
-    ties = []
+    relations = []
     for member, effect_set in effects:
         beat = member.beat
         assert beat is not None
@@ -122,8 +122,8 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
         ]
         if beat.memory_id is not None:
             pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
-        ties += [
-            ProvenanceTie(
+        relations += [
+            ProvenanceRelation(
                 agent_id=beat.agent_id,
                 source_id=made,
                 target_id=source,
@@ -132,8 +132,8 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
             )
             for made, source, relation in pairs
         ]
-    ties += outcome_ties([member.beat for member, _ in effects if member.beat is not None])
-    draw_ties(ties)
+    relations += outcome_relations([member.beat for member, _ in effects if member.beat is not None])
+    store_provenance(relations)
     count_outcomes(
         [
             (member.agent.id, procedure_id, success)
@@ -144,7 +144,7 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
     # Each recall counts once, so the first of each agent are written together, then the second.
     recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
     for round_ in zip_longest(*recalls):
-        note_recalls(dict(filter(None, round_)))
+        record_recalls(dict(filter(None, round_)))
 
 
 def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> None:
@@ -174,7 +174,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> Non
         )
     buffer_for_agents({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
     for beat, effect_set in beats:
-        keep_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
+        store_agent_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
 
 
 def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:

@@ -98,7 +98,7 @@ GOAL_COLUMNS = f"""
     ) plan) AS plans,
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 #: The input of the goal rules (`arbor.goals.injection`), besides the self and the latest heartbeats.
 CIRCUMSTANCE_COLUMN = """
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
@@ -108,7 +108,7 @@ _OF_AGENTS = f"""
 SELECT a.id, {GOAL_COLUMNS} FROM agents_agent a
 LEFT JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 _NAMES = ("goals", "intents", "plans", "learned", "experienced")
 
 

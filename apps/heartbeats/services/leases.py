@@ -31,8 +31,8 @@ JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
 WHERE s.tenant_id = %(tenant)s AND s.state IN ('queued', 'running')
 ORDER BY s.agent_id FOR UPDATE OF s
 """
-# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before. An agent has
-# one open heartbeat; LIMIT 1 has it looked up by its key, where the planner could read all of the tenant's.
+# A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
+# has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
 _AGENTS_AND_BEATS = """
 SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind

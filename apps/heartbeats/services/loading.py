@@ -42,7 +42,7 @@ from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.actions import ACTIONS, permitted
+from arbor.heartbeat.actions import ACTIONS, permitted_actions
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
@@ -318,7 +318,7 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
 
 
 def _permitted(columns: _Columns) -> list[str]:
-    return permitted(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
+    return permitted_actions(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
 
 
 def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
@@ -331,7 +331,7 @@ def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
 
 
 def missing_actions(*, has_public_channel: bool) -> dict[str, str]:
-    """Return what the installation misses for each action that an agent cannot execute in it, by action."""
+    """Return the actions that agents cannot execute in this installation, each with the missing requirement."""
     missing: dict[str, str] = {}
     if without := web_missing():
         missing |= {"inquire_shallow": without, "inquire_deep": without}

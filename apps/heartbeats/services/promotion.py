@@ -108,7 +108,7 @@ SELECT
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
         AND created_at < now() - %(pending_for)s) AS overdue
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Run the heartbeats of a batch to their next suspensions or ends.
 
-Law 2: each transaction first locks the schedule rows under their epochs; a worker whose lease was lost finds no row and
-writes nothing. Steps are pure, and all writes are at the end of a leg: on an error before, the transaction is rolled back
-and each heartbeat runs alone, so that the error ends only its own heartbeat.
+Each transaction first locks the schedule rows under their epochs; a worker whose lease was lost finds no row and writes
+nothing. Steps are pure, and all writes are at the end of a leg. After an error in a batch, the transaction is rolled back and
+each heartbeat runs alone, so that the error ends only its own heartbeat.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def advance_heartbeats(
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
-    # Without doubles, which would run twice in one transaction.
+    # Doubled leases are removed; their heartbeats would run twice in one transaction.
     left = list(dict.fromkeys(leases))
     running: set[UUID] = set()
     if lost:
@@ -211,7 +211,7 @@ class _Leg:
                 run([member.agent.id for member in members])
         self.running |= {member.agent.id for member in members}
         while outside:
-            # Remote embedding, outside any transaction (law 3).
+            # Remote embedding, outside any transaction.
             self._spent_s += time.perf_counter() - started
             answers = self._fetcher.embed([self._open_need(pipeline) for pipeline in outside])
             started = time.perf_counter()

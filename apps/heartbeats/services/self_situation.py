@@ -109,7 +109,7 @@ SELF_COLUMNS = f"""
         FROM selves_peermodel WHERE tenant_id = a.tenant_id AND agent_id = a.id
         ORDER BY present DESC, last_at DESC NULLS LAST, name LIMIT %(peers)s
     ) peer) AS peers
-"""  # noqa: S608 (our own columns)
+"""  # noqa: S608 (no external input)
 
 
 def self_values() -> dict[str, Any]:

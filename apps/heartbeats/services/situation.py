@@ -90,7 +90,7 @@ CROSS JOIN LATERAL (
     ) percept
 ) waiting
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 # Shared parts name one agent by a parameter; here it is the agent of the row.
 _SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
 

@@ -21,7 +21,7 @@ class Step:
     handler: str
     #: An `Outcome`, or `waiting`.
     outcome: str
-    #: Its changes, one line each.
+    #: The changes of the step, one line each.
     changed: Sequence[str]
     started_at: datetime
     duration_ms: float

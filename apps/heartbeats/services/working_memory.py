@@ -29,7 +29,7 @@ from arbor.heartbeat.working_memory import (
     PastTurn,
     WorkingMemory,
     as_stored,
-    rebuilt,
+    initial_working_memory,
 )
 
 #: Heartbeats and turns read; the lists of the working memory are shorter.
@@ -95,7 +95,7 @@ def rebuild_working_memory(
         thoughts=[thought for thought in before.thoughts if thought.text in innate],
         curiosity=[line for line in before.curiosity if line in innate],
     )
-    after = rebuilt(
+    after = initial_working_memory(
         initial,
         [*beats, *turns],
         active_goals=list(

@@ -118,7 +118,7 @@ def maintenance_model() -> str:
 
 def _allowed(waiting: str, purpose: CallPurpose) -> str:
     rule = _MAY_ENQUEUE.format(purpose=purpose.value, pause=PAUSE_AFTER_FAILURE.total_seconds())
-    return f"SELECT waits.agent_id FROM ({waiting}) waits WHERE true {rule}"  # noqa: S608 (our own words)
+    return f"SELECT waits.agent_id FROM ({waiting}) waits WHERE true {rule}"  # noqa: S608 (no external input)
 
 
 def _summarize(tenant_id: UUID, agent_id: UUID) -> int:

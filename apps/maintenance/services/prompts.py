@@ -22,7 +22,7 @@ SELECT DISTINCT agent_id FROM (
     SELECT agent_id FROM calls_externalcall
     WHERE tenant_id = t.id AND {_OLD} AND agent_id <> ALL(%(passed)s::uuid[]) ORDER BY requested_at LIMIT 1000
 ) old
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 _EMPTY = f"""
 UPDATE calls_externalcall SET request = {sql_literal({})}, sections = {sql_literal([])}
 WHERE tenant_id = %(tenant)s AND id IN (

@@ -13,7 +13,10 @@ from arbor.memory.relations import GraphNodeKind
 
 
 class Edge(TenantModel):
-    """A relation within one agent. Its ends are rows of several tables: the service checks that they exist, not a foreign key."""
+    """A relation between two nodes of one agent's graph.
+
+    The nodes are rows of several tables, so no foreign key can check that they exist; the service does.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
@@ -46,7 +49,7 @@ class Edge(TenantModel):
         ]
         indexes = [
             models.Index(fields=["tenant", "agent", "target_id"], name="memories_edge_target"),
-            # The few that each heartbeat looks for among all relations of its agent.
+            # Each heartbeat looks for its agent's contradictions, which are few among all relations.
             models.Index(
                 fields=["tenant", "agent", "-created_at"],
                 name="memories_edge_contradiction",
@@ -94,7 +97,7 @@ class MemoryConcept(TenantModel):
     pk = models.CompositePrimaryKey("tenant_id", "concept_id", "memory_id")
     concept = TenantForeignKey(Concept, related_name="memories")
     memory = TenantForeignKey(Memory, related_name="concepts")
-    #: From 0 to 1.
+    #: The degree to which the memory is a case of the concept, 0 to 1.
     strength = models.FloatField(default=1.0)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -27,7 +27,7 @@ class Memory(TenantModel):
         max_length=16, choices=[(s.value, s.value) for s in MemoryStatus], default=MemoryStatus.ACTIVE
     )
     content = models.TextField()
-    #: SHA-256 of the normalised content.
+    #: SHA-256 of the normalized content.
     content_hash = models.BinaryField(max_length=32)
     importance = models.FloatField(default=0.5)
     #: Per day, in `arbor.memory.forgetting.relevance`.
@@ -234,7 +234,7 @@ class Activation(TenantModel):
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        # Without `at`, so that updates write no index; an agent has few rows, which are sorted after reading.
+        # `at` is not indexed, so that updates change no index; an agent has few rows, which are sorted after reading.
         indexes = [models.Index(fields=["tenant", "agent"], name="memories_activation_of_agent")]
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ class IdentityAspect(TenantModel):
     agent = TenantForeignKey(Agent, related_name="aspects")
     kind = models.CharField(max_length=24, choices=[(k.value, k.value) for k in AspectKind])
     content = models.TextField()
-    #: SHA-256 of the normalised content: an agent has it once.
+    #: SHA-256 of the normalized content: an agent has it once.
     content_hash = models.BinaryField(max_length=32)
     #: The aspect's resistance to change, 0 to 1.
     stability = models.FloatField()
@@ -75,7 +75,7 @@ class Belief(TenantModel):
     agent = TenantForeignKey(Agent, related_name="beliefs")
     category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
     statement = models.TextField()
-    #: SHA-256 of the normalised statement: an agent holds it once.
+    #: SHA-256 of the normalized statement: an agent has it once.
     statement_hash = models.BinaryField(max_length=32)
     #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
     confidence = models.FloatField()

@@ -27,7 +27,7 @@ from arbor.memory.importance import OPERATOR
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.evidence import limited, status_at
+from arbor.selves.evidence import limit_confidence, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import (
     AspectKind,
@@ -121,7 +121,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     ).first()
     if belief is None or belief.status == BeliefStatus.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
-    confidence = limited(belief.confidence, float(proposal.change["confidence"]))
+    confidence = limit_confidence(belief.confidence, float(proposal.change["confidence"]))
     status = status_at(BeliefStatus(belief.status), confidence)
     if (confidence, status) != (belief.confidence, belief.status):
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=belief.id, now=now)
@@ -132,7 +132,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         tested_at=now,
         proposal_id=proposal.id,
     )
-    # Not derived from it: what speaks against a belief is no evidence for it.
+    # The relation is not DERIVED_FROM, because a memory that contradicts the belief is no evidence for it.
     _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, revised.id), Relation.LEARNED_FROM)
     return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
 

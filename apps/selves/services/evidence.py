@@ -14,24 +14,24 @@ from apps.tenants.scope import current_tenant
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.values import MemoryStatus
 from arbor.selves.alignment import SIGNS
-from arbor.selves.evidence import limited, weigh
+from arbor.selves.evidence import limit_confidence, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
-#: The proposer where a relation does not say who drew it.
+#: The proposer of evidence from a relation without an origin.
 OPERATOR = "operator"
 
 
-def record_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datetime | None = None) -> str:
+def record_evidence(*, agent_id: UUID, edge: TraversedEdge, source: str, now: datetime | None = None) -> str:
     """Record a relation between a memory and a belief as evidence; return a short description of the proposed change.
 
-    Empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
-    to one pending proposal, never to a change by itself. Seven statements, none for other relations.
+    The description is empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
+    to one pending proposal, never to a change by itself. Seven statements; none for other relations.
     """
-    ends = {tie.source.kind: tie.source.id, tie.target.kind: tie.target.id}
-    if tie.relation not in SIGNS or ends.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
+    ends = {edge.source.kind: edge.source.id, edge.target.kind: edge.target.id}
+    if edge.relation not in SIGNS or ends.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
         return ""
     belief: Belief | None = (
         Belief.objects.filter(agent_id=agent_id, id=ends[GraphNodeKind.BELIEF])
@@ -45,31 +45,31 @@ def record_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: dat
         belief_id=belief.id,
         memory_id=ends[GraphNodeKind.MEMORY],
         defaults={
-            "supports": SIGNS[tie.relation] > 0,
-            "strength": tie.weight,
+            "supports": SIGNS[edge.relation] > 0,
+            "strength": edge.weight,
             "at": now or datetime.now(UTC),
         },
     )
     return _propose(belief, source)
 
 
-def note_new_facts(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
-    """Update the trust of facts that a person gave, and record as evidence what they say of beliefs; return how many changed.
+def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """Update the trust of facts that a person gave, and record their relations to beliefs as evidence.
 
-    In the open transaction that related them.
+    Return the number of facts whose trust changed. Runs in the open transaction that stored the relations.
     """
     changed = update_fact_trust(agent_id=agent_id, memory_ids=memory_ids)
-    said = Edge.objects.filter(
+    rows = Edge.objects.filter(
         agent_id=agent_id, source_id__in=memory_ids, target_kind=GraphNodeKind.BELIEF, relation__in=SIGNS
     )
-    for edge in said.order_by("id"):
-        tie = TraversedEdge(
-            source=GraphNode(GraphNodeKind.MEMORY, edge.source_id),
-            target=GraphNode(GraphNodeKind.BELIEF, edge.target_id),
-            relation=Relation(edge.relation),
-            weight=edge.weight,
+    for row in rows.order_by("id"):
+        edge = TraversedEdge(
+            source=GraphNode(GraphNodeKind.MEMORY, row.source_id),
+            target=GraphNode(GraphNodeKind.BELIEF, row.target_id),
+            relation=Relation(row.relation),
+            weight=row.weight,
         )
-        record_evidence(agent_id=agent_id, tie=tie, source=edge.origin or OPERATOR)
+        record_evidence(agent_id=agent_id, edge=edge, source=row.origin or OPERATOR)
     return changed
 
 
@@ -102,7 +102,7 @@ def _propose(belief: Belief, source: str) -> str:
             supports=memory_evidence.supports,
             strength=memory_evidence.strength,
         )
-    confidence = limited(belief.confidence, confidence)
+    confidence = limit_confidence(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < LEAST_MOVE:
         return "the belief stands as it is"
     fors = sum(memory_evidence.supports for memory_evidence in evidence)

@@ -32,7 +32,7 @@ INTEREST_LENGTH = 100
 class Dealings:
     """An agent's dealings with peers in a heartbeat."""
 
-    #: Those who wrote, with the agent's notes about them.
+    #: Peers who wrote, with the agent's notes about them.
     met: Sequence[Meeting] = ()
     #: Notes about peers who did not write.
     others: Sequence[PeerNote] = ()
@@ -124,7 +124,7 @@ class _KnownPeers:
         )
 
     def of_meeting(self, meeting: Meeting) -> PeerModel:
-        """Return the model of who was met, a new one for somebody who is not known."""
+        """Return the model of the peer of a meeting, a new one for an unknown peer."""
         name = meeting.name[:NAME_LENGTH]
         for row in self._rows:
             same = (

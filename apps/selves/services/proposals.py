@@ -97,7 +97,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
 
 
 def too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:
-    """Return the ids of stored proposals that the agent cannot accept yet, for its pace. One statement, none for nothing."""
+    """Return the ids of proposals that the agent may not accept yet, by its pace. One statement; none without proposals."""
     if not proposals:
         return frozenset()
     ids = [proposal.id for proposal in proposals]

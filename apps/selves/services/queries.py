@@ -50,9 +50,9 @@ p.kind IN ('identity', 'belief', 'preference') AND EXISTS (
         END
     )
 )
-"""  # noqa: S608 (our own numbers)
-#: Of these proposals, those that the agent cannot accept yet.
+"""  # noqa: S608 (no external input)
+#: Select the given proposals that the agent may not accept yet.
 PROPOSALS_TOO_SOON = f"""
 SELECT p.id FROM selves_proposal p
 WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.id = ANY(%(proposals)s::uuid[]) AND {TOO_SOON}
-"""  # noqa: S608 (our own condition)
+"""  # noqa: S608 (no external input)

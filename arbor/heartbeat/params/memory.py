@@ -202,7 +202,7 @@ class RememberParams(ActionParams):
 
     @model_validator(mode="after")
     def _of_a_type(self) -> Self:
-        """Return it with the type that its steps or its pattern ask for."""
+        """Set the type that the steps or the pattern require."""
         fitting = MemoryType.PROCEDURAL if self.steps else MemoryType.STRATEGIC if self.pattern else self.type
         return self if fitting is self.type else self.model_copy(update={"type": fitting})
 

@@ -8,7 +8,7 @@ from datetime import UTC
 from typing import Any
 
 from arbor.clock import when
-from arbor.contacts.cooldown import spoken
+from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import (
@@ -86,7 +86,7 @@ def environment(environment: Environment, data: Data) -> str:
     else:
         user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
     if environment.hours_since_reach_out is not None:
-        user += f" You last wrote to your user {spoken(environment.hours_since_reach_out)} ago."
+        user += f" You last wrote to your user {format_hours(environment.hours_since_reach_out)} ago."
     if environment.published_today:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."

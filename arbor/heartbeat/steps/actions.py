@@ -197,7 +197,7 @@ def make(execution: Execution, decision: Decision) -> Act:
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: PlacedMemories = yield new_memories.placing(heartbeat, wanted.memory)
+    placed: PlacedMemories = yield new_memories.placing_need(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.items import Dropped
@@ -122,7 +122,7 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
             if result.outcome in ExperienceOutcome
             else ExperienceOutcome.UNKNOWN
         )
-        what = about(action.decision.params)
+        what = opening_text(action.decision.params)
         lesson_text = lesson(
             action=result.action,
             about=what,

@@ -10,7 +10,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.steps.inner_state import events_of
-from arbor.selves.emotions import felt
+from arbor.selves.emotions import total_valence
 
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
@@ -74,7 +74,7 @@ def narrate(
 
 def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
     """Return the emotional valence, -1 to 1: the clipped sum of the events."""
-    return felt(events_of(reply, results, changes))
+    return total_valence(events_of(reply, results, changes))
 
 
 def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:

@@ -103,7 +103,7 @@ def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = 
     return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=but))
 
 
-def placing(heartbeat: Beat, *memories: NewMemory) -> Placing:
+def placing_need(heartbeat: Beat, *memories: NewMemory) -> Placing:
     """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,

@@ -24,7 +24,7 @@ from arbor.heartbeat.pacing import (
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Beat, Focus, Opening
-from arbor.heartbeat.usage import Degradation, renewed_at, withheld
+from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
@@ -128,7 +128,7 @@ def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     now = situation.environment.now
     asked_for = heartbeat.trigger not in BY_ITSELF
     level = situation.degradation
-    reason = withheld(
+    reason = limit_skip_reason(
         level,
         user_waiting=situation.environment.user_waiting,
         asked_for=asked_for,

@@ -56,7 +56,7 @@ class MindImage:
     active: Flags
     embedded: Flags
     names: Names
-    #: Of the rows from 0, and of the rows appended since the last merge; zeros where a row has no vector.
+    #: The vectors of the rows as of the last merge, and of the rows appended since; zeros for a row without a vector.
     vectors: tuple[Vectors, Vectors]
     words: tuple[Postings, Postings]
     by_id: IdLookup
@@ -133,7 +133,7 @@ class MindImage:
         return ids
 
     def document_counts(self, terms: Collection[int]) -> dict[int, int]:
-        """Return in how many rows each of these terms occurs, rows that have gone included; without those of none."""
+        """Return the number of rows that have each of these terms, removed rows included; terms without rows are missing."""
         counts = np.sum([postings.counts(terms) for postings in self.words], axis=0)
         return {term: count for term, count in zip(terms, counts.tolist(), strict=True) if count}
 

@@ -60,7 +60,7 @@ class Postings:
         )
 
     def merged(self, other: Self) -> Self:
-        """Return both together."""
+        """Return postings with the entries of both."""
         return self.of(
             np.concatenate([self.terms, other.terms]),
             np.concatenate([self.rows, other.rows]),
@@ -69,7 +69,7 @@ class Postings:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
         return self.terms.nbytes + self.rows.nbytes + self.weights.nbytes
 
 
@@ -116,7 +116,7 @@ class IdLookup:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
         return self.lows.nbytes + self.highs.nbytes + self.rows.nbytes
 
 
@@ -161,7 +161,7 @@ class TurnLookup:
         if among is not None:
             passing = among[rows]
             rows, stretch = rows[passing], stretch[passing]
-        # Only where several memories share a place are there more.
+        # There are more than `most` rows only if several memories have the same position.
         if len(rows) and lengths.max() > most:
             rank = np.arange(len(stretch)) - np.searchsorted(stretch, stretch)
             rows = rows[rank < most]
@@ -169,7 +169,7 @@ class TurnLookup:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
         return self.keys.nbytes + self.rows.nbytes
 
 

@@ -67,7 +67,7 @@ class Names:
 
     @property
     def nbytes(self) -> int:
-        """Roughly its size."""
+        """The approximate size in bytes."""
         return sum(map(sys.getsizeof, self._texts)) + 100 * len(self._texts)
 
 
@@ -75,10 +75,10 @@ class Names:
 class Snapshot:
     """A snapshot by the numbers of transactions, as PostgreSQL's `pg_snapshot` has it."""
 
-    #: Every transaction below had ended; none from `until` on had.
+    #: Every transaction with a smaller number had ended; none from `until` on had.
     since: int
     until: int
-    #: Those between the two that had not ended.
+    #: Numbers of transactions between `since` and `until` that had not ended.
     running: tuple[int, ...]
 
     @classmethod
@@ -105,7 +105,7 @@ class MemoryRows:
 
     #: The two halves of each id, as (n, 2).
     ids: Halves
-    #: False: archived, so only the id matters.
+    #: False for archived memories, of which only the id is used.
     active: Flags
     session: Sequence[str]
     role: Sequence[str]
@@ -118,14 +118,14 @@ class MemoryRows:
     decay_rate: Numbers
     trust: Numbers
     valence: Numbers
-    #: Its text holds a question mark.
+    #: Whether the text has a question mark.
     asks: Flags
-    #: The two halves of the episode's id, both 0 where there is none.
+    #: The two halves of the episode's id, both 0 for memories without an episode.
     episode: Halves
     embedded: Flags
-    #: Of those that are embedded, in their order: (number embedded, dimension).
+    #: The vectors of the embedded memories, in their order: (number embedded, dimension).
     vectors: Vectors
-    #: How many terms each has; the terms of all, one memory after the other; and what each weighs.
+    #: The number of terms of each memory; then the terms of all memories, one memory after the other, and their weights.
     term_counts: Places
     terms: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float32]

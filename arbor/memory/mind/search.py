@@ -63,16 +63,16 @@ class MindSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The memories that fit by themselves, and the best of them, whose neighborhoods contribute."""
+    """The memories that fit the query by themselves, and the best of them (lenders), whose neighborhoods contribute."""
 
-    #: Of all rows, which were chosen, and the cosine with the query's vector of those that were.
+    #: A flag for each row of the image, and the cosines of the chosen rows with the query's vector.
     chosen: Flags
     similarity: Numbers
     background: Background
-    #: In no order, with the fit of each.
+    #: The rows of the lenders, unordered, and their fits.
     lenders: Places
     fits: Numbers
-    #: What passes the filter and has not expired; None: every row.
+    #: The rows that pass the filter and have not expired; None: every row.
     passing: Flags | None
     words: npt.NDArray[np.float32]
 
@@ -119,7 +119,7 @@ def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Ca
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
     rows = _with_company(search, choice, choice.chosen, ties)
     if len(rows) < min(search.request.limit, search.documents):
-        # Too little fits at all: what happened last comes with it.
+        # Too few memories fit: add the latest ones.
         chosen = choice.chosen.copy()
         chosen[_recent(search, choice.passing)] = True
         rows = _with_company(search, choice, chosen, ties)
@@ -127,7 +127,7 @@ def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Ca
 
 
 def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the chosen rows with the turns beside them and with what they bring to mind."""
+    """Return the chosen rows, the turns beside them, and the rows associated with the lenders."""
     together = chosen.copy()
     together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
     together[_reminded(search, choice, chosen, ties)] = True
@@ -137,7 +137,7 @@ def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties)
 def _by_meaning(
     search: MindSearch, passing: Flags | None, kept: int
 ) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
-    """Return about how near each row is, the nearest rows, and what is usual."""
+    """Return the approximate similarity of each row, the nearest rows, and the background of similarities."""
     nothing = np.empty(0, dtype=np.int64)
     if search.vector is None or not len(search.image):
         return None, nothing, Background(mean=0.0, deviation=0.0)
@@ -152,7 +152,7 @@ def _by_meaning(
     variance = float(precise @ precise) / len(precise) - mean * mean
     background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
     if len(near) > kept:
-        # So far as the rounding of the sums allows another order.
+        # Similarities are rounded: rows within the rounding error of the limit are compared exactly.
         edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
         near = near[known >= edge]
         near = _first(-image.exact_similarities(near, search.vector), near, kept, image)
@@ -207,7 +207,7 @@ def _recent(search: MindSearch, passing: Flags | None) -> Places:
 def _lenders(
     search: MindSearch, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
 ) -> tuple[Places, Numbers]:
-    """Return those of the chosen rows that fit best, and their fits."""
+    """Return the chosen rows that fit the query best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
     lending = fit > 0
     lenders = _first(-fit[lending], rows[lending], LENDERS, search.image)
@@ -221,7 +221,7 @@ def _similarities(search: MindSearch, rows: Places) -> Numbers:
 
 
 def _reminded(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the rows that were not chosen and to which any one neighborhood contributes most."""
+    """Return the rows that were not chosen and have the strongest associations with a lender."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
     image = search.image
@@ -277,7 +277,7 @@ def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
 
 
 def _links(image: MindImage, rows: Places, ties: Ties) -> Links:
-    """Return the ties between candidates; whatever else a neighborhood names is no candidate."""
+    """Return the ties between candidates; ties with other memories are left out."""
     if not len(ties.share):
         return NO_LINKS
     places = [

@@ -133,7 +133,7 @@ class _Follower:
         return heartbeat
 
     def describe_wait(self, heartbeat: Heartbeat | None) -> str:
-        """Return what the heartbeat waits for."""
+        """Describe the progress of the heartbeat: waiting for a worker or a model, or its status and mode."""
         if heartbeat is None:
             return "waiting for a worker"
         if heartbeat.status == HeartbeatStatus.WAITING:

@@ -26,7 +26,7 @@ from apps.fleet.lifecycle import (
 )
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from config.cli.agents.views import AGENT, agent_details, agents_of, render_agent
+from config.cli.agents.views import AGENT_COLUMNS, agent_details, agents_of, render_agent
 from config.cli.columns import listing
 from config.cli.kit import Output
 from config.cli.tenancy import (
@@ -43,7 +43,7 @@ def list_all(tenant_slug: str | None) -> Output:
     return listing(
         "agents",
         agents_of(tenant_slug),
-        AGENT,
+        AGENT_COLUMNS,
         empty="No agent yet. Create one: [bold]arbor agent create NAME --template Scout --start[/bold]",
     )
 

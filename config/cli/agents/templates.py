@@ -23,7 +23,7 @@ from config.cli.kit import Output
 from config.cli.output import note
 from config.cli.tenancy import actor, choose_tenant, only_tenant
 
-TEMPLATE = (
+TEMPLATE_COLUMNS = (
     OutputColumn("name", "template"),
     OutputColumn("version", "version"),
     OutputColumn("origin", "origin", value=lambda template: template.origin.value),
@@ -50,7 +50,7 @@ def list_all(tenant_slug: str | None) -> Output:
     return listing(
         "templates",
         templates,
-        TEMPLATE,
+        TEMPLATE_COLUMNS,
         empty="No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]",
     )
 
@@ -61,7 +61,7 @@ def show_one(name: str, tenant_slug: str | None) -> Output:
     head = f"[bold]{template.name}[/bold] {escape(template.version)} ({template.origin})"
     return Output(
         {
-            **facts(template, TEMPLATE),
+            **facts(template, TEMPLATE_COLUMNS),
             "spec": template.spec.model_dump(mode="json"),
             "source_text": template.source_text,
         },

@@ -64,7 +64,7 @@ def _load_agents() -> list[Agent]:
 
 def agent_line(agent: Agent) -> dict[str, Any]:
     """Return an agent as a row of a list, for JSON."""
-    return facts(agent, AGENT)
+    return facts(agent, AGENT_COLUMNS)
 
 
 def _next(agent: Agent) -> str:
@@ -81,7 +81,7 @@ def _next_due_at(agent: Agent) -> str | None:
     return None if schedule.state == ScheduleState.OFF else stamp(schedule.due_at)
 
 
-AGENT = (
+AGENT_COLUMNS = (
     OutputColumn("name", "agent"),
     OutputColumn("tenant", "tenant", value=lambda agent: agent.tenant.slug),
     OutputColumn("status", "status"),

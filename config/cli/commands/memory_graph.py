@@ -20,7 +20,7 @@ THEME = group(
     "Manage an agent's themes, which maintenance finds among its memories.",
     agent_command(
         "list",
-        "List an agent's themes, the weightiest first.",
+        "List an agent's themes, the most important first.",
         limit_option(200),
         run="memory.clusters:list_clusters",
         examples=("arbor memory theme list Vega",),
@@ -43,7 +43,7 @@ THEME = group(
     ),
     agent_command(
         "refresh",
-        "Recompute a theme's centre, words and feeling from its memories.",
+        "Recompute a theme's center, keywords and feeling from its memories.",
         argument("reference", metavar="THEME"),
         run="memory.clusters:refresh_cluster",
         examples=("arbor memory theme refresh Vega 51b09e3a",),
@@ -66,7 +66,7 @@ THEME = group(
         "tip",
         "Show the themes that TEXT brings to mind while no memory of them is clear.",
         argument("text"),
-        run="memory.clusters:show_tip_of_the_tongue",
+        run="memory.clusters:show_partial_recall",
         examples=('arbor memory theme tip Vega "who was it that played"',),
     ),
 )
@@ -121,7 +121,9 @@ GRAPH = group(
         argument("source"),
         argument("relation", type=one_of(Relation)),
         argument("target"),
-        option("--weight", type=SHARE, default=1.0, show_default=True, help="How sure, or how similar."),
+        option(
+            "--weight", type=SHARE, default=1.0, show_default=True, help="Confidence or similarity, 0 to 1."
+        ),
         option("--note", default="", help="The reason."),
         run="memory.graph:relate_nodes",
         examples=(

@@ -32,7 +32,7 @@ from config.cli.tenancy import (
     with_optional_agent,
 )
 
-CHANNEL = (
+CHANNEL_COLUMNS = (
     OutputColumn("name", "name"),
     OutputColumn("tenant", "tenant", value=lambda channel: channel.tenant.slug),
     OutputColumn("kind", "kind"),
@@ -58,7 +58,7 @@ def list_channels(tenant_slug: str | None) -> Output:
     return listing(
         "channels",
         shown,
-        of_tenants(CHANNEL, one=tenant is not None),
+        of_tenants(CHANNEL_COLUMNS, one=tenant is not None),
         empty="No channels: agents write to the inbox (`arbor inbox list`)."
         " [bold]arbor contact channel add NAME --help[/bold]",
     )
@@ -84,7 +84,7 @@ def add(
             agent_id=agent.id if agent else None,
             actor=actor(),
         )
-        line = facts(added.channel, CHANNEL)
+        line = facts(added.channel, CHANNEL_COLUMNS)
     trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
@@ -101,14 +101,14 @@ def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a channel. Its pending messages fail with that reason."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
-        line = facts(removed, CHANNEL)
+        line = facts(removed, CHANNEL_COLUMNS)
     return Output({"removed": line}, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
 def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
-        line = facts(switched, CHANNEL)
+        line = facts(switched, CHANNEL_COLUMNS)
     word = "enabled" if enabled else "disabled"
     return Output(line, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 

@@ -14,7 +14,7 @@ from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
-LETTER = (
+INBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("at", "when", value=lambda message: message.created_at, cell=ago),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
@@ -37,7 +37,7 @@ def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_sl
     return listing(
         "messages",
         shown,
-        of_tenants(LETTER, one=tenant is not None),
+        of_tenants(INBOX_COLUMNS, one=tenant is not None),
         about={"unread": waiting},
         empty="Nothing here. Agents write when something is worth your attention.",
         title=f"{waiting} unread" if waiting else None,
@@ -48,7 +48,7 @@ def read(message_id: str, tenant_slug: str | None) -> Output:
     """Show a message and mark it as read."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
-        line = facts(message, LETTER)
+        line = facts(message, INBOX_COLUMNS)
     people = (
         f"[bold]{escape(message.subject)}[/bold]\n"
         f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"

@@ -12,7 +12,7 @@ from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
-MESSAGE = (
+OUTBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("created_at", "decided", cell=ago),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
@@ -45,7 +45,7 @@ def list_outbox(
     return listing(
         "messages",
         shown,
-        of_tenants(MESSAGE, one=tenant is not None),
+        of_tenants(OUTBOX_COLUMNS, one=tenant is not None),
         about={"waiting": figures.waiting, "failed": figures.failed},
         empty="No messages.",
         title=f"{figures.waiting} wait, {figures.failed} failed",
@@ -56,7 +56,7 @@ def retry(message_id: str, tenant_slug: str | None) -> Output:
     """Retry a failed message, from its first attempt on."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, MESSAGE)
+        line = facts(message, OUTBOX_COLUMNS)
     return Output(line, people="Delivery is retried at once.")
 
 
@@ -64,5 +64,5 @@ def cancel(message_id: str, tenant_slug: str | None) -> Output:
     """Cancel a message that was not sent. Its row stays."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, MESSAGE)
+        line = facts(message, OUTBOX_COLUMNS)
     return Output(line, people="The message is withdrawn.")

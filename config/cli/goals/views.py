@@ -53,10 +53,10 @@ def _closed_row(goal: Goal) -> dict[str, Any]:
 
 def goal_table(rows: list[dict[str, Any]]) -> RenderableType:
     """Return goals as a table for people."""
-    return table_of(rows, GOAL)
+    return table_of(rows, GOAL_COLUMNS)
 
 
-GOAL = (
+GOAL_COLUMNS = (
     OutputColumn("id", "goal", cell=short),
     *(OutputColumn(key, key) for key in ("state", "layer", "source")),
     OutputColumn("fraction", "done", cell=lambda fraction: f"{fraction:.0%}"),

@@ -16,7 +16,7 @@ from config.cli.lookup import find_memories
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
-FORGETTABLE = (
+FORGETTABLE_COLUMNS = (
     OutputColumn("id", "id", value=lambda memory: memory.memory_id, cell=short),
     OutputColumn("reason", "why"),
     OutputColumn("importance", "imp", cell=number),
@@ -83,7 +83,7 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
     return listing(
         "memories",
         plan.memories,
-        FORGETTABLE,
+        FORGETTABLE_COLUMNS,
         about={
             "agent": agent.name,
             "active": plan.active,

@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 from apps.memories.models import BufferItem
-from apps.memories.services.recall.search import embed_asked
-from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
+from apps.memories.services.recall.search import embed_for_agent
+from apps.memories.services.retention.buffer import BufferSearch, add_buffer_items, promote, search_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
@@ -35,7 +35,9 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     return listing(
         "held",
         items,
-        ITEM if text is None else (*ITEM, OutputColumn("score", value=lambda item: round(item.score, 4))),
+        ITEM_COLUMNS
+        if text is None
+        else (*ITEM_COLUMNS, OutputColumn("score", value=lambda item: round(item.score, 4))),
         about={"agent": agent.name},
         empty=f"{agent.name}'s {missing}.",
     )
@@ -46,7 +48,7 @@ def _buffered_at(item: Any) -> datetime:
     return moment
 
 
-ITEM = (
+ITEM_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("importance", "imp", cell=number),
     OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
@@ -69,7 +71,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
     query: Mapping[str, Any] = {}
     if text.strip():
         try:
-            vector, model = embed_asked(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+            vector, model = embed_for_agent(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
             query = {"vector": vector, "model": model}
         except EmbeddingFailed as error:
             log.warning("recall_lexical_fallback", agent_id=str(agent.id), error=str(error))
@@ -81,7 +83,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
-    (item_id,) = hold(agent_id=agent.id, things=[item])
+    (item_id,) = add_buffer_items(agent_id=agent.id, things=[item])
     audit_act(agent, f"gave {agent.name} something to hold", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(

@@ -28,7 +28,7 @@ def _keywords(cluster: Cluster) -> list[str]:
     return [str(word) for word in cluster.keywords] if isinstance(cluster.keywords, list) else []
 
 
-CLUSTER = (
+CLUSTER_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("size", "memories"),
     OutputColumn("importance", "imp", cell=number),
@@ -37,12 +37,12 @@ CLUSTER = (
     OutputColumn("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
     *(OutputColumn(key) for key in ("emotional_intensity", "activations", "activated_at")),
 )
-MEMBER = (
+MEMBER_COLUMNS = (
     OutputColumn("strength", "fits", cell=number),
     OutputColumn("id", "id", value=lambda member: member.memory_id, cell=short),
     OutputColumn("content", "memory", cell=cut),
 )
-RELATED = (
+RELATED_COLUMNS = (
     OutputColumn("strength", "strength", cell=number),
     OutputColumn("id", "id", cell=short),
     OutputColumn("relation", "relation"),
@@ -55,7 +55,7 @@ _MOST_ACTIVE = 20
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
-    """List an agent's themes, the weightiest first."""
+    """List an agent's themes, the most important first."""
     active = {
         cluster.id: cluster.activation
         for cluster in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
@@ -70,7 +70,7 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     return listing(
         "themes",
         list(clusters[:limit]),
-        (*CLUSTER, in_mind),
+        (*CLUSTER_COLUMNS, in_mind),
         about={"agent": agent.name},
         empty=f"{agent.name} has no theme yet: maintenance finds them among memories that have a vector.",
     )
@@ -83,23 +83,23 @@ def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
     members = cluster_members(cluster_id=cluster.id, limit=limit)
     related = find_related_clusters(cluster_id=cluster.id, limit=limit)
     value = {
-        **facts(cluster, CLUSTER),
+        **facts(cluster, CLUSTER_COLUMNS),
         "agent": agent.name,
-        "memories": [facts(member, MEMBER) for member in members],
-        "related": [facts(other, RELATED) for other in related],
+        "memories": [facts(member, MEMBER_COLUMNS) for member in members],
+        "related": [facts(other, RELATED_COLUMNS) for other in related],
     }
     about = escape(", ".join(_keywords(cluster))) or "nothing in particular"
     people = Group(
         f"[bold]{escape(cluster.name)}[/bold]  [dim]{cluster.id}[/dim]",
         f"about {about}; {cluster.size} memories, feeling {cluster.emotional_valence:+.2f}",
-        table_of(members, MEMBER),
-        table_of(related, RELATED) if related else "",
+        table_of(members, MEMBER_COLUMNS),
+        table_of(related, RELATED_COLUMNS) if related else "",
     )
     return Output(value, people=people)
 
 
 @with_agent
-def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
+def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
     """Show the themes that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
@@ -119,10 +119,10 @@ def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
 
 @in_agent_transaction
 def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
-    """Recompute a theme's centre, words and feeling from its memories."""
+    """Recompute a theme's center, keywords and feeling from its memories."""
     cluster_id = find_cluster(agent, reference)
     recalculate_cluster(cluster_id=cluster_id)
-    return Output({"agent": agent.name, "theme": cluster_id}, people="Computed anew.")
+    return Output({"agent": agent.name, "theme": cluster_id}, people="Recomputed the theme.")
 
 
 @in_agent_transaction
@@ -135,4 +135,4 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, people=f"It is in {len(clusters)} themes.")
+    return Output(value, people=f"The memory is in {len(clusters)} themes.")

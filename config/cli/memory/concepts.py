@@ -23,7 +23,7 @@ from config.cli.lookup import find_memories
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
-CASE = (
+CASE_COLUMNS = (
     OutputColumn("score", "score", value=lambda case: round(case.score, 4), cell=number),
     OutputColumn("id", "id", value=lambda case: case.memory_id, cell=short),
     OutputColumn("occurred_at", "when", cell=lambda moment: f"{moment:%Y-%m-%d}"),
@@ -80,7 +80,7 @@ def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:
     return listing(
         "memories",
         memories_of_concept(agent_id=agent.id, name=name, limit=limit),
-        CASE,
+        CASE_COLUMNS,
         about={"agent": agent.name, "concept": name},
         empty=f"No memory is a case of {escape(name)}.",
     )

@@ -12,7 +12,7 @@ from apps.memories.models import Memory
 from apps.memories.services.store.create import Creation, create_memories
 from apps.memories.services.store.provenance import add_source, record_outcome
 from apps.selves.models import Belief
-from apps.selves.services.evidence import note_new_facts
+from apps.selves.services.evidence import record_new_evidence
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import (
     Detail,
@@ -88,7 +88,7 @@ def add_memory(
         agent_id=agent.id,
         creations=[creation],
         actor=actor(),
-        update_trust=note_new_facts,
+        update_trust=record_new_evidence,
     )
     value = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
     people = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."

@@ -27,7 +27,7 @@ def _show_all(agent: ChosenAgent, limit: int) -> Output:
     return listing(
         "episodes",
         list(episodes.order_by("-last_at")[:limit]),
-        EPISODE,
+        EPISODE_COLUMNS,
         about={"agent": agent.name},
         empty=f"{agent.name} has no episode yet.",
     )
@@ -39,10 +39,12 @@ def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
     people = Group(
         f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",
         f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_duration(episode)}, {episode.size} memories[/dim]",
-        table_of(members, MEMBER),
+        table_of(members, MEMBER_COLUMNS),
     )
-    memories = [facts(member, MEMBER) for member in members]
-    return Output({**facts(episode, EPISODE), "agent": agent.name, "memories": memories}, people=people)
+    memories = [facts(member, MEMBER_COLUMNS) for member in members]
+    return Output(
+        {**facts(episode, EPISODE_COLUMNS), "agent": agent.name, "memories": memories}, people=people
+    )
 
 
 def _duration(episode: Episode) -> str:
@@ -55,7 +57,7 @@ def _unsummarized(episode: Episode) -> str:
     return "not summarized yet" if episode.ended_at else "still open"
 
 
-EPISODE = (
+EPISODE_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("started_at", "began", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
     OutputColumn(head="lasted", value=lambda episode: _duration(episode) if episode.ended_at else "open"),
@@ -67,7 +69,7 @@ EPISODE = (
         for key in ("last_at", "ended_at", "summary", "summarized_by", "failures", "failure")
     ),
 )
-MEMBER = (
+MEMBER_COLUMNS = (
     OutputColumn("sequence", "#"),
     OutputColumn("occurred_at", "at", cell=lambda moment: f"{moment:%H:%M}"),
     OutputColumn("id", "id", cell=short),

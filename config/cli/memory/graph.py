@@ -185,7 +185,7 @@ def relate_nodes(
     )
     edge = relate(agent_id=agent.id, new=new)
     update_trust_of_ends(agent_id=agent.id, ends=new.ends)
-    proposed = record_evidence(agent_id=agent.id, tie=edge, source=actor())
+    proposed = record_evidence(agent_id=agent.id, edge=edge, source=actor())
     audit_act(agent, f"related two things of {agent.name}: {edge_text(edge)}", **edge_value(edge))
     value = {"agent": agent.name, **edge_value(edge), "proposed": proposed}
     return Output(value, people=f"{edge_text(edge)}{f'; {proposed}' if proposed else ''}.")

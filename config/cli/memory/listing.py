@@ -24,7 +24,7 @@ def minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 
 
-MEMORY = (
+MEMORY_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("occurred_at", "when", cell=minute),
     OutputColumn(
@@ -37,7 +37,7 @@ MEMORY = (
     OutputColumn("content", "memory", cell=cut),
     *(OutputColumn(key) for key in ("type", "status", "session", "retention", "expires_at")),
 )
-SIMILAR = (
+SIMILAR_COLUMNS = (
     OutputColumn("similarity", "similar", value=lambda memory: round(memory.similarity, 4), cell=number),
     OutputColumn("id", "id", cell=short),
     OutputColumn("occurred_at", "when", cell=minute),
@@ -56,7 +56,7 @@ def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output
     return listing(
         "memories",
         memories[:limit],
-        MEMORY,
+        MEMORY_COLUMNS,
         about={"agent": agent.name, "more": more},
         empty=f"{agent.name} has no such memory.",
         title=f"The latest {limit}; there are more: --limit" if more else None,
@@ -100,7 +100,7 @@ def _cases(agent: ChosenAgent, name: str) -> Any:
 
 def memory_line(memory: Memory) -> dict[str, Any]:
     """Return a memory as a line of a list, for JSON."""
-    return facts(memory, MEMORY)
+    return facts(memory, MEMORY_COLUMNS)
 
 
 @with_agent
@@ -116,13 +116,13 @@ def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str,
     return listing(
         "results",
         results,
-        SIMILAR,
+        SIMILAR_COLUMNS,
         about={"agent": agent.name, "query": text},
         empty=f"{agent.name} has no such memory.",
     )
 
 
-SNIPPET = (
+SNIPPET_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("language", "language", cell=lambda language: language or "-"),
     OutputColumn("created_at", "saved", cell=ago),
@@ -143,7 +143,7 @@ def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
     return listing(
         "code",
         snippets,
-        SNIPPET,
+        SNIPPET_COLUMNS,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has no such code.",
     )
@@ -153,4 +153,4 @@ def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
 def show_code(agent: ChosenAgent, *, code_id: str) -> Output:
     """Show a code snippet as it was said."""
     snippet = CodeSnippet.objects.get(id=find_id(agent, CodeSnippet, code_id))
-    return Output({"agent": agent.name, **facts(snippet, SNIPPET)}, people=escape(snippet.code))
+    return Output({"agent": agent.name, **facts(snippet, SNIPPET_COLUMNS)}, people=escape(snippet.code))

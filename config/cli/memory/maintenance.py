@@ -11,7 +11,7 @@ from rich.progress import (
     TextColumn,
 )
 
-from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.minds import check_dimension, installation_model
 from apps.memories.services.embedding.reembed import ModelSwitch, Move, Reembedding, find_moves
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.services import tenant_by_slug
@@ -96,7 +96,7 @@ def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel
     if name is None and dimension is None:
         return installation_model()
     own = installation_model()
-    return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
+    return check_dimension(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
 
 
 def _value(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
-THOUGHT = (
+THOUGHT_COLUMNS = (
     OutputColumn("at", "when", cell=ago),
     OutputColumn("origin", "at a"),
     OutputColumn("text", "thought"),
@@ -57,7 +57,7 @@ def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
     return listing(
         "thoughts",
         thoughts_of(agent_id=agent.id, limit=limit),
-        THOUGHT,
+        THOUGHT_COLUMNS,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has not thought anything yet.",
     )

@@ -19,7 +19,7 @@ from config.cli.lookup import find_id
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
-BELIEF = (
+BELIEF_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("category", "about"),
     OutputColumn("confidence", "sure", cell=number),
@@ -52,7 +52,7 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     return listing(
         "beliefs",
         beliefs,
-        BELIEF,
+        BELIEF_COLUMNS,
         about={"agent": agent.name},
         empty=f'{name} has no belief yet. [bold]arbor self belief add {name} "…"[/bold]',
     )
@@ -124,7 +124,9 @@ def set_filter(
     )
     count = len(changed.filters)
     people = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {count} memory filter{'' if count == 1 else 's'}."
-    return Output({"agent": agent.name, **facts(changed, BELIEF), "filters": changed.filters}, people=people)
+    return Output(
+        {"agent": agent.name, **facts(changed, BELIEF_COLUMNS), "filters": changed.filters}, people=people
+    )
 
 
 @in_agent_transaction
@@ -136,4 +138,4 @@ def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
 
 def _show(agent: ChosenAgent, belief: Belief) -> Output:
     people = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
-    return Output({"agent": agent.name, **facts(belief, BELIEF)}, people=people)
+    return Output({"agent": agent.name, **facts(belief, BELIEF_COLUMNS)}, people=people)

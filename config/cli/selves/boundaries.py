@@ -106,7 +106,7 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     return listing(
         "crossed",
         match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
-        BOUNDARY_MATCH,
+        BOUNDARY_MATCH_COLUMNS,
         about={"agent": agent.name},
         empty="It crosses no boundary.",
     )
@@ -117,7 +117,7 @@ def _words_wanted(boundary_match: BoundaryMatch) -> int | None:
     return words_wanted(boundary_match.boundary) if negotiable else None
 
 
-BOUNDARY_MATCH = (
+BOUNDARY_MATCH_COLUMNS = (
     OutputColumn("boundary", "boundary", value=lambda boundary_match: boundary_match.boundary.name),
     OutputColumn("response", "response", value=lambda boundary_match: boundary_match.boundary.response),
     OutputColumn("why", "why"),

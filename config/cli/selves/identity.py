@@ -14,7 +14,7 @@ from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
-ASPECT = (
+ASPECT_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
     OutputColumn("stability", "firm", cell=number),
@@ -31,7 +31,7 @@ def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     return listing(
         "aspects",
         [aspect for aspect in aspects if with_dropped or aspect.status != BeliefStatus.DROPPED],
-        ASPECT,
+        ASPECT_COLUMNS,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has no aspect yet.",
     )
@@ -55,10 +55,10 @@ def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
 
 def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
     people = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
-    return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=people)
+    return Output({"agent": agent.name, **facts(aspect, ASPECT_COLUMNS)}, people=people)
 
 
-PREFERENCE = (
+PREFERENCE_COLUMNS = (
     OutputColumn("key", "key"),
     OutputColumn("value", "preference"),
     OutputColumn("source", "from"),
@@ -73,7 +73,7 @@ def list_preferences(agent: ChosenAgent) -> Output:
     return listing(
         "preferences",
         list(Preference.objects.filter(agent_id=agent.id)),
-        PREFERENCE,
+        PREFERENCE_COLUMNS,
         about={"agent": agent.name},
         empty=f"{name} prefers nothing yet. [bold]arbor self preference set {name} tone short[/bold]",
     )
@@ -84,7 +84,7 @@ def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
     """Set an agent's preference under a key."""
     row = set_preference(agent_id=agent.id, key=key, value=value, actor=actor())
     people = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
-    return Output({"agent": agent.name, **facts(row, PREFERENCE)}, people=people)
+    return Output({"agent": agent.name, **facts(row, PREFERENCE_COLUMNS)}, people=people)
 
 
 @in_agent_transaction
@@ -92,4 +92,4 @@ def remove(agent: ChosenAgent, *, key: str) -> Output:
     """Remove an agent's preference."""
     row = unset_preference(agent_id=agent.id, key=key, actor=actor())
     people = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"
-    return Output({"agent": agent.name, **facts(row, PREFERENCE), "removed": True}, people=people)
+    return Output({"agent": agent.name, **facts(row, PREFERENCE_COLUMNS), "removed": True}, people=people)

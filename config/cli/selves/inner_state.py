@@ -22,14 +22,14 @@ _BAR_LENGTH = 20
 #: The characters of a sparkline, from low to high.
 _SPARK_LEVELS = "▁▂▃▄▅▆▇█"
 
-DRIVE = (
+DRIVE_COLUMNS = (
     OutputColumn(head="drive", value=lambda drive: drive.name),
     OutputColumn(head="level", value=lambda drive: drive.level, cell=number),
     OutputColumn(head="", value=lambda drive: f"{'█' * round(drive.level * _BAR_LENGTH):<{_BAR_LENGTH}}"),
     OutputColumn(head="", value=lambda drive: "urgent" if drive.urgent else ""),
     OutputColumn(head="builds up while", value=lambda drive: RULES[drive.name].cause),
 )
-EXPERIENCE = (
+EXPERIENCE_COLUMNS = (
     OutputColumn("tick", "heartbeat"),
     OutputColumn("action", "action"),
     OutputColumn("outcome", "outcome"),
@@ -38,7 +38,7 @@ EXPERIENCE = (
     OutputColumn("at"),
     OutputColumn("heartbeat_id"),
 )
-PEER = (
+PEER_COLUMNS = (
     OutputColumn("name", "name"),
     OutputColumn("interactions", "interactions"),
     OutputColumn("successes", "successes"),
@@ -60,7 +60,7 @@ def show_drives(agent: ChosenAgent) -> Output:
         "drives": [drive.model_dump(mode="json") for drive in inner.drives],
         "next_urgent_at": inner.next_urgent_at,
     }
-    return Output(value, people=table_of(inner.drives, DRIVE))
+    return Output(value, people=table_of(inner.drives, DRIVE_COLUMNS))
 
 
 @in_agent_transaction
@@ -99,7 +99,7 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
     return listing(
         "experiences",
         list(experiences.order_by("-tick", "-id")[:last]),
-        EXPERIENCE,
+        EXPERIENCE_COLUMNS,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} {nothing}.",
     )
@@ -121,7 +121,11 @@ def list_peers(agent: ChosenAgent) -> Output:
     return listing(
         "peers",
         list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name")),
-        (PEER[0], OutputColumn("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
+        (
+            PEER_COLUMNS[0],
+            OutputColumn("trust", "trust", value=present_trust, cell=number),
+            *PEER_COLUMNS[1:],
+        ),
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has no model of a peer yet. A peer gets one by writing to the agent, or when a"
         " heartbeat of the agent rates a conversation with the peer.",

@@ -15,7 +15,7 @@ from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
-PROPOSAL = (
+PROPOSAL_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("kind", "kind"),
     OutputColumn("confidence", "sure", cell=number),
@@ -42,7 +42,7 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
     return listing(
         "proposals",
         list(proposals.order_by("-created_at")[:SHOWN]),
-        PROPOSAL,
+        PROPOSAL_COLUMNS,
         about={"agent": agent.name},
         empty=f"Nothing waits for a decision about {escape(agent.name)}.",
     )
@@ -56,7 +56,7 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     shown = [*outcome.made, *outcome.known]
     status = "waits for a decision" if outcome.made else "waits already"
     return Output(
-        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL) for proposal in shown]},
+        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL_COLUMNS) for proposal in shown]},
         people="\n".join(
             f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {status}."
             for proposal in shown
@@ -79,7 +79,7 @@ def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
         sentence = (
             f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
         )
-        return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=sentence)
+        return Output({"agent": agent.name, **facts(decided, PROPOSAL_COLUMNS)}, people=sentence)
 
     return run
 

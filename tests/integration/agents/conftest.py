@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 
 ACTOR = "cli:tests"
 
-type Make = Callable[..., Agent]
+type MakeAgent = Callable[..., Agent]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def templates(database: None) -> None:
 
 
 @pytest.fixture
-def make(tenant: Tenant, templates: None) -> Make:
+def make(tenant: Tenant, templates: None) -> MakeAgent:
     """Return a function that makes an agent of the tenant."""
 
     def make_agent(name: str = "Vega", template_name: str = "Scout", **details: object) -> Agent:

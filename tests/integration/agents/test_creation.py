@@ -29,7 +29,7 @@ from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound,
 from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType
-from tests.integration.agents.conftest import ACTOR, Make
+from tests.integration.agents.conftest import ACTOR, MakeAgent
 
 SMALL = """---
 name: {name}
@@ -52,7 +52,7 @@ def rows_of_tenants() -> dict[str, int]:
     return {table: count for table, count in counts.items() if count}
 
 
-def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Tenant) -> None:
+def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenant: Tenant) -> None:
     agent = make(template_name="monitor")
     with tenant_transaction(tenant.id):
         spec = find_template("Monitor").spec
@@ -83,7 +83,7 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Te
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
 
-def test_its_id_is_derived_from_its_key_which_opens_for_it_alone(make: Make, tenant: Tenant) -> None:
+def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         key = AgentKey.objects.get(agent=agent)
@@ -100,20 +100,20 @@ def test_its_id_is_derived_from_its_key_which_opens_for_it_alone(make: Make, ten
         )
 
 
-def test_its_schedule_is_off_until_it_is_started(make: Make, tenant: Tenant) -> None:
+def test_a_new_agents_schedule_is_off_until_the_start(make: MakeAgent, tenant: Tenant) -> None:
     agent = make(interval=timedelta(seconds=90))
     with tenant_transaction(tenant.id):
         schedule = HeartbeatSchedule.objects.get(agent=agent)
     assert (schedule.state, schedule.interval_s) == (ScheduleState.OFF, 90)
 
 
-def test_a_new_agent_has_its_templates_interval(make: Make, tenant: Tenant) -> None:
+def test_a_new_agent_has_its_templates_interval(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         assert HeartbeatSchedule.objects.get(agent=agent).interval_s == 1800
 
 
-def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: Make, tenant: Tenant) -> None:
+def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: MakeAgent, tenant: Tenant) -> None:
     goals = [f"  - {{type: explore, description: Region {n}, priority: {n * 10}}}" for n in range(6)]
     text = SMALL.format(name="Mapper", more="initial_goals:\n" + "\n".join(goals))
     with tenant_transaction(tenant.id):
@@ -129,19 +129,19 @@ def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: Make, t
     assert [state for state in states.values() if state != GoalState.ACTIVE] == [GoalState.QUEUED] * 3
 
 
-def test_a_tenants_own_template_goes_before_a_built_in_one(make: Make, tenant: Tenant) -> None:
+def test_a_tenants_own_template_goes_before_a_built_in_one(make: MakeAgent, tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         add_template(text=SMALL.format(name="scout", more=""), actor=ACTOR)
     assert make(template_name="Scout").template_version == "2.0"
 
 
-def test_its_system_prompt_names_the_individual_and_its_leanings(make: Make) -> None:
+def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent) -> None:
     prompt = system_prompt_of(make(name="Wren", template_name="Kestrel"))
     assert prompt.startswith("# Character: Wren\n")
     assert "strongly experimental" in prompt
 
 
-def test_the_audit_log_lists_texts_shortened_for_working_memory(make: Make, tenant: Tenant) -> None:
+def test_the_audit_log_lists_texts_shortened_for_working_memory(make: MakeAgent, tenant: Tenant) -> None:
     long = "why " * 60
     with tenant_transaction(tenant.id):
         add_template(
@@ -154,30 +154,30 @@ def test_the_audit_log_lists_texts_shortened_for_working_memory(make: Make, tena
     assert shortened[0].startswith("why why")
 
 
-def test_an_unknown_template_is_refused_with_the_existing_names(make: Make) -> None:
+def test_an_unknown_template_is_refused_with_the_existing_names(make: MakeAgent) -> None:
     with pytest.raises(NotFound, match=r"no template 'Scot'; there is: Alder, .*Scout"):
         make(template_name="Scot")
 
 
-def test_a_used_name_is_refused_in_any_case(make: Make) -> None:
+def test_a_used_name_is_refused_in_any_case(make: MakeAgent) -> None:
     make(name="Vega")
     with pytest.raises(AlreadyExists, match="'vega'"):
         make(name="vega")
 
 
 @pytest.mark.parametrize("name", ["", "  ", "-dash", "a/b", "x" * 65, "two\nlines", "nul\0", "<b>"])
-def test_a_name_that_cannot_be_typed_or_read_is_refused(make: Make, name: str) -> None:
+def test_a_name_that_cannot_be_typed_or_read_is_refused(make: MakeAgent, name: str) -> None:
     with pytest.raises(Invalid, match="an agent's name begins with"):
         make(name=name)
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5, 31 * 86400])
-def test_an_interval_out_of_range_is_refused(make: Make, seconds: float) -> None:
+def test_an_interval_out_of_range_is_refused(make: MakeAgent, seconds: float) -> None:
     with pytest.raises(Invalid, match="1 second to 30 days"):
         make(interval=timedelta(seconds=seconds))
 
 
-def test_a_suspended_tenant_takes_no_agents(make: Make, tenant: Tenant) -> None:
+def test_no_agent_can_be_created_in_a_suspended_tenant(make: MakeAgent, tenant: Tenant) -> None:
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
 
     with pytest.raises(TransitionIllegal, match=f"the tenant {tenant.slug} is suspended; resume it first"):
@@ -186,12 +186,12 @@ def test_a_suspended_tenant_takes_no_agents(make: Make, tenant: Tenant) -> None:
         assert not Agent.objects.exists()
 
 
-def test_a_model_that_is_no_handle_is_refused(make: Make) -> None:
+def test_a_model_that_is_no_handle_is_refused(make: MakeAgent) -> None:
     with pytest.raises(ConfigurationInvalid, match="provider/model"):
         make(model="gpt")
 
 
-def test_without_a_master_key_nothing_is_made(make: Make, settings: Any) -> None:
+def test_without_a_master_key_nothing_is_made(make: MakeAgent, settings: Any) -> None:
     settings.ARBOR_MASTER_KEY = None
     with pytest.raises(ConfigurationInvalid, match="openssl rand -base64 32"):
         make()
@@ -231,7 +231,7 @@ def break_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> No
 
 @pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
 def test_a_failure_at_any_step_leaves_no_row(
-    make: Make, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+    make: MakeAgent, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     break_after(monkeypatch, owner, name)
     with pytest.raises(InjectedError):

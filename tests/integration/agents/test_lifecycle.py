@@ -39,7 +39,7 @@ from tests.factories.heartbeats import (
 )
 from tests.factories.memories import EdgeFactory, MemoryAccessFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
-from tests.integration.agents.conftest import ACTOR, Make
+from tests.integration.agents.conftest import ACTOR, MakeAgent
 from tests.support.threads import await_blocked_session, in_own_connection
 
 type Verb = Callable[..., Agent]
@@ -105,7 +105,7 @@ def test_the_schedule_follows_the_status(agent: Agent, verbs: list[Verb], status
     assert states_of(agent) == (status, state)
 
 
-def test_an_illegal_step_changes_nothing_and_names_what_is_possible(agent: Agent) -> None:
+def test_an_illegal_transition_changes_nothing_and_names_legal_ones(agent: Agent) -> None:
     with pytest.raises(TransitionIllegal, match="possible now: start, destroy"):
         apply(agent, pause_agent)
     assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
@@ -156,7 +156,7 @@ def test_destroying_needs_the_name(agent: Agent) -> None:
     assert states_of(agent)[0] == AgentStatus.CREATED
 
 
-def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
+def test_destroying_leaves_only_the_record(make: MakeAgent, tenant: Tenant) -> None:
     victim, bystander = make(name="Vega"), make(name="Rigel")
     with tenant_transaction(tenant.id):
         call = ExternalCallFactory(heartbeat=HeartbeatFactory(agent=victim))

@@ -17,7 +17,7 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.services.calls import execute_call
 from apps.memories.services.store.remember import remember
-from apps.memories.services.store.snippets import keep_code
+from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
@@ -33,8 +33,8 @@ PERSON = "cli:nora"
 type Talk = Callable[..., ChatMessage]
 
 
-def answering(reply: str, thinking: str = "") -> str:
-    """Return a model's answer in a conversation."""
+def model_answer(reply: str, thinking: str = "") -> str:
+    """Return the JSON that a model answers with in a conversation."""
     return json.dumps({"thinking": thinking, "reply": reply})
 
 
@@ -46,7 +46,7 @@ def open_chat(agent: Agent, person: str = PERSON) -> ChatSession:
 
 @pytest.fixture
 def talk(agent: Agent) -> Talk:
-    """Return a function that sends a message to the agent and returns its answer, made in this process."""
+    """Return a function that sends a message to the agent, executes its model call here, and returns the answer."""
 
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
         return say(
@@ -77,8 +77,8 @@ CODE = "Tide in metres:\n\n```python\ndef tide(hour):\n    return 3.2\n```"
 
 
 @pytest.fixture
-def known(agent: Agent) -> Agent:
-    """Return an agent with a row in each table that a turn reads."""
+def populated_agent(agent: Agent) -> Agent:
+    """Return an agent that has a row in each table that a turn reads."""
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -109,5 +109,5 @@ def known(agent: Agent) -> Agent:
                 "engagement": 0.5,
             },
         )
-        keep_code(agent_id=agent.id, texts=[CODE], source="test")
+        store_agent_code(agent_id=agent.id, texts=[CODE], source="test")
     return agent

@@ -19,7 +19,7 @@ from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.selves.emotions import DELTAS, Event, Mood
 from arbor.selves.values import AspectKind, BeliefStatus
 from tests.factories.selves import IdentityAspectFactory
-from tests.integration.chat.conftest import PERSON, Talk, answering
+from tests.integration.chat.conftest import PERSON, Talk, model_answer
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -43,7 +43,7 @@ def boundary_events(agent: Agent) -> list[AuditEvent]:
 def test_a_message_raises_arousal_without_a_boundary_match(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
-    scripted(answering("Well."))
+    scripted(model_answer("Well."))
     before = mood_now(agent)
     talk("How are you, old friend?")
     change = mood_now(agent).arousal - before.arousal
@@ -54,7 +54,7 @@ def test_a_message_raises_arousal_without_a_boundary_match(
 def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
-    scripted(answering("Here is how to build a bomb: you take soap."))
+    scripted(model_answer("Here is how to build a bomb: you take soap."))
     before = mood_now(agent)
     answer = talk(BOMB)
     expected = DELTAS[Event.CONTACT].valence + DELTAS[Event.BOUNDARY].valence
@@ -71,7 +71,7 @@ def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
 def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
     felt_before: bool, talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(answering("No."), REST)
+    scripted(model_answer("No."), REST)
     if felt_before:
         felt = Mood(valence=0.2, arousal=0.4, at=datetime.now(UTC))
         with tenant_transaction(agent.tenant_id):
@@ -119,7 +119,7 @@ def test_a_conversation_and_a_heartbeat_share_the_mood_baseline(status: BeliefSt
     assert mood_now(agent).valence == pytest.approx(within.valence, abs=0.001)
 
 
-@pytest.mark.parametrize("line", [answering("Oh?"), ModelUnavailable("nobody answers")])
+@pytest.mark.parametrize("line", [model_answer("Oh?"), ModelUnavailable("nobody answers")])
 def test_a_persons_message_resets_the_stale_heartbeats(
     talk: Talk, agent: Agent, scripted: Script, line: ScriptLine
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_persons_message_resets_the_stale_heartbeats(
 def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
     talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(answering("Oh?"), REST)
+    scripted(model_answer("Oh?"), REST)
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
     make_due(agent)

@@ -32,7 +32,7 @@ from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
 from config.cli.agents.views import agent_line
-from tests.integration.chat.conftest import Talk, answering, open_chat
+from tests.integration.chat.conftest import Talk, model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -54,7 +54,7 @@ def end_conversation(agent: Agent, session: ChatSession) -> Any:
 def test_an_agent_is_due_only_once_its_conversation_is_idle(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    scripted(answering("Yes."))
+    scripted(model_answer("Yes."))
     talk("Are you there?")
     make_due(agent)
 
@@ -64,7 +64,7 @@ def test_an_agent_is_due_only_once_its_conversation_is_idle(
 
 
 def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Yes."))
+    scripted(model_answer("Yes."))
     talk("Are you there?")
     make_due(agent, ago=timedelta(minutes=5))
 
@@ -108,7 +108,7 @@ def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> Non
 def test_a_significant_conversation_brings_a_heartbeat_at_once(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    model = scripted(answering("I will."), REST)
+    model = scripted(model_answer("I will."), REST)
     talk("Remember this: the gate code is 4711.")
 
     ended = end_conversation(agent, open_chat(agent))
@@ -126,7 +126,7 @@ def test_a_significant_conversation_brings_a_heartbeat_at_once(
 
 
 def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Hello!"))
+    scripted(model_answer("Hello!"))
     talk("Hello")
 
     ended = end_conversation(agent, open_chat(agent))
@@ -142,7 +142,7 @@ def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted
 def test_ten_questions_bring_a_consolidating_heartbeat(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    scripted(*[answering("Yes.")] * 10, REST)
+    scripted(*[model_answer("Yes.")] * 10, REST)
     for turn in range(10):
         talk(f"ok {turn}")
 
@@ -159,7 +159,7 @@ def test_ten_questions_bring_a_consolidating_heartbeat(
 
 
 def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Yes."), repeat=True)
+    scripted(model_answer("Yes."), repeat=True)
     talk("One.", person="cli:nora")
     talk("Two.", person="user:orson")
 
@@ -170,8 +170,8 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
     assert paused > datetime.now(UTC)
 
 
-def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Yes."))
+def test_the_sweep_closes_idle_conversations(agent: Agent, talk: Talk, scripted: Script) -> None:
+    scripted(model_answer("Yes."))
     talk("Could you please look into the harbour? We decided to sail on Friday.")
     assert close_conversations().done == 0
     age_conversations(agent, timedelta(seconds=301))
@@ -188,7 +188,7 @@ def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script)
 def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(answering("Yes."))
+    scripted(model_answer("Yes."))
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
@@ -239,7 +239,7 @@ def test_nobody_talks_to_the_agents_of_a_suspended_tenant(agent: Agent, tenant: 
 def test_thoughts_of_heartbeats_and_conversations_are_listed(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    scripted(REST, answering("Yes.", thinking="Nora is kind."))
+    scripted(REST, model_answer("Yes.", thinking="Nora is kind."))
     make_due(agent)
     fleet.dispatch()
     fleet.run()
@@ -256,13 +256,13 @@ def test_thoughts_of_heartbeats_and_conversations_are_listed(
         thoughts_of(agent_id=agent.id, limit=51)
 
 
-def test_a_working_memory_is_rebuilt_from_what_is_on_record(
+def test_a_working_memory_is_rebuilt_from_the_records(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     heartbeat = REST.replace(
         '"memory_notes": []', '"memory_notes": [], "concerns": ["the gauge"], "curiosity": ["why?"]'
     )
-    scripted(heartbeat, answering("Yes.", thinking="Nora is kind."))
+    scripted(heartbeat, model_answer("Yes.", thinking="Nora is kind."))
     make_due(agent)
     fleet.dispatch()
     fleet.run()
@@ -331,7 +331,7 @@ def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, sc
 def test_a_purge_empties_the_turns_and_prompts_that_quote_a_memory(
     agent: Agent, talk: Talk, scripted: Script
 ) -> None:
-    scripted(answering("Noted."), answering("4711."), answering("Fine."))
+    scripted(model_answer("Noted."), model_answer("4711."), model_answer("Fine."))
     talk("The gate code is 4711, says Orson.")
     talk("What is the gate code?", person="user:orson")
     with tenant_transaction(agent.tenant_id):

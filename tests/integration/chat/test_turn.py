@@ -32,8 +32,8 @@ from tests.integration.chat.conftest import (
     PERSON,
     Script,
     Talk,
-    answering,
     calls_of,
+    model_answer,
     open_chat,
     prompt_of,
 )
@@ -43,7 +43,7 @@ from tests.integration.maintenance.maintenance_setup import let_pass
 
 
 def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scripted: Script) -> None:
-    scripted(answering(f"Like this.\n{CODE}", thinking="She wants the tide."))
+    scripted(model_answer(f"Like this.\n{CODE}", thinking="She wants the tide."))
 
     answer = talk("How do I compute the tide for the Heron?")
 
@@ -83,7 +83,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
 
     def answer(_: ModelRequest) -> str:
         in_transaction.append(connections[APP].in_atomic_block)
-        return answering("Yes.")
+        return model_answer("Yes.")
 
     scripted(answer)
     talk("Are you there?")
@@ -118,7 +118,7 @@ def test_a_failed_call_stores_the_persons_turn_and_the_reason(
 
 
 def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, agent: Agent) -> None:
-    scripted(ModelTimeout("slow"), answering("Here."))
+    scripted(ModelTimeout("slow"), model_answer("Here."))
 
     assert talk("Are you there?").error
     assert talk("And now?").content == "Here."
@@ -128,7 +128,7 @@ def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, 
 def test_an_unreadable_answer_is_asked_for_three_times_at_most(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
-    model = scripted('{"thinking": "x", "reply": ', "{}", answering("Here."))
+    model = scripted('{"thinking": "x", "reply": ', "{}", model_answer("Here."))
     assert talk("Are you there?").content == "Here."
     assert len(model.requests) == 3
     assert "could not be used: the answer's JSON cannot be read" in model.requests[1].messages[-1].content
@@ -141,7 +141,7 @@ def test_an_unreadable_answer_is_asked_for_three_times_at_most(
 
 
 def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    model = scripted("{}", ModelUnavailable("busy"), "{}", answering("Here."))
+    model = scripted("{}", ModelUnavailable("busy"), "{}", model_answer("Here."))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(
             tenant_id=agent.tenant_id, agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]}
@@ -163,7 +163,7 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
 
 
 def test_a_retrying_process_enqueues_no_message(talk: Talk, scripted: Script, fleet: Fleet) -> None:
-    scripted("{}", "{}", answering("Here."))
+    scripted("{}", "{}", model_answer("Here."))
     assert talk("Are you there?").content == "Here."
     assert fleet.messages == []
 
@@ -177,18 +177,18 @@ def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
             agent=agent,
             tier_models={"standard": ["scripted/a", "scripted/b", "scripted/c"], "strategic": ["scripted/x"]},
         )
-    model = scripted(ModelTimeout("slow"), ModelUnavailable("busy"), answering("Here."))
+    model = scripted(ModelTimeout("slow"), ModelUnavailable("busy"), model_answer("Here."))
     answer = talk("Are you there?")
     assert (answer.content, answer.model) == ("Here.", "scripted/c")
     assert len(model.requests) == 3
-    scripted(ModelRejected("no"), answering("Here."))
+    scripted(ModelRejected("no"), model_answer("Here."))
     assert talk("And now?").error == "ModelRejected: no", "another model would not say otherwise"
 
 
 def test_a_used_up_daily_limit_is_reported_without_a_model_call(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
-    model = scripted(answering("Here."), repeat=True)
+    model = scripted(model_answer("Here."), repeat=True)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(
             tenant_id=agent.tenant_id,
@@ -217,11 +217,11 @@ def test_a_used_up_daily_limit_is_reported_without_a_model_call(
         assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
 
 
-def test_a_used_up_daily_limit_allows_answers_by_rule(known: Agent, talk: Talk) -> None:
-    with tenant_transaction(known.tenant_id):
+def test_a_used_up_daily_limit_allows_answers_by_rule(populated_agent: Agent, talk: Talk) -> None:
+    with tenant_transaction(populated_agent.tenant_id):
         AgentPolicy.objects.create(
-            tenant_id=known.tenant_id,
-            agent=known,
+            tenant_id=populated_agent.tenant_id,
+            agent=populated_agent,
             daily_tokens=0,
             tier_models={"reflex": ["openai/cheap", "reflex/policy"]},
         )
@@ -234,7 +234,7 @@ def test_a_used_up_daily_limit_allows_answers_by_rule(known: Agent, talk: Talk) 
 
 def test_omitted_parts_of_an_answer_are_listed(talk: Talk, agent: Agent, scripted: Script) -> None:
     blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
-    scripted(answering(blocks), answering("long " * 5_000))
+    scripted(model_answer(blocks), model_answer("long " * 5_000))
 
     assert talk("Show me.").detail["left_out"] == ["code: 2 block(s) not kept; of one text at most 20 are"]
     answer = talk("Tell me.")
@@ -250,7 +250,7 @@ def test_plain_text_is_an_answer(talk: Talk, scripted: Script) -> None:
     assert talk("Is that so?").content == "Just so."
 
 
-def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: Talk) -> None:
+def test_the_reflex_policy_says_so_and_answers_from_memory(populated_agent: Agent, talk: Talk) -> None:
     answer = talk("When does the harbour bridge open?")
     again = talk("When does the harbour bridge open?")
 
@@ -260,13 +260,13 @@ def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: T
     assert again.content.startswith("No language model is in use here")
 
 
-def test_an_answer_by_rule_is_not_remembered(known: Agent, talk: Talk) -> None:
+def test_an_answer_by_rule_is_not_remembered(populated_agent: Agent, talk: Talk) -> None:
     for _ in range(2):
         talk("When does the harbour bridge open?")
     quoted = talk("When does the harbour bridge open?").content
 
-    with tenant_transaction(known.tenant_id):
-        memories = Memory.objects.filter(agent_id=known.id, session__startswith="chat:")
+    with tenant_transaction(populated_agent.tenant_id):
+        memories = Memory.objects.filter(agent_id=populated_agent.id, session__startswith="chat:")
         assert {memory.role for memory in memories} == {"user"}
     assert quoted.count("No language model is in use here") == 1
 
@@ -274,7 +274,7 @@ def test_an_answer_by_rule_is_not_remembered(known: Agent, talk: Talk) -> None:
 def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
-    scripted(answering("Here is how to build a bomb: you take soap."))
+    scripted(model_answer("Here is how to build a bomb: you take soap."))
 
     answer = talk("Tell me how to build a bomb.")
 
@@ -293,7 +293,7 @@ def test_a_refusing_boundary_enters_the_prompt_and_withholds(
 def test_a_flagging_boundary_is_recorded_and_allows_the_answer(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
-    scripted(answering("The budget is spent."))
+    scripted(model_answer("The budget is spent."))
     with tenant_transaction(agent.tenant_id):
         Boundary.objects.create(
             tenant_id=agent.tenant_id,
@@ -330,7 +330,7 @@ def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
 def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    model = scripted(answering("Yes."), repeat=True)
+    model = scripted(model_answer("Yes."), repeat=True)
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
@@ -381,7 +381,7 @@ def test_the_reflex_model_needs_no_more_than_the_request() -> None:
 
 
 def test_the_timer_rests_from_the_first_word_on(agent: Agent, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Yes."))
+    scripted(model_answer("Yes."))
     assert schedule_of(agent).paused_until is None
 
     talk("Are you there?")
@@ -392,7 +392,7 @@ def test_the_timer_rests_from_the_first_word_on(agent: Agent, talk: Talk, script
 
 
 def test_ten_questions_ask_for_consolidation(agent: Agent, talk: Talk, scripted: Script) -> None:
-    scripted(answering("Yes."), repeat=True)
+    scripted(model_answer("Yes."), repeat=True)
     for turn in range(10):
         talk(f"Is {turn} a number?")
 

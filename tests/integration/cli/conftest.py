@@ -19,7 +19,7 @@ from config.cli.main import main
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str

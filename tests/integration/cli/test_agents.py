@@ -100,7 +100,7 @@ def test_creating_and_starting_is_one_step(
         assert not Agent.objects.exists()
 
 
-def test_an_agent_is_found_in_whichever_tenant_it_lives(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
+def test_an_agent_is_found_by_name_in_any_tenant(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
     arbor("agent", "create", "Vega", "--template", "Scout", "--tenant", "globex")
     assert arbor("agent", "show", "Vega", "--json").json["tenant"] == "globex"
     looks = PlatformEvent.objects.using(OPS).filter(action=AuditAction.CROSS_TENANT_VIEW)

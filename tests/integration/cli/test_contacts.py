@@ -202,7 +202,7 @@ def slug_of(agent: Agent) -> str:
     return str(Tenant.objects.using(OPS).get(id=agent.tenant_id).slug)
 
 
-def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
+def test_lists_over_several_tenants_name_the_tenant_of_each_row(
     arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:
     slugs = {slug_of(agent) for agent in two_agents}

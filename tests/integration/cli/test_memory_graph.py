@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Edge, Episode, Memory
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.selves.models import BeliefEvidence
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -93,7 +93,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     causes = arbor("memory", "graph", "causes", vega, ferry, "--json").json["found"]
     assert [(node["text"], node["hops"]) for node in causes] == [("The river froze.", 1), ("Frost came.", 2)]
     path = arbor("memory", "graph", "path", vega, frost, ferry, "--json").json["path"]
-    assert [tie["relation"] for tie in path["path"]] == ["causes", "causes"]
+    assert [edge["relation"] for edge in path["path"]] == ["causes", "causes"]
     assert (
         f"memory {short(frost)} causes memory {short(ice)}"
         in arbor("memory", "graph", "path", vega, frost, ferry).out
@@ -137,7 +137,7 @@ def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: 
     tenant = tenant_by_slug("acme")
     with tenant_transaction(tenant.id):
         agent = Agent.objects.get(name=vega)
-        note_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
+        record_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
     (only,) = arbor("memory", "mind", "active", vega, "--json").json["memories"]
     assert (only["id"], only["text"]) == (ice, "The river froze.")
     assert only["level"] > 0.9

@@ -41,7 +41,7 @@ def set_notice_and_halt(world: World) -> Agent:
     return agent
 
 
-def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None:
+def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, world: World) -> None:
     agent = set_notice_and_halt(world)
     page = viewer.get(page_of(agent)).content.decode()
     assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
@@ -51,7 +51,7 @@ def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None
     assert "of 24 heartbeats" in page
 
 
-def test_a_schedules_page_says_when_it_is_due_and_that_somebody_talks(viewer: Client, world: World) -> None:
+def test_a_schedules_page_shows_the_due_time_and_a_pause(viewer: Client, world: World) -> None:
     until = timezone.now() + timedelta(hours=3)
     with tenant_transaction(world.tenant.id):
         schedule = HeartbeatSchedule.objects.exclude(state="off")[0]
@@ -84,7 +84,7 @@ def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World
     assert "by the defaults" in text
 
 
-def test_a_policys_page_says_whose_it_is_and_what_it_leaves_open(viewer: Client, world: World) -> None:
+def test_a_policys_page_names_its_agent_and_the_unset_limits(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         policy = AgentPolicy.objects.get()
         AgentPolicy.objects.update(tier_models={"deep": ["openai/gpt-5", "openai/gpt-5-mini"]})
@@ -132,13 +132,13 @@ def test_every_part_of_a_self_has_a_page_and_a_list(seen_by_viewer: ViewerCrawl)
         assert page.status == 200, page.address
 
 
-def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, world: World) -> None:
+def test_a_pending_proposals_page_shows_the_command_to_accept_it(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        waits = ProposalFactory(agent=world.agent)
+        pending = ProposalFactory(agent=world.agent)
         decided = ProposalFactory(agent=world.agent, status="accepted")
     assert (
-        f"{waits.id}"
-        in viewer.get(page_of(waits)).content.decode().partition("arbor self proposal accept")[2]
+        f"{pending.id}"
+        in viewer.get(page_of(pending)).content.decode().partition("arbor self proposal accept")[2]
     )
     assert "decided already" in viewer.get(page_of(decided)).content.decode()
 

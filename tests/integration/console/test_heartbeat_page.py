@@ -116,7 +116,7 @@ def test_a_slot_is_shown_with_its_time_zone(viewer: Client, world: World) -> Non
     assert f"{world.beat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.beat)
 
 
-def test_a_percept_shows_what_came_with_it(viewer: Client, world: World) -> None:
+def test_a_percepts_page_shows_its_detail_and_urgency(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         percept = PerceptFactory(kind="environment", detail={"sensor": "<b>river</b>"}, urgent=True)
     page = viewer.get(reverse("admin:agents_percept_change", args=[percept.pk])).content.decode()

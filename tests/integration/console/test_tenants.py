@@ -270,7 +270,7 @@ def test_a_person_without_a_tenant_sees_a_notice(world: World) -> None:
     assert client.get(world.agents_page).status_code == 403
 
 
-def test_a_member_who_is_no_staff_does_not_come_in(world: World) -> None:
+def test_a_member_who_is_no_staff_cannot_open_the_console(world: World) -> None:
     user = UserFactory(username="outside", is_staff=False)
     add_member(tenant=world.tenant, user=user, role=Role.OWNER)
     assert sign_in(user).get(INDEX).status_code == 302

@@ -22,7 +22,7 @@ from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World, page_of
 
 
-def test_a_link_of_the_navigation_is_called_as_the_list_it_leads_to(database: None) -> None:
+def test_a_navigation_link_has_the_name_of_its_list(database: None) -> None:
     reverse("admin:index")  # the pages are found with the addresses
     models = {
         f"{model._meta.app_label}_{model._meta.model_name}_changelist": model
@@ -202,7 +202,7 @@ def test_look_ups_are_asked_for_without_losing_the_other_filters(root: Client) -
     )
 
 
-def test_a_sign_in_that_fails_says_so_once_in_our_words(database: None) -> None:
+def test_a_failed_sign_in_is_reported_once_in_the_consoles_words(database: None) -> None:
     UserFactory(username="ann")
     address = reverse("admin:login")
     assert 'id="refusal"' not in Client().get(address).content.decode()

@@ -129,7 +129,7 @@ def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None
     assert view.emotional_valence == 0
 
 
-def test_a_closed_goal_takes_its_intents_along(agent_id: UUID) -> None:
+def test_closing_a_goal_abandons_its_intents(agent_id: UUID) -> None:
     backlog = lock_backlog(agent_id, now=NOW)
     goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
     intent = backlog.commit(goal.id, action="recall", description="Recall the river.")

@@ -105,7 +105,7 @@ def test_an_abandoned_plan_abandons_its_steps_and_leaves_a_percept(agent_id: UUI
     assert set(view.flags) == {"dead-lettered", "needs a new plan"}
 
 
-def test_a_closed_goal_takes_its_plan_along(agent_id: UUID) -> None:
+def test_closing_a_goal_abandons_its_plan_and_intents(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
     add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
     move_goal(goal_id=goal.id, to=GoalState.COMPLETED)

@@ -29,7 +29,7 @@ from tests.integration.heartbeats.fleet import Fleet
 
 EIGHT = 8
 
-type Make = Callable[..., Agent]
+type MakeAgent = Callable[..., Agent]
 
 #: Keys that differ each time: ids, times, durations.
 _VARIES = re.compile(
@@ -59,7 +59,7 @@ class Batch:
         self._fleet.dispatch()
 
     def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
-        """Take the messages of these agents' heartbeats, or of all."""
+        """Remove the messages of these agents' heartbeats (None: of all) from the fleet; return their leases."""
         ids = {str(agent.id) for agent in (self.agents if agents is None else agents)}
         messages = [message for message in self._fleet.messages if _advances(message, ids)]
         self._fleet.messages[:] = [message for message in self._fleet.messages if not _advances(message, ids)]
@@ -105,8 +105,8 @@ def _advances(message: TaskMessage, agents: set[str]) -> bool:
 
 
 @contextmanager
-def counted(*, control: bool = False) -> Iterator[list[str]]:
-    """Collect the statements of the application's connection; those that only set up a transaction if `control`."""
+def counted_statements(*, control: bool = False) -> Iterator[list[str]]:
+    """Collect the statements of the application's connection; with `control`, also those that only set up a transaction."""
     sent: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -235,13 +235,13 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
 }
 
 
-def batch_of_eight(fleet: Fleet, tenant: Tenant, make: Make) -> Batch:
+def batch_of_eight(fleet: Fleet, tenant: Tenant, make: MakeAgent) -> Batch:
     """Create eight agents of one tenant."""
     return Batch(fleet, [make(tenant, name=f"Agent {number}") for number in range(EIGHT)])
 
 
 @pytest.fixture
-def batch(fleet: Fleet, tenant: Tenant, new_agent: Make) -> Batch:
+def batch(fleet: Fleet, tenant: Tenant, new_agent: MakeAgent) -> Batch:
     """Return eight agents of one tenant."""
     return batch_of_eight(fleet, tenant, new_agent)
 

@@ -115,7 +115,7 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 
 
 @pytest.fixture
-def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_leg_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the time limit of a leg, so that a batch is never cut on a slow machine."""
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
 

@@ -34,7 +34,7 @@ from tests.integration.heartbeats.heartbeat_runner import Script
 
 __all__ = ["batch"]
 
-pytestmark = pytest.mark.usefixtures("uncut")
+pytestmark = pytest.mark.usefixtures("no_leg_time_limit")
 
 
 def replace_step(

@@ -1,4 +1,4 @@
-"""Batches of heartbeats: each ends as it would alone, with few statements, within one tenant."""
+"""Batches of heartbeats: they have the same results as single heartbeats, need few statements, and are of one tenant."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.batch import (
     EIGHT,
     Batch,
-    Make,
+    MakeAgent,
     assert_one_heartbeat_each,
     batch,
     batch_of_eight,
-    counted,
+    counted_statements,
     rows_of,
     shorten,
 )
@@ -40,11 +40,11 @@ __all__ = ["batch"]
 
 DONE, FAILED = HeartbeatStatus.DONE, HeartbeatStatus.FAILED
 
-pytestmark = pytest.mark.usefixtures("uncut")
+pytestmark = pytest.mark.usefixtures("no_leg_time_limit")
 
 
 def number_of(request: ModelRequest) -> int:
-    """Return the number of the agent that asks."""
+    """Return the number of the agent that a model request is from."""
     return next(number for number in range(EIGHT) if f"Agent {number}" in request.system)
 
 
@@ -57,7 +57,7 @@ def scripted_replies(goals: list[str]) -> list[list[Any]]:
     """Return the replies for each of eight agents, call after call; the last one repeats."""
     recall = action_of("recall", query="Who keeps the lighthouse?")
     remember = action_of("remember", content="The reef is red.")
-    nowhere = str(UUID(int=1))
+    unknown_id = str(UUID(int=1))
     return [
         [REST],
         [reply_of(actions=[recall, remember], thinking="Who was it?"), reply_of(actions=[recall]), REST],
@@ -71,7 +71,7 @@ def scripted_replies(goals: list[str]) -> list[list[Any]]:
             REST,
         ],
         ["so what"],
-        [reply_of(actions=[action_of("connect", from_id=nowhere, to_id=nowhere, relation="causes")])],
+        [reply_of(actions=[action_of("connect", from_id=unknown_id, to_id=unknown_id, relation="causes")])],
         [reply_of(actions=[remember, remember, action_of("reflect", insight="Reefs are red.")]), REST],
         [ModelUnavailable("nobody answers"), REST],
         [
@@ -105,17 +105,17 @@ def prepare_agents(batch: Batch, scripted: Script) -> None:
 
     def answer(request: ModelRequest) -> str:
         number = number_of(request)
-        line = replies[number][min(calls[number], len(replies[number]) - 1)]
+        reply = replies[number][min(calls[number], len(replies[number]) - 1)]
         calls[number] += 1
-        if isinstance(line, Exception):
-            raise line
-        return str(line)
+        if isinstance(reply, Exception):
+            raise reply
+        return str(reply)
 
     scripted(answer, repeat=True)
 
 
 def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
-    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Make, scripted: Script
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: MakeAgent, scripted: Script
 ) -> None:
     batch, singly = batch_of_eight(fleet, tenant, new_agent), batch_of_eight(fleet, other_tenant, new_agent)
     for group, run in ((batch, batch.run), (singly, singly.run_singly)):
@@ -123,18 +123,19 @@ def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
         for _ in range(3):
             run()
 
-    # Among them are failed heartbeats, heartbeats of several turns, and heartbeats with refused actions.
+    # The batch has failed heartbeats, heartbeats of several round trips, and heartbeats with dropped items.
     heartbeats = batch.heartbeats()
     assert {heartbeat.status for heartbeat in heartbeats} >= {DONE, FAILED}
     assert max(heartbeat.turns for heartbeat in heartbeats) > 1
     assert any(heartbeat.dropped for heartbeat in heartbeats)
-    for mine, other in zip(batch.agents, singly.agents, strict=True):
-        assert mine.name == other.name
-        rows, others = rows_of(mine), rows_of(other)
+    for batched, single in zip(batch.agents, singly.agents, strict=True):
+        assert batched.name == single.name
+        rows, rows_of_single = rows_of(batched), rows_of(single)
         for name in rows:
-            assert rows[name] == others[name], f"{mine.name}: {name}"
-    batched = [heartbeat for heartbeat in heartbeats if heartbeat.elapsed_ms > 1.5 * heartbeat.own_ms]
-    assert len(batched) >= EIGHT, "their heartbeats ran in a batch"
+            assert rows[name] == rows_of_single[name], f"{batched.name}: {name}"
+    # A heartbeat of a batch takes longer than its own share, because it waits for the others.
+    shared = [heartbeat for heartbeat in heartbeats if heartbeat.elapsed_ms > 1.5 * heartbeat.own_ms]
+    assert len(shared) >= EIGHT, "the heartbeats did not run in a batch"
     assert all(heartbeat.elapsed_ms == pytest.approx(heartbeat.own_ms) for heartbeat in singly.heartbeats())
 
 
@@ -143,7 +144,7 @@ def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
 #: The most statements of a batch of eight in each of its legs, without the set-up of transactions.
 FIRST_LEG, LAST_LEG = 13, 20
 #: The most statements of one heartbeat over all of its legs, in a batch of eight.
-EACH = 8
+STATEMENTS_PER_HEARTBEAT = 8
 
 
 def test_a_batch_takes_few_statements(
@@ -161,17 +162,17 @@ def test_a_batch_takes_few_statements(
         with tenant_transaction(agent.tenant_id):
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
     batch.make_due()
-    with counted() as first:
+    with counted_statements() as first:
         batch.run_leg()
     batch.execute_calls()
-    with counted() as last:
+    with counted_statements() as last:
         batch.run_leg()
 
     assert_one_heartbeat_each(batch)
     record_property("statements_of_eight", f"{len(first)} + {len(last)}")
     assert len(first) <= FIRST_LEG, shorten(first)
     assert len(last) <= LAST_LEG, shorten(last)
-    assert (len(first) + len(last)) / EIGHT <= EACH
+    assert (len(first) + len(last)) / EIGHT <= STATEMENTS_PER_HEARTBEAT
 
 
 # --- Stale leases --------------------------------------------------------------------------------------
@@ -181,19 +182,19 @@ def test_a_stale_lease_among_eight_is_left_out(batch: Batch, scripted: Script, f
     scripted(REST, repeat=True)
     batch.make_due()
     leases = batch.leases()
-    lost_connection, doubled = batch.agents[1], batch.agents[6]
-    lose_lease(lost_connection)
+    reclaimed, doubled = batch.agents[1], batch.agents[6]
+    lose_lease(reclaimed)
     assert fleet.dispatch().lost == 1
-    (again,) = batch.leases([lost_connection])
-    stranger = (uuid4(), 1)
-    walked = advance_heartbeats(
+    (new_lease,) = batch.leases([reclaimed])
+    unknown_lease = (uuid4(), 1)
+    advanced = advance_heartbeats(
         tenant_id=batch.tenant_id,
-        leases=[*leases, stranger, *(lease for lease in leases if lease[0] == doubled.id)],
+        leases=[*leases, unknown_lease, *(lease for lease in leases if lease[0] == doubled.id)],
     )
-    assert walked == {agent.id for agent in batch.agents} - {lost_connection.id}
-    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[again]) == {lost_connection.id}
+    assert advanced == {agent.id for agent in batch.agents} - {reclaimed.id}
+    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[new_lease]) == {reclaimed.id}
     # All heartbeats wait for their models now: a doubled message changes nothing.
-    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[*leases, again]) == set()
+    assert advance_heartbeats(tenant_id=batch.tenant_id, leases=[*leases, new_lease]) == set()
     fleet.run()
     assert_one_heartbeat_each(batch)
 
@@ -202,7 +203,7 @@ def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Scr
     scripted(REST, repeat=True)
     batch.make_due()
     leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.leases()]
-    with counted() as sent:
+    with counted_statements() as sent:
         assert advance_heartbeats(tenant_id=batch.tenant_id, leases=leases) == set()
     assert (batch.heartbeats(), len(sent)) == ([], 1)
 
@@ -211,7 +212,7 @@ def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Scr
 
 
 def test_an_agent_of_another_tenant_is_not_found(
-    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Make, scripted: Script
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: MakeAgent, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
     mine, other = new_agent(tenant, "Ada"), new_agent(other_tenant, "Bo")
@@ -229,18 +230,18 @@ def test_an_agent_of_another_tenant_is_not_found(
         assert set(Heartbeat.objects.values_list("agent_id", flat=True)) == {other.id}
 
 
-# --- The pace ------------------------------------------------------------------------------------------
+# --- The size of batches -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("each_ms", "size"), [([], 8), ([5.0], 8), ([19.0] * 50, 7), ([100.0] * 50, 1), ([10_000.0] * 50, 1)]
+    ("heartbeat_ms", "size"), [([], 8), ([5.0], 8), ([19.0] * 50, 7), ([100.0] * 50, 1), ([10_000.0] * 50, 1)]
 )
 def test_batch_size_follows_the_pace_of_the_process(
-    each_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
+    heartbeat_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LEG_MS", 150.0)
     pace = runner.Pace()
-    for elapsed in each_ms:
+    for elapsed in heartbeat_ms:
         pace.count(heartbeats=4, elapsed_ms=elapsed * 4)
     assert pace.batch_size == size
 

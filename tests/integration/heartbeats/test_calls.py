@@ -74,7 +74,7 @@ def number_of(request: ModelRequest) -> int:
     return next(number for number in range(MANY) if f"agent {number}" in request.system)
 
 
-def counted(sent: list[str]) -> Any:
+def counted_statements(sent: list[str]) -> Any:
     def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         sent.append(sql)
         return execute(sql, params, many, context)
@@ -95,7 +95,7 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
     model = scripted(wait_for_all, repeat=True)
     calls = pending_calls(fleet, agents)
     sent: list[str] = []
-    with counted(sent):
+    with counted_statements(sent):
         assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     # One that leases the calls, and one or, with a delayed thread, two that store them.
     assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3

@@ -1,4 +1,4 @@
-"""What an agent did is related to what came of it, by rule."""
+"""Relations from an agent's actions to their outcomes, stored by rule."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
-from tests.integration.heartbeats.batch import Batch, counted
+from tests.integration.heartbeats.batch import Batch, counted_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
@@ -258,7 +258,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
 @pytest.fixture
 def batch(
-    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, uncut: None
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, no_leg_time_limit: None
 ) -> Batch:
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
@@ -276,7 +276,7 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
     batch.make_due()
-    with counted() as sent:
+    with counted_statements() as sent:
         assert len(batch.run_leg()) == 3
 
     assert remote.open == {False}

@@ -223,7 +223,7 @@ def _count_think_calls(agent: Agent) -> int:
 @pytest.mark.parametrize(
     "lines", [[ModelTimeout("too slow")], ["no", "no", "no"]], ids=["out of reach", "unreadable"]
 )
-def test_a_further_turn_that_comes_to_nothing_leaves_what_was_done(
+def test_a_failed_further_turn_keeps_the_effects_of_the_first(
     agent: Agent, fleet: Fleet, scripted: Script, lines: list[Any]
 ) -> None:
     scripted(_reply(_recall(), thinking="Who was it?"), *lines)

@@ -50,10 +50,10 @@ def test_a_recall_without_a_clear_memory_reports_its_cluster(
     for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
         memory_of(agent, other)
     query = "Which tune was it?"
-    centre = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
+    center = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
     with tenant_transaction(agent.tenant_id):
         theme = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent_id=agent.id, name="evenings, club", centroid=centre
+            tenant_id=agent.tenant_id, agent_id=agent.id, name="evenings, club", centroid=center
         )
         ClusterMember.objects.create(
             tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.5

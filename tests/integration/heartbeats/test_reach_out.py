@@ -57,7 +57,7 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., s
     def run(*replies: str) -> str:
         model = scripted(*replies, REST, repeat=True)
         with tenant_transaction(agent.tenant_id):
-            # Enough for any action: other tests cover the limits.
+            # Enough energy for any action: other tests cover the limits.
             AgentState.objects.filter(agent_id=agent.id).update(energy=20)
             claim_now(agent_id=agent.id)
         fleet.run()
@@ -134,7 +134,7 @@ def test_five_heartbeats_that_reach_out_produce_one_message(
         assert "it is possible again in 4.0 hours" in action["reason"]
 
 
-def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
+def test_an_agent_may_write_again_after_four_hours_or_a_message(
     run_replies: Callable[..., str], agent: Agent
 ) -> None:
     run_replies(reply_reaching_out("one"))
@@ -147,7 +147,9 @@ def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
     assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
 
 
-def test_two_messages_in_one_reply_are_one(run_replies: Callable[..., str], agent: Agent) -> None:
+def test_of_two_messages_in_one_reply_only_the_first_is_sent(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
     reply = json.loads(reply_reaching_out("first"))
     reply["actions"] += json.loads(reply_reaching_out("second"))["actions"]
     run_replies(json.dumps(reply))
@@ -161,7 +163,7 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     with tenant_transaction(agent.tenant_id):
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
-    # The situation of a heartbeat may be old when it acts.
+    # The situation may be stale when the heartbeat acts, and then lists no refusal.
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
     second = json.loads(reply_reaching_out("second"))
     second["actions"][0]["intent_id"] = str(step.id)
@@ -297,7 +299,7 @@ def test_two_agents_reach_each_other_by_default(
         agent.id,
         "Have the eels left?",
     )
-    # It reads the message at its own time: two that answer each other do not drive each other on.
+    # Bo reads the message at its next due heartbeat: otherwise two agents that answer each other would never rest.
     assert schedule_of(bo).next_due_at == due_at
     with tenant_transaction(tenant.id):
         claim_now(agent_id=bo.id)
@@ -306,7 +308,7 @@ def test_two_agents_reach_each_other_by_default(
         assert PeerModel.objects.get(agent_id=bo.id).peer_id == agent.id
 
 
-def test_an_absent_agent_is_not_written_to(
+def test_only_other_agents_of_the_tenant_can_be_written_to(
     run_replies: Callable[..., str],
     agent: Agent,
     tenant: Tenant,

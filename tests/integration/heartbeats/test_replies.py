@@ -13,9 +13,7 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.trace import steps_of
-from apps.memories.models import (
-    Memory,
-)
+from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief
@@ -234,7 +232,7 @@ def test_an_unreadable_reply_is_retried_with_the_reason(heartbeats: HeartbeatRun
         assert ExternalCall.objects.count() == LedgerEntry.objects.count() == 2
 
 
-def test_unreadable_replies_are_a_nop_and_ten_nops_make_dormant(
+def test_unreadable_replies_are_a_nop_and_ten_nops_end_in_dormancy(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):

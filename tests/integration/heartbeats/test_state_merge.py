@@ -28,7 +28,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from tests.integration.chat.conftest import answering, open_chat
+from tests.integration.chat.conftest import model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
@@ -95,7 +95,7 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
         working_memory={"version": 3, "thoughts": [], "concerns": ["the gauge"], "talked": 3}
     )
     pending.start(
-        answering("It rises.", thinking="She asks about the tide."),
+        model_answer("It rises.", thinking="She asks about the tide."),
         reply_of(thinking="I look at the sea.", concerns=["the wind"]),
     )
     session_id = talk(pending.agent)
@@ -111,7 +111,7 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: Pending
 def test_a_conversation_ended_during_a_heartbeat_stays_ended(
     pending: PendingHeartbeat, scripted: Script
 ) -> None:
-    scripted(answering("It rises."))
+    scripted(model_answer("It rises."))
     talk(pending.agent)
     pending.start(REST)
     with tenant_transaction(pending.agent.tenant_id):
@@ -125,7 +125,7 @@ def test_turns_during_a_consolidation_count_towards_the_next_one(pending: Pendin
     pending.change_state(
         working_memory={"version": 3, "talked": 12}, beats=CONSOLIDATION_EVERY - 1, stale_beats=4
     )
-    pending.start(answering("It rises."), REST)
+    pending.start(model_answer("It rises."), REST)
     talk(pending.agent)
     heartbeat = pending.finish()
     assert heartbeat.mode == "consolidation"

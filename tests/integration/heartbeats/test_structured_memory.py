@@ -1,4 +1,4 @@
-"""What memories have beside their text, from the store to the prompt."""
+"""Details of memories, from the store to the prompt."""
 
 from __future__ import annotations
 

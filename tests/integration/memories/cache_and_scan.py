@@ -14,9 +14,8 @@ from django.test import override_settings
 from apps.agents.models import Agent
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.recall import mind_cache as minds_at_hand
-from apps.memories.services.recall import recaller
-from apps.memories.services.recall.mind_cache import MINDS, MindsAtHand
+from apps.memories.services.recall import mind_cache, recaller
+from apps.memories.services.recall.mind_cache import MINDS, MindCache
 from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
@@ -35,19 +34,19 @@ def scanning() -> Iterator[None]:
 
 
 @contextmanager
-def caching(minds: MindsAtHand = MINDS) -> Iterator[None]:
+def caching(minds: MindCache = MINDS) -> Iterator[None]:
     """Let each recall load the mind that is not cached, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
     ):
-        patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
+        patch.setattr(mind_cache, "MEMORIES_A_RECALL", 10**9)
         patch.setattr(recaller, "MINDS", minds)
         yield
 
 
 def recall_both_ways(
-    request: RecallRequest, *, minds: MindsAtHand = MINDS
+    request: RecallRequest, *, minds: MindCache = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
     """Return the recall from the cached mind, checked against the scan, in the open transaction."""
     with caching(minds):
@@ -66,7 +65,7 @@ def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> N
         assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
 
 
-def recall_everywhere(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+def recall_everywhere(agent: Agent, *minds: MindCache, **fields: Any) -> list[Recalled]:
     """Recall from the minds of each process and by the scan, in a transaction; return their common result."""
     with tenant_transaction(agent.tenant_id):
         for mind in minds:
@@ -77,11 +76,11 @@ def recall_everywhere(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[
 class Checker:
     """Recalls for an agent in two processes and by the scan, and checks that the results agree."""
 
-    def __init__(self, agent: Agent, first: MindsAtHand, second: MindsAtHand) -> None:
+    def __init__(self, agent: Agent, first: MindCache, second: MindCache) -> None:
         self._agent = agent
         self._minds = (first, second)
 
-    def recall(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+    def recall(self, *minds: MindCache, **fields: Any) -> list[Recalled]:
         """Return the common result."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):

@@ -22,11 +22,11 @@ from tests.integration.memories.conftest import NOON
 DIMENSION = 16
 
 
-def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray[np.float32]:
-    """Return vectors around a few directions, so that some are near to each other."""
-    chance = np.random.default_rng(seed)
-    centres = chance.normal(size=(4, DIMENSION))
-    vectors = centres[np.arange(count) % 4] + spread * chance.normal(size=(count, DIMENSION))
+def clustered_vectors(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray[np.float32]:
+    """Return unit vectors (count, DIMENSION) around four random centers, so that some are near to each other."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(4, DIMENSION))
+    vectors = centers[np.arange(count) % 4] + spread * rng.normal(size=(count, DIMENSION))
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / lengths, dtype=np.float16).astype(np.float32)
 
@@ -37,7 +37,7 @@ def store_with_vectors(
     *,
     first: int = 0,
 ) -> list[UUID]:
-    """Give an agent memories with these vectors, stale as new memories are; `first` numbers their texts."""
+    """Store memories with these vectors and stale neighborhoods; their texts are numbered from `first`. Return their ids."""
     with tenant_transaction(agent.tenant_id):
         memories = [
             MemoryFactory.create(
@@ -61,8 +61,8 @@ def store_with_vectors(
     return memories
 
 
-def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
-    """Put memories in a new episode, in this order."""
+def store_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
+    """Create an episode of these memories, in this order."""
     with tenant_transaction(agent.tenant_id):
         episode = Episode.objects.create(
             tenant_id=agent.tenant_id,
@@ -98,18 +98,18 @@ def store_edge(
 
 
 def refresh_all(agent: Agent, *, steps: int = 50) -> int:
-    """Refresh until no neighborhood is stale; return how many were computed."""
+    """Refresh until no neighborhood is stale; return the number of neighborhoods computed."""
     refreshed = 0
     for _ in range(steps):
-        did = refresh_batch(agent.tenant_id, agent.id)
-        if not did:
+        in_step = refresh_batch(agent.tenant_id, agent.id)
+        if not in_step:
             return refreshed
-        refreshed += did
-    raise AssertionError(f"still not at rest after {steps} steps")
+        refreshed += in_step
+    raise AssertionError(f"neighborhoods are still stale after {steps} steps")
 
 
 def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
-    """Return the agent's upkeep by memory."""
+    """Return the agent's maintenance flags and neighborhoods (`Upkeep`), by memory."""
     with tenant_transaction(agent.tenant_id):
         return {upkeep.memory_id: upkeep for upkeep in Upkeep.objects.filter(agent_id=agent.id)}
 
@@ -125,21 +125,21 @@ def stale_of(agent: Agent) -> set[UUID]:
     return {memory_id for memory_id, row in upkeep_of(agent).items() if row.stale}
 
 
-def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
+def expected_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
     """Compute the neighborhood of each active memory by its definition, without the service."""
     with tenant_transaction(agent.tenant_id):
         rows = list(Memory.objects.filter(agent_id=agent.id, status="active").order_by("id"))
         edges = list(Edge.objects.filter(agent_id=agent.id).values_list("source_id", "target_id"))
-    beside: dict[UUID, set[UUID]] = {}
+    related: dict[UUID, set[UUID]] = {}
     for source, target in edges:
-        beside.setdefault(source, set()).add(target)
-        beside.setdefault(target, set()).add(source)
+        related.setdefault(source, set()).add(target)
+        related.setdefault(target, set()).add(source)
     active = {row.id for row in rows}
     neighborhoods = {}
     for row in rows:
-        one = beside.get(row.id, set())
-        two = {far for near in one for far in beside[near]} - one - {row.id}
-        hops = dict.fromkeys(one & active, 1) | dict.fromkeys(two & active, 2)
+        one_hop = related.get(row.id, set())
+        two_hops = {far for near in one_hop for far in related[near]} - one_hop - {row.id}
+        hops = dict.fromkeys(one_hop & active, 1) | dict.fromkeys(two_hops & active, 2)
         neighborhoods[row.id] = neighborhood(
             hops=hops,
             similar=_similar(row, rows),

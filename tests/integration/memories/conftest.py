@@ -16,7 +16,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess, Term
 from apps.memories.services.embedding import embedding
-from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall.mind_cache import MindCache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
@@ -194,6 +194,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 
 @pytest.fixture
-def cache() -> MindsAtHand:
+def cache() -> MindCache:
     """Return the mind cache of one process."""
-    return MindsAtHand()
+    return MindCache()

@@ -23,7 +23,7 @@ from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
-from apps.memories.services.retention.buffer import hold, promote
+from apps.memories.services.retention.buffer import add_buffer_items, promote
 from apps.memories.services.retention.forgetting import keep_quotas
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
@@ -98,7 +98,7 @@ class MindMachine(RuleBasedStateMachine):
     @rule(content=texts)
     def buffer_and_promote(self, content: str) -> None:
         with tenant_transaction(self.tenant.id):
-            (item_id,) = hold(agent_id=self.agent.id, things=[NewBufferItem(content=content)])
+            (item_id,) = add_buffer_items(agent_id=self.agent.id, things=[NewBufferItem(content=content)])
         memory_id = promote(tenant_id=self.tenant.id, agent_id=self.agent.id, item_id=item_id, actor=ADA)
         self._learned([memory_id], [content])
 

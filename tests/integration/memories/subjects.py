@@ -28,9 +28,9 @@ SAID = {
 
 def vectors_about(subject: str, count: int, *, seed: int = 0) -> Vectors:
     """Return vectors near each other, and far from those about other subjects."""
-    centre = np.random.default_rng(sorted(SAID).index(subject) + 100).standard_normal(256)
+    center = np.random.default_rng(sorted(SAID).index(subject) + 100).standard_normal(256)
     noise = np.random.default_rng(seed).standard_normal((count, 256))
-    rows = centre / np.linalg.norm(centre) + 0.5 * noise / np.linalg.norm(noise, axis=1)[:, None]
+    rows = center / np.linalg.norm(center) + 0.5 * noise / np.linalg.norm(noise, axis=1)[:, None]
     return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None], dtype=np.float32)
 
 

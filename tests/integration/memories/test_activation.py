@@ -15,18 +15,18 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import (
     activated_clusters,
     activated_memories,
-    note_recall,
-    note_recalls,
+    record_recall,
+    record_recalls,
     trim_activations,
 )
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
+from arbor.memory.activation import MOST_REACHED, initial_levels, level_after, spread
 from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.chosen_vectors import (
-    directions,
+    clustered_vectors,
     neighbors_of,
     refresh_all,
     store_with_vectors,
@@ -66,16 +66,16 @@ def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
 
 def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
     with tenant_transaction(agent.tenant_id):
-        return note_recall(agent_id=agent.id, recalled=recalled, now=now)
+        return record_recall(agent_id=agent.id, recalled=recalled, now=now)
 
 
 def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
-    ids = store_with_vectors(mind, directions(24, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(24, spread=0.1))
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
     bring_to_mind(mind, recalled)
     near = {memory_id: neighbors_of(mind, memory_id) for memory_id in recalled}
-    assert levels_of(mind) == pytest.approx(spread(sources(recalled), near))
+    assert levels_of(mind) == pytest.approx(spread(initial_levels(recalled), near))
     assert len(levels_of(mind)) > len(recalled)
 
 
@@ -97,7 +97,7 @@ def test_a_clock_that_jumps_does_not_break_activation(mind: Agent, passed: timed
 
 
 def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> None:
-    ids = store_with_vectors(mind, directions(3))
+    ids = store_with_vectors(mind, clustered_vectors(3))
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.filter(memory_id=ids[0]).delete()
     assert bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0}) == 2
@@ -165,12 +165,12 @@ def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
 
 
 def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
-    ids = store_with_vectors(mind, directions(8, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(8, spread=0.1))
     a_cluster(mind, "Tides", ids)
     refresh_all(mind)
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        note_recall(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
+        record_recall(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
         activated_clusters(agent_id=mind.id)
     assert len(statements) == 2
 
@@ -194,7 +194,7 @@ def test_faded_and_least_active_activations_are_trimmed(
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, other}
 
 
-def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> None:
+def test_activations_are_lost_in_a_crash_and_stored_again_later(mind: Agent) -> None:
     ids = store_with_vectors(mind, [None])
     a_cluster(mind, "Tides", ids)
     bring_to_mind(mind, {ids[0]: 1.0})
@@ -235,7 +235,9 @@ def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
 def test_recalls_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    both = {agent.id: store_with_vectors(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
+    both = {
+        agent.id: store_with_vectors(agent, clustered_vectors(24, spread=0.1)) for agent in (mind, other_mind)
+    }
     for agent in (mind, other_mind):
         refresh_all(agent)
     clusters = [a_cluster(agent, agent.name, both[agent.id]) for agent in (mind, other_mind)]
@@ -248,12 +250,12 @@ def test_recalls_of_several_agents_take_one_statement(
     }
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        reached = note_recalls(recalled, now=NOW)
+        reached = record_recalls(recalled, now=NOW)
     assert len(statements) == 1
     for agent in (mind, other_mind):
         known = {
             memory_id: level
-            for memory_id, level in sources(recalled[agent.id]).items()
+            for memory_id, level in initial_levels(recalled[agent.id]).items()
             if memory_id in both[agent.id]
         }
         near = {memory_id: neighbors_of(agent, memory_id) for memory_id in known}
@@ -269,7 +271,7 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
     cluster = a_cluster(other_mind, "Theirs", [other])
     with tenant_transaction(mind.tenant_id):
         (unclustered,) = store_with_vectors(other_mind, [None], first=7)
-        note_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
+        record_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
         assert Cluster.objects.get(id=cluster).activations == 0
 
 
@@ -280,7 +282,7 @@ def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
     both = {agent.id: store_with_vectors(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
-        note_recalls(
+        record_recalls(
             {
                 agent_id: {memory_id: 1.0 - 0.1 * place for place, memory_id in enumerate(ids)}
                 for agent_id, ids in both.items()

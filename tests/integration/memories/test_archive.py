@@ -19,7 +19,7 @@ from apps.memories.models import (
     MemoryAccess,
     Upkeep,
 )
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive, purge, restore
 from apps.memories.services.store.remember import remember, store
@@ -144,7 +144,7 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
             content_hash=content_hash("The soup was salty."),
             embedding=[1, 0],
         )
-        note_recall(agent_id=mind.id, recalled={soup: 1.0})
+        record_recall(agent_id=mind.id, recalled={soup: 1.0})
     do(mind, archive, [soup])
     assert do(mind, purge, [soup]) == 1
     with tenant_transaction(mind.tenant_id):

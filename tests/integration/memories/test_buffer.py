@@ -20,8 +20,8 @@ from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.retention.buffer import (
     BufferSearch,
     Holding,
+    add_buffer_items,
     buffer_for_agents,
-    hold,
     promote,
     promote_buffers,
     search_buffers,
@@ -36,7 +36,9 @@ ACTOR = "cli:tests"
 
 def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
-        return hold(agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts])
+        return add_buffer_items(
+            agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts]
+        )
 
 
 def buffer_items(agent: Agent) -> list[BufferItem]:
@@ -96,7 +98,7 @@ def test_of_two_words_the_trusted_one_counts(mind: Agent, order: int, together: 
     ][::order]
     with tenant_transaction(mind.tenant_id):
         for some in [things] if together else [[thing] for thing in things]:
-            hold(agent_id=mind.id, things=some)
+            add_buffer_items(agent_id=mind.id, things=some)
     (item,) = buffer_items(mind)
     assert (item.role, item.trust) == ("user", 0.7)
 

@@ -50,7 +50,7 @@ def a_goal(agent: Agent, **parts: Any) -> GraphNode:
         return GraphNode(GraphNodeKind.GOAL, goal.id)
 
 
-def tie(
+def relate_nodes(
     agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
@@ -68,10 +68,10 @@ def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
 
 def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
-    assert tie(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
-    assert tie(mind, ebb, flood, weight=0.8) == 0.8
-    assert tie(mind, ebb, flood, weight=0.2) == 0.8
-    tie(mind, ebb, flood, Relation.CONTRADICTS)
+    assert relate_nodes(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
+    assert relate_nodes(mind, ebb, flood, weight=0.8) == 0.8
+    assert relate_nodes(mind, ebb, flood, weight=0.2) == 0.8
+    relate_nodes(mind, ebb, flood, Relation.CONTRADICTS)
     assert edges_of(mind) == [
         (ebb.id, "associated", flood.id, 0.8),
         (ebb.id, "contradicts", flood.id, 1.0),
@@ -82,8 +82,8 @@ def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
 
 def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
     (memory,), concept, goal = memories_in(mind, 1), a_concept(mind), a_goal(mind)
-    tie(mind, memory, concept, Relation.INSTANCE_OF)
-    tie(mind, goal, concept, Relation.REQUIRES)
+    relate_nodes(mind, memory, concept, Relation.INSTANCE_OF)
+    relate_nodes(mind, goal, concept, Relation.REQUIRES)
     with tenant_transaction(mind.tenant_id):
         assert {(edge.source_kind, edge.target_kind) for edge in Edge.objects.all()} == {
             ("memory", "concept"),
@@ -93,9 +93,9 @@ def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
 
 def test_a_thing_cannot_be_tied_to_itself(mind: Agent) -> None:
     ebb, _ = memories_in(mind)
-    with pytest.raises(Invalid, match="cannot be tied to itself"):
-        tie(mind, ebb, ebb)
-    with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="cannot be tied to itself"):
+    with pytest.raises(Invalid, match="cannot be related to itself"):
+        relate_nodes(mind, ebb, ebb)
+    with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="cannot be related to itself"):
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=str(ebb.id), relation=Relation.ASSOCIATED)
 
 
@@ -105,9 +105,9 @@ def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, f
         theirs = memories_in(stranger)
         for foreign in (theirs[0], a_concept(stranger), a_goal(stranger)):
             with pytest.raises(NotFound):
-                tie(mind, ebb, foreign)
+                relate_nodes(mind, ebb, foreign)
             with pytest.raises(NotFound):
-                tie(mind, foreign, ebb)
+                relate_nodes(mind, foreign, ebb)
         with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
             connect(
                 agent_id=mind.id,
@@ -121,7 +121,7 @@ def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, f
 def test_an_id_of_another_kind_is_not_found(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     with pytest.raises(NotFound, match="there is no goal"):
-        tie(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
+        relate_nodes(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
 
 
 @pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
@@ -137,7 +137,7 @@ def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
 
     def related() -> float:
         try:
-            return tie(mind, ebb, flood)
+            return relate_nodes(mind, ebb, flood)
         finally:
             connections.close_all()
 
@@ -163,7 +163,7 @@ def _somebody_waits() -> bool:
 def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> None:
     ebb, flood = memories_in(mind)
     with pytest.raises(Invalid, match="0 to 1"):
-        tie(mind, ebb, flood, weight=weight)
+        relate_nodes(mind, ebb, flood, weight=weight)
     assert edges_of(mind) == []
 
 
@@ -171,7 +171,7 @@ def test_an_unsupported_kind_is_named(mind: Agent, monkeypatch: pytest.MonkeyPat
     (ebb,) = memories_in(mind, 1)
     monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
-        tie(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
+        relate_nodes(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 
 
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
@@ -203,9 +203,9 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
 
 def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
     one, two, three, apart = memories_in(mind, 4)
-    tie(mind, one, two)
+    relate_nodes(mind, one, two)
     refresh_all(mind)
-    tie(mind, two, three)
+    relate_nodes(mind, two, three)
     assert stale_of(mind) == {one.id, two.id, three.id}
     refresh_all(mind)
     assert neighbors_of(mind, one.id) == {two.id: 1.0, three.id: 0.5}
@@ -221,14 +221,14 @@ def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
 def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -> None:
     one, two = memories_in(mind)
     concept = a_concept(mind)
-    tie(mind, one, concept, Relation.INSTANCE_OF)
+    relate_nodes(mind, one, concept, Relation.INSTANCE_OF)
     refresh_all(mind)
-    tie(mind, two, concept, Relation.INSTANCE_OF)
+    relate_nodes(mind, two, concept, Relation.INSTANCE_OF)
     assert stale_of(mind) == {one.id, two.id}
     refresh_all(mind)
     assert neighbors_of(mind, one.id) == {two.id: 0.5}
     # Between goal and concept there is no neighborhood to change.
-    tie(mind, a_goal(mind), concept)
+    relate_nodes(mind, a_goal(mind), concept)
     assert stale_of(mind) == set()
 
 
@@ -236,5 +236,5 @@ def test_a_relation_takes_four_statements(mind: Agent, statements: list[str]) ->
     one, two = memories_in(mind)
     relations._present()
     statements.clear()
-    tie(mind, one, two)
+    relate_nodes(mind, one, two)
     assert len(statements) == 4

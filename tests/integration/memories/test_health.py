@@ -14,7 +14,7 @@ from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upke
 from apps.memories.services.jobs import health as health_module
 from apps.memories.services.jobs.health import Health, read_health, watch_health
 from apps.memories.services.jobs.rounds import Round, expect_runs, record_job_run
-from apps.memories.services.retention.buffer import hold
+from apps.memories.services.retention.buffer import add_buffer_items
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import NewBufferItem
@@ -63,7 +63,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     keep(foreign_mind, 2)
     with tenant_transaction(foreign_mind.tenant_id):
         Memory.objects.update(created_at=past, expires_at=past)
-        hold(agent_id=foreign_mind.id, things=[NewBufferItem(content="A parcel.")])
+        add_buffer_items(agent_id=foreign_mind.id, things=[NewBufferItem(content="A parcel.")])
         BufferItem.objects.update(expires_at=past)
         Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
     health = read_health()

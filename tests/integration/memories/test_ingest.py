@@ -113,7 +113,7 @@ def test_a_line_that_was_mended_is_the_only_one_that_is_new(mind: Agent, talk: P
     assert (result.stored, result.duplicates, result.bad) == (1, 5, 1)
 
 
-def test_an_ingest_that_was_broken_off_goes_on_where_it_stopped(
+def test_an_interrupted_ingest_continues_where_it_stopped(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = long_talk(tmp_path / "rows.txt", 95)
@@ -154,7 +154,7 @@ def test_long_turns_make_small_batches(mind: Agent, tmp_path: Path, monkeypatch:
     assert sizes == [3, 6]
 
 
-def test_two_that_read_the_same_file_at_once_store_it_once(mind: Agent, tmp_path: Path) -> None:
+def test_a_file_ingested_concurrently_is_stored_once(mind: Agent, tmp_path: Path) -> None:
     path = long_talk(tmp_path / "rows.txt", 120)
     results = at_once(lambda _: read(mind, path), writers=3)
     assert sum(result.stored for result in results) == 120

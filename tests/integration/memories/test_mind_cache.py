@@ -17,7 +17,7 @@ from apps.agents.models import Agent
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import expire_memories
@@ -40,13 +40,13 @@ def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
 
 
 @pytest.fixture
-def other_cache() -> MindsAtHand:
+def other_cache() -> MindCache:
     """Return the mind cache of another process."""
-    return MindsAtHand()
+    return MindCache()
 
 
 @pytest.fixture
-def checker(mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand) -> Checker:
+def checker(mind: Agent, cache: MindCache, other_cache: MindCache) -> Checker:
     """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
     keep(mind, *turns(*TALK))
     new_checker = Checker(mind, cache, other_cache)
@@ -164,7 +164,7 @@ def test_each_change_is_recalled_as_by_scan(
     assert len(checker.recall()) == len(changed) + 1
 
 
-def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindCache) -> None:
     chance = random.Random(4)
     some = [store_unembedded, archive_some, archive_and_restore, weigh_and_doubt, remember_again, edit_by_orm]
     for number in range(20):
@@ -221,7 +221,7 @@ FROM memories_memory WHERE id = %(first)s
 def test_a_writer_past_the_services_leaves_no_mind_stale(
     checker: Checker, mind: Agent, other_mind: Agent, statement: str
 ) -> None:
-    Checker(other_mind, MindsAtHand(), MindsAtHand()).recall()
+    Checker(other_mind, MindCache(), MindCache()).recall()
     first = ids_of(mind)[0]
     values = {"first": first, "agent": mind.id, "other": other_mind.id}
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
@@ -234,7 +234,7 @@ def test_a_writer_past_the_services_leaves_no_mind_stale(
 
 
 def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
-    checker: Checker, mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand
+    checker: Checker, mind: Agent, cache: MindCache, other_cache: MindCache
 ) -> None:
     before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
@@ -247,7 +247,7 @@ def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cache: MindCache) -> None:
     before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(id=before[0].id).delete()
@@ -257,7 +257,7 @@ def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cac
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, cache: MindCache) -> None:
     with tenant_transaction(mind.tenant_id):
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
         with rolled_back(transaction.atomic(using=APP)):
@@ -267,7 +267,7 @@ def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, 
     checker.recall()
 
 
-def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: MindsAtHand) -> None:
+def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: MindCache) -> None:
     keep(mind, *turns(*TALK))
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
     with rolled_back(tenant_transaction(mind.tenant_id)):
@@ -320,7 +320,7 @@ def test_a_late_deletion_is_recalled_until_committed(
     assert early not in {memory.id for memory in checker.recall()}
 
 
-def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cache: MindCache) -> None:
     def work(worker: int) -> None:
         for number in range(8):
             if worker % 2:
@@ -337,7 +337,7 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
 
 
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
-    checker: Checker, cleaner: psycopg.Connection[Any], cache: MindsAtHand
+    checker: Checker, cleaner: psycopg.Connection[Any], cache: MindCache
 ) -> None:
     # With ids of that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
     cleaner.execute("UPDATE memories_memory SET revision = 1e15")
@@ -348,7 +348,7 @@ def test_rows_restored_from_another_cluster_are_not_read_each_time(
     assert [entry.image for entry in cache._entries.values()] == images
 
 
-def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindsAtHand) -> None:
+def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindCache) -> None:
     assert len(cache) == 1
     suspend_tenant(slug="acme", actor=ACTOR)
     checker.recall(cache)
@@ -358,7 +358,7 @@ def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cach
     assert len(cache) == 1
 
 
-def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cache: MindCache) -> None:
     with tenant_transaction(mind.tenant_id):
         destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
     assert checker.recall(cache) == []
@@ -366,7 +366,7 @@ def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cac
 
 
 def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
-    checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindsAtHand
+    checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindCache
 ) -> None:
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(foreign_mind.tenant_id), caching(cache):
@@ -375,7 +375,7 @@ def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
         assert len(Recaller().recall([request])[0]) == len(TALK)
 
 
-def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
+def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent, cache: MindCache) -> None:
     # The scope names the right tenant, but row-level security hides its rows.
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(mind.tenant_id), caching(cache):
@@ -385,7 +385,7 @@ def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent,
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(
-    checker: Checker, mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> MindImage:
         raise ValueError("no image")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services.recall import mind_cache as minds_at_hand
-from apps.memories.services.recall import recaller
-from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall import mind_cache, recaller
+from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
@@ -23,7 +22,7 @@ from tests.support.memories import TALK, keep
 
 
 def test_a_query_is_embedded_once_with_a_cached_mind(
-    mind: Agent, remote: RemoteEmbedder, cache: MindsAtHand, statements: list[str]
+    mind: Agent, remote: RemoteEmbedder, cache: MindCache, statements: list[str]
 ) -> None:
     keep(mind, *turns(*TALK))
     with caching(cache):
@@ -36,7 +35,7 @@ def test_a_query_is_embedded_once_with_a_cached_mind(
 
 
 def test_a_query_with_a_changed_meaning_is_embedded_again(
-    mind: Agent, remote: RemoteEmbedder, cache: MindsAtHand
+    mind: Agent, remote: RemoteEmbedder, cache: MindCache
 ) -> None:
     keep(mind, *turns(*TALK))
     with caching(cache):
@@ -51,7 +50,7 @@ def test_a_query_with_a_changed_meaning_is_embedded_again(
     assert recalled[0].terms.speaker > 0
 
 
-def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: MindsAtHand) -> None:
+def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: MindCache) -> None:
     keep(mind, *turns(*TALK))
     with caching(cache):
         recall_text(mind, "the paint")
@@ -67,7 +66,7 @@ def recall_text(agent: Agent, text: str) -> list[Recalled]:
 # --- Cached minds -----------------------------------------------------------------------------------
 
 
-def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
+def recalls_from_cache(agent: Agent, minds: MindCache, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall a number of times, and return how many minds are cached then."""
     monkeypatch.setattr(recaller, "MINDS", minds)
     for _ in range(times):
@@ -77,49 +76,49 @@ def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.Monkey
 
 
 def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
-    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    assert recalls_at_hand(mind, cache, monkeypatch, len(TALK) // 2) == 0
-    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
+    monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
+    assert recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2) == 0
+    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
 
 
 def test_recalls_long_ago_do_not_count(
-    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    recalls_at_hand(mind, cache, monkeypatch, len(TALK) // 2)
-    monkeypatch.setattr(minds_at_hand, "_WITHIN_S", 0.0)
-    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 0
+    monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
+    recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2)
+    monkeypatch.setattr(mind_cache, "_WITHIN_S", 0.0)
+    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 0
 
 
 def test_a_small_mind_is_loaded_at_once(
-    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
+    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
 
 
 def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
-    mind: Agent, other_mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch, settings: Any
+    mind: Agent, other_mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     for agent in (mind, other_mind):
         keep(agent, *turns(*TALK))
-    assert recalls_at_hand(mind, cache, monkeypatch, 1) == 1
+    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
     size = cache.nbytes
     settings.ARBOR_MIND_CACHE_MB = 1.5 * size / 2**20
-    assert recalls_at_hand(other_mind, cache, monkeypatch, 1) == 1
+    assert recalls_from_cache(other_mind, cache, monkeypatch, 1) == 1
     assert cache.nbytes <= 1.5 * size
     assert [agent_id for _, agent_id in cache._entries] == [other_mind.id]
 
 
 def test_without_a_budget_every_recall_scans(
-    mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+    mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch, statements: list[str]
 ) -> None:
     keep(mind, *turns(*TALK))
     statements.clear()
     with scanning():
-        assert recalls_at_hand(mind, cache, monkeypatch, 3) == 0
+        assert recalls_from_cache(mind, cache, monkeypatch, 3) == 0
     assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3

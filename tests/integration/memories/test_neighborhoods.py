@@ -21,14 +21,14 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import GraphNodeKind
 from tests.integration.memories.chosen_vectors import (
-    directions,
+    clustered_vectors,
+    expected_neighborhoods,
     neighbors_of,
-    put_in_episode,
     refresh_all,
     stale_of,
     store_edge,
+    store_in_episode,
     store_with_vectors,
-    true_neighborhoods,
     upkeep_of,
 )
 from tests.integration.memories.conftest import a_memory, at_once
@@ -36,15 +36,15 @@ from tests.integration.memories.conftest import a_memory, at_once
 
 def assert_true(agent: Agent) -> None:
     """Check every neighborhood against the plain computation."""
-    expected = true_neighborhoods(agent)
+    expected = expected_neighborhoods(agent)
     for memory_id, neighbors in expected.items():
         stored = neighbors_of(agent, memory_id)
         assert stored == pytest.approx(neighbors, abs=2e-4), memory_id
 
 
 def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent) -> None:
-    ids = store_with_vectors(mind, [*directions(40), None, None])
-    put_in_episode(mind, ids[:12])
+    ids = store_with_vectors(mind, [*clustered_vectors(40), None, None])
+    store_in_episode(mind, ids[:12])
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
         store_edge(mind, ids[source], ids[target])
     assert refresh_all(mind) >= 42
@@ -66,8 +66,8 @@ def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
 
 
 def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
-    ids = store_with_vectors(mind, directions(12, spread=0.05))
-    store_with_vectors(other_mind, directions(12, spread=0.05))
+    ids = store_with_vectors(mind, clustered_vectors(12, spread=0.05))
+    store_with_vectors(other_mind, clustered_vectors(12, spread=0.05))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
@@ -81,7 +81,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
 ) -> None:
     monkeypatch.setattr(neighborhoods, "BLOCK", 7)
     monkeypatch.setattr(neighborhoods, "BATCH", 9)
-    store_with_vectors(mind, directions(40))
+    store_with_vectors(mind, clustered_vectors(40))
     refresh_all(mind)
     with tenant_transaction(mind.tenant_id):
         mark_stale(list(upkeep_of(mind)))
@@ -90,10 +90,10 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
 
 
 def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
-    first = store_with_vectors(mind, directions(60, seed=3))
-    put_in_episode(mind, first[:20])
+    first = store_with_vectors(mind, clustered_vectors(60, seed=3))
+    store_in_episode(mind, first[:20])
     assert refresh_neighborhoods().done >= 60
-    store_with_vectors(mind, directions(30, seed=4), first=60)
+    store_with_vectors(mind, clustered_vectors(30, seed=4), first=60)
     again = refresh_neighborhoods()
     # The new memories, and at most their old neighbors; each of them once.
     assert 30 <= again.done <= 30 + 60
@@ -102,9 +102,9 @@ def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
 
 
 def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
-    old = store_with_vectors(mind, directions(12, spread=0.1))
+    old = store_with_vectors(mind, clustered_vectors(12, spread=0.1))
     refresh_all(mind)
-    (new,) = store_with_vectors(mind, directions(1, spread=0.1), first=12)
+    (new,) = store_with_vectors(mind, clustered_vectors(1, spread=0.1), first=12)
     refresh_all(mind)
     near = neighbors_of(mind, new)
     assert near
@@ -114,7 +114,7 @@ def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
 
 
 def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list[str]) -> None:
-    ids = store_with_vectors(mind, directions(12, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(12, spread=0.1))
     refresh_all(mind)
     near = set(neighbors_of(mind, ids[0]))
     statements.clear()
@@ -169,7 +169,7 @@ def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
 def test_a_neighborhood_changed_during_its_refresh_stays_stale(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = store_with_vectors(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(6, spread=0.1))
     write = neighborhoods._write
 
     def change_meanwhile(*parts: object) -> int:
@@ -190,7 +190,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
 
 
 def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
-    ids = store_with_vectors(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(6, spread=0.1))
     locked, checked = Barrier(2, timeout=20), Barrier(2, timeout=20)
 
     def work(writer: int) -> int:
@@ -212,7 +212,7 @@ def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
 
 def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    store_with_vectors(mind, directions(60))
+    store_with_vectors(mind, clustered_vectors(60))
 
     def work(_: int) -> int:
         refreshed = 0
@@ -235,7 +235,7 @@ def assert_true_sizes(agent: Agent) -> None:
 
 def test_an_interrupted_round_is_completed_by_the_next(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    store_with_vectors(mind, directions(25))
+    store_with_vectors(mind, clustered_vectors(25))
     refresh_batch(mind.tenant_id, mind.id)
 
     def die(*_: object) -> int:
@@ -254,7 +254,7 @@ def test_one_agents_fault_does_not_stop_the_others(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        store_with_vectors(agent, directions(5))
+        store_with_vectors(agent, clustered_vectors(5))
 
     class Faulty(neighborhoods.AgentVectors):
         def __init__(self, agent_id: UUID) -> None:
@@ -269,7 +269,7 @@ def test_one_agents_fault_does_not_stop_the_others(
 
 
 def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
-    ids = store_with_vectors(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, clustered_vectors(6, spread=0.1))
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
         cursor.execute(
             "UPDATE memories_memory SET embedding = '[1,0,0]' WHERE tenant_id = %s AND id = %s",
@@ -281,9 +281,9 @@ def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
 
 
 def test_a_step_takes_ten_statements_at_most(mind: Agent, statements: list[str]) -> None:
-    store_with_vectors(mind, directions(40))
+    store_with_vectors(mind, clustered_vectors(40))
     refresh_batch(mind.tenant_id, mind.id)
-    store_with_vectors(mind, directions(40, seed=2), first=40)
+    store_with_vectors(mind, clustered_vectors(40, seed=2), first=40)
     statements.clear()
     refresh_batch(mind.tenant_id, mind.id)
     assert len(statements) <= 10, statements

@@ -8,7 +8,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, Upkeep
-from apps.memories.services.store.provenance import ProvenanceTie, draw_ties
+from apps.memories.services.store.provenance import ProvenanceRelation, store_provenance
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
@@ -36,29 +36,31 @@ def edges_of(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
         return set(rows.values_list("source_id", "target_id", "relation", "origin"))
 
 
-def tie(
+def provenance_of(
     agent: Agent, source: UUID, target: UUID, relation: Relation = Relation.LEARNED_FROM, origin: str = "test"
-) -> ProvenanceTie:
-    return ProvenanceTie(
+) -> ProvenanceRelation:
+    return ProvenanceRelation(
         agent_id=agent.id, source_id=source, target_id=target, relation=relation, origin=origin
     )
 
 
-def draw(agent: Agent, *ties: ProvenanceTie) -> None:
+def store_relations(agent: Agent, *relations: ProvenanceRelation) -> None:
     with tenant_transaction(agent.tenant_id):
-        draw_ties(ties)
+        store_provenance(relations)
 
 
-def test_ties_of_several_agents_take_one_statement(
+def test_relations_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     note, heartbeat = stored(mind, "A note.", "A beat.")
     poem, bell = stored(other_mind, "A poem.", "The bell.")
     statements.clear()
-    draw(mind)
+    store_relations(mind)
     assert statements == []
-    draw(
-        mind, tie(mind, note, heartbeat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300)
+    store_relations(
+        mind,
+        provenance_of(mind, note, heartbeat),
+        provenance_of(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300),
     )
     assert len(statements) == 1
     assert edges_of(mind) == {(note, heartbeat, "learned_from", "test")}
@@ -73,10 +75,12 @@ def test_a_new_relation_marks_the_changed_neighborhoods(
 ) -> None:
     ids = stored(mind, "One.", "Two.", "Three.")
     refreshed(mind)
-    draw(mind, tie(mind, ids[0], ids[1], relation))
+    store_relations(mind, provenance_of(mind, ids[0], ids[1], relation))
     assert stale(mind) == {ids[place] for place in marked}
     refreshed(mind)
-    draw(mind, tie(mind, ids[0], ids[1], relation), tie(mind, ids[2], ids[2], relation))
+    store_relations(
+        mind, provenance_of(mind, ids[0], ids[1], relation), provenance_of(mind, ids[2], ids[2], relation)
+    )
     assert stale(mind) == set()
     assert len(edges_of(mind)) == 1
 
@@ -91,5 +95,5 @@ def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:
 
     assert stale(mind) == {one, two}
     before = version()
-    draw(mind, tie(mind, one, two))
+    store_relations(mind, provenance_of(mind, one, two))
     assert version() != before

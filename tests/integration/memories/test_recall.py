@@ -12,7 +12,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
@@ -136,7 +136,7 @@ def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, te
 
 
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
-def test_a_filter_takes_any_moment(mind: Agent, moment: datetime) -> None:
+def test_a_filter_accepts_any_moment(mind: Agent, moment: datetime) -> None:
     keep(mind, *turns("The boat is green."))
     at = moment.replace(tzinfo=UTC)
     assert len(find(mind, "boat", only=RecallFilter(since=at))) == (moment == datetime.min)  # noqa: DTZ901
@@ -289,7 +289,7 @@ def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
     before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
-        note_recall(agent_id=mind.id, recalled={note: 1.0})
+        record_recall(agent_id=mind.id, recalled={note: 1.0})
     after = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
     assert after["Lamp 1."] > before["Lamp 1."]
@@ -302,7 +302,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
     def work(worker: int) -> None:
         for _ in range(10):
             with tenant_transaction(mind.tenant_id):
-                note_recall(agent_id=mind.id, recalled=dict.fromkeys(ids if worker % 2 else ids[::-1], 1.0))
+                record_recall(agent_id=mind.id, recalled=dict.fromkeys(ids if worker % 2 else ids[::-1], 1.0))
 
     at_once(work, writers=6)
     assert access_counts(mind) == dict.fromkeys(ids, 60)

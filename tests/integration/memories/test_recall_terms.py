@@ -107,7 +107,7 @@ def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent
     ]
 
 
-def test_a_neighborhood_brings_what_neither_words_nor_meaning_find(mind: Agent, settings: Any) -> None:
+def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, settings: Any) -> None:
     keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
     keep(mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b"))
     *_, keeper, bread = memories_of(mind)

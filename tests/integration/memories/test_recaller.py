@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.agents.models import Agent
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
@@ -102,7 +102,7 @@ def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
         for agent in (mind, other_mind)
         for text in ("Ada's boat", "the shed")
     ]
-    with caching(MindsAtHand()):
+    with caching(MindCache()):
         counts = []
         for batch in (requests, requests, requests[:1]):
             statements.clear()
@@ -118,7 +118,7 @@ def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
     keep(mind, *TALK)
     request = RecallRequest(agent_id=mind.id, text="the harbour", limit=9, now=NOON)
     recaller = Recaller()
-    with tenant_transaction(mind.tenant_id), caching(MindsAtHand()):
+    with tenant_transaction(mind.tenant_id), caching(MindCache()):
         assert len(recaller.recall([request])[0]) == len(TALK)
         store(agent_id=mind.id, memories=[a_memory("The harbour is empty.")], vectors=None)
         recalled = recaller.recall([request])[0]

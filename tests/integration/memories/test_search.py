@@ -14,7 +14,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall import search
-from apps.memories.services.recall.search import Similar, search_similar_memories
+from apps.memories.services.recall.search import SimilarMemory, search_similar_memories
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
@@ -25,7 +25,7 @@ from tests.support.memories import keep
 TEXTS = ("The oak is old.", "A boat lies in the shed.", "The ferry came late.", "Read the gauge twice.")
 
 
-def find(agent: Agent, text: str, **options: Any) -> list[Similar]:
+def find(agent: Agent, text: str, **options: Any) -> list[SimilarMemory]:
     return search_similar_memories(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
 
 
@@ -98,16 +98,16 @@ def test_a_failing_embedder_raises_an_error(mind: Agent, remote: RemoteEmbedder)
 def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
-    answer = search.embed_asked
+    answer = search.embed_for_agent
     calls: list[int] = []
 
     def moved_once(**asking: Any) -> Any:
         calls.append(1)
         return ([1.0, 0.0, 0.0], wrong) if len(calls) == 1 else answer(**asking)
 
-    monkeypatch.setattr(search, "embed_asked", moved_once)
+    monkeypatch.setattr(search, "embed_for_agent", moved_once)
     assert len(find(mind, "a boat")) == 4
-    monkeypatch.setattr(search, "embed_asked", lambda **_: ([1.0, 0.0, 0.0], wrong))
+    monkeypatch.setattr(search, "embed_for_agent", lambda **_: ([1.0, 0.0, 0.0], wrong))
     with pytest.raises(EmbeddingFailed, match="ask again"):
         find(mind, "a boat")
 

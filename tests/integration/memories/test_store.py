@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.memories.models import CodeSnippet, Upkeep
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
-from apps.memories.services.store.snippets import SaidTexts, store_code
+from apps.memories.services.store.snippets import SourcedTexts, store_code
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
@@ -256,11 +256,11 @@ def test_code_of_several_agents_takes_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     texts = [
-        SaidTexts(agent_id=mind.id, texts=[f"Try\n{ADD}\nor\n{LIST}", ADD], source="heartbeat:1"),
-        SaidTexts(agent_id=other_mind.id, texts=["Nothing here.", ADD], source="heartbeat:2" * 40),
+        SourcedTexts(agent_id=mind.id, texts=[f"Try\n{ADD}\nor\n{LIST}", ADD], source="heartbeat:1"),
+        SourcedTexts(agent_id=other_mind.id, texts=["Nothing here.", ADD], source="heartbeat:2" * 40),
     ]
     with tenant_transaction(mind.tenant_id):
-        assert store_code([SaidTexts(agent_id=mind.id, texts=["Nothing here."], source="test")]) == 0
+        assert store_code([SourcedTexts(agent_id=mind.id, texts=["Nothing here."], source="test")]) == 0
         assert statements == []
         assert store_code(texts) == 4
         assert len(statements) == 1

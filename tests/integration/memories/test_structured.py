@@ -1,4 +1,4 @@
-"""What memories have beside their text is found by its words, and comes with what is recalled."""
+"""Details of memories: found by their words, and returned with recalled memories."""
 
 from __future__ import annotations
 

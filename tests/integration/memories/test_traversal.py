@@ -28,7 +28,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import turns
-from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie
+from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, relate_nodes
 
 MEMORIES = 9
 FOLLOWED = (Relation.CAUSES, Relation.DERIVED_FROM, Relation.ASSOCIATED)
@@ -61,11 +61,11 @@ def hops_by_place(nodes: Iterable[TraversedNode], things: Sequence[GraphNode]) -
 def assert_paths(
     nodes: Iterable[TraversedNode], start: GraphNode, edges: Drawn, things: Sequence[GraphNode]
 ) -> None:
-    ties = {(things[source], things[target], relation) for source, target, relation in edges}
+    expected_edges = {(things[source], things[target], relation) for source, target, relation in edges}
     for node in nodes:
         at = start
         for step in node.path:
-            assert (step.source, step.target, step.relation) in ties
+            assert (step.source, step.target, step.relation) in expected_edges
             at = step.target if step.source == at else step.source
         assert (at.kind, at.id, node.hops) == (node.kind, node.id, len(node.path))
 
@@ -131,10 +131,10 @@ def _draw(mind: Agent, edges: Drawn, things: Sequence[GraphNode]) -> None:
 def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
     rain, mud, fall = memories_in(mind, 3)
     goal = a_goal(mind, title="Mend the path")
-    tie(mind, rain, mud, Relation.CAUSES, weight=0.9)
-    tie(mind, mud, fall, Relation.CAUSES)
-    tie(mind, goal, fall, Relation.DERIVED_FROM)
-    tie(mind, fall, rain, Relation.CAUSES)  # a cycle
+    relate_nodes(mind, rain, mud, Relation.CAUSES, weight=0.9)
+    relate_nodes(mind, mud, fall, Relation.CAUSES)
+    relate_nodes(mind, goal, fall, Relation.DERIVED_FROM)
+    relate_nodes(mind, fall, rain, Relation.CAUSES)  # a cycle
     with tenant_transaction(mind.tenant_id):
         causes = find_causes(agent_id=mind.id, node=goal)
     assert [(node.id, node.hops) for node in causes.found] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
@@ -146,9 +146,9 @@ def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
 
 def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
     claim, sighting, report, hearsay = memories_in(mind, 4)
-    tie(mind, sighting, claim, Relation.SUPPORTS)
-    tie(mind, report, sighting, Relation.SUPPORTS)
-    tie(mind, hearsay, claim, Relation.CONTRADICTS)
+    relate_nodes(mind, sighting, claim, Relation.SUPPORTS)
+    relate_nodes(mind, report, sighting, Relation.SUPPORTS)
+    relate_nodes(mind, hearsay, claim, Relation.CONTRADICTS)
     with tenant_transaction(mind.tenant_id):
         evidence = find_supporting_evidence(agent_id=mind.id, node=claim)
         near = find_supporting_evidence(agent_id=mind.id, node=claim, hops=1)
@@ -158,9 +158,9 @@ def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
 
 def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
     one, two, three = memories_in(mind, 3)
-    tie(mind, one, two, Relation.CONTRADICTS, weight=0.4, note="not both")
-    tie(mind, two, three, Relation.CONTRADICTS)
-    tie(mind, one, three, Relation.SUPPORTS)
+    relate_nodes(mind, one, two, Relation.CONTRADICTS, weight=0.4, note="not both")
+    relate_nodes(mind, two, three, Relation.CONTRADICTS)
+    relate_nodes(mind, one, three, Relation.SUPPORTS)
     with tenant_transaction(mind.tenant_id):
         everything = find_contradictions(agent_id=mind.id)
         about = find_contradictions(agent_id=mind.id, about=one)
@@ -204,10 +204,10 @@ def test_a_traversal_stays_within_tenant_and_agent(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     one, two = memories_in(mind)
-    tie(mind, one, two)
+    relate_nodes(mind, one, two)
     for stranger in (other_mind, foreign_mind):
         theirs, also = memories_in(stranger)
-        tie(stranger, theirs, also)
+        relate_nodes(stranger, theirs, also)
         # A row with another agent's memory, which no service would write.
         with tenant_transaction(stranger.tenant_id):
             Edge.objects.create(
@@ -234,7 +234,7 @@ def test_a_traversal_stays_within_tenant_and_agent(
 def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     hub, *rim = memories_in(mind, 30)
     for number, node in enumerate(rim):
-        tie(mind, hub, node, weight=number / 100)
+        relate_nodes(mind, hub, node, weight=number / 100)
     monkeypatch.setattr(walks, "MAX_NODES", 10)
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=hub, hops=3)
@@ -251,7 +251,7 @@ def test_an_answer_says_whether_there_may_be_more(
     hub, *rim = memories_in(mind, 7)
     apart = rim.pop()
     for number, node in enumerate(rim[:5]):
-        tie(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
+        relate_nodes(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
     monkeypatch.setattr(walks, "MAX_NODES", most)
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=hub, hops=2)
@@ -296,8 +296,8 @@ def test_the_hops_of_a_traversal_are_bounded(mind: Agent, hops: int) -> None:
 
 def test_a_deleted_memory_is_hidden_and_a_path_to_itself_is_empty(mind: Agent) -> None:
     one, two, three = memories_in(mind, 3)
-    tie(mind, one, two)
-    tie(mind, two, three)
+    relate_nodes(mind, one, two)
+    relate_nodes(mind, two, three)
     with tenant_transaction(mind.tenant_id):
         mind.memories.filter(id=two.id).delete()
         assert [node.id for node in find_connected(agent_id=mind.id, node=one, hops=2).found] == [three.id]
@@ -323,4 +323,4 @@ def test_the_next_memory_of_an_episode_is_reached_by_rule(mind: Agent) -> None:
         ).found
         assert not Edge.objects.exists()
     assert {found.id for found in after} == {first, third}
-    assert [tie.relation for tie in way[0].path] == [Relation.TEMPORAL_NEXT] * 2
+    assert [edge.relation for edge in way[0].path] == [Relation.TEMPORAL_NEXT] * 2

@@ -33,7 +33,13 @@ from tests.integration.memories.conftest import (
     term_counts,
     true_counts,
 )
-from tests.integration.memories.twins import all_of, draw_memories, populate, vectors_of, without_ids
+from tests.integration.memories.random_minds import (
+    draw_memories,
+    dump_mind,
+    populate,
+    vectors_of,
+    without_ids,
+)
 
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
@@ -271,5 +277,5 @@ def test_placing_in_steps_equals_storing_one_by_one(
     reindex_words()
     for number in range(3):
         assert without_ids(together[number], placed[number]) == without_ids(singly[number], stored[number])
-        assert all_of(together[number]) == all_of(singly[number])
+        assert dump_mind(together[number]) == dump_mind(singly[number])
         assert term_counts(together[number]) == true_counts(together[number])

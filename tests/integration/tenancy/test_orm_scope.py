@@ -126,7 +126,7 @@ def test_work_for_another_tenant_inside_a_tenants_is_refused(ours: Home, theirs:
         pass
 
 
-def test_after_a_refusal_the_outer_tenant_goes_on(ours: Home, theirs: Home) -> None:
+def test_the_outer_tenants_transaction_survives_a_refusal(ours: Home, theirs: Home) -> None:
     with tenant_transaction(ours.id):
         with pytest.raises(TenantMismatch), tenant_transaction(theirs.id):
             pass

@@ -121,7 +121,7 @@ def test_a_reference_is_emptied_without_its_tenant(ours: Home) -> None:
         assert (child.parent_id, child.tenant_id) == (None, ours.id)
 
 
-def test_the_setting_outside_a_transaction_gives_nothing(ours: Home) -> None:
+def test_the_tenant_setting_has_no_effect_outside_a_transaction(ours: Home) -> None:
     fetch("SELECT set_config(%s, %s, true)", TENANT_SETTING, str(ours.id))
     assert fetch("SELECT count(*) FROM memories_memory") == [(0,)]
 

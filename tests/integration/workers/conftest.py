@@ -19,18 +19,18 @@ __all__ = ["agent", "fleet", "new_agent", "scripted"]
 @pytest.fixture(scope="module")
 def valkey() -> Iterator[EmbeddedValkey]:
     """Return a running throw-away broker, to which the application publishes."""
-    before = app.conf.broker_url
+    broker_url_before = app.conf.broker_url
     with EmbeddedValkey.temporary() as server:
-        _forget_connections()
+        _reset_connections()
         app.conf.update(broker_url=server.url)
         app.set_current()
         yield server
-        _forget_connections()
-        app.conf.update(broker_url=before)
+        _reset_connections()
+        app.conf.update(broker_url=broker_url_before)
 
 
-def _forget_connections() -> None:
-    """Drop Celery's connections and producers, which it keeps by address, also of tests without a broker."""
+def _reset_connections() -> None:
+    """Discard the connections and producers that Celery caches, which may lead to the broker of another test."""
     pools.reset()
     app.amqp._producer_pool = None  # type: ignore[attr-defined]  # private to Celery
     app._pool = None  # type: ignore[attr-defined]  # private to Celery

@@ -144,14 +144,16 @@ def test_a_closed_port_makes_the_provider_unavailable(client: httpx.Client) -> N
     assert "refused" in str(failure)
 
 
-def test_after_a_failure_the_client_works_on(stub: RunningStub, client: httpx.Client) -> None:
+def test_a_client_still_works_after_failures(stub: RunningStub, client: httpx.Client) -> None:
     for mode in (Mode.DRIP, Mode.HANG_UP, Mode.FLOOD, Mode.SILENT):
         failure_of(model_at(stub.base_url, client, model=f"stub-{mode}"), deadline_s=0.5)
 
     assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
 
 
-def test_a_server_without_schemas_gets_another_form_in_time(stub: RunningStub, client: httpx.Client) -> None:
+def test_a_server_without_schemas_is_asked_without_one_in_time(
+    stub: RunningStub, client: httpx.Client
+) -> None:
     assert (
         model_at(stub.base_url, client, model="stub-no-schema").complete(request_with(), deadline_s=10).text
     )
@@ -284,11 +286,15 @@ def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> N
         for client in (direct, plain):
             answer = post_json(client, endpoint, {"model": "stub", "messages": []}, deadline_s=5)
             assert answer.json() is not None
-    mine, theirs = sent
-    assert dict(mine.headers) == dict(theirs.headers)
-    assert mine.headers.get_list("Accept-Encoding") == ["identity"]
-    assert (mine.method, mine.url, mine.read()) == (theirs.method, theirs.url, theirs.read())
-    assert mine.extensions["timeout"] == theirs.extensions["timeout"]
+    by_direct, by_httpx = sent
+    assert dict(by_direct.headers) == dict(by_httpx.headers)
+    assert by_direct.headers.get_list("Accept-Encoding") == ["identity"]
+    assert (by_direct.method, by_direct.url, by_direct.read()) == (
+        by_httpx.method,
+        by_httpx.url,
+        by_httpx.read(),
+    )
+    assert by_direct.extensions["timeout"] == by_httpx.extensions["timeout"]
 
 
 def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:

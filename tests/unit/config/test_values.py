@@ -19,7 +19,7 @@ def test_a_duration_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> Non
 
 
 @pytest.mark.parametrize("typed", ["", "soon", "-5m", "5 weeks", "9" * 400])
-def test_an_invalid_duration_or_moment_is_refused(typed: str) -> None:
+def test_an_invalid_duration_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter):
         DurationType().convert(typed, None, None)
 
@@ -41,14 +41,14 @@ def test_a_duration_is_printed_in_the_form_of_its_input(seconds: float, words: s
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(-190, "3 m ago"), (7300, "in 2 h"), (-1, "1 s ago")])
-def test_a_moment_is_printed_by_its_distance(seconds: int, words: str) -> None:
+def test_a_moment_is_printed_as_the_time_until_or_since_it(seconds: int, words: str) -> None:
     assert ago(datetime.now(UTC) + timedelta(seconds=seconds)) == words
     assert ago(None) == "never"
 
 
 @pytest.mark.parametrize(
-    ("typed", "why"), [("-2d", "is over"), ("2001-01-01", "is over"), ("soon", "is no date")]
+    ("typed", "reason"), [("-2d", "is over"), ("2001-01-01", "is over"), ("soon", "is no date")]
 )
-def test_an_end_must_be_in_the_future(typed: str, why: str) -> None:
-    with pytest.raises(click.BadParameter, match=why):
+def test_an_expiry_must_be_in_the_future(typed: str, reason: str) -> None:
+    with pytest.raises(click.BadParameter, match=reason):
         ExpiryType().convert(typed, None, None)

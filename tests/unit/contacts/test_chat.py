@@ -15,7 +15,7 @@ from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, sh
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, rebuilt
+from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, initial_working_memory
 from arbor.memory.code import CODE_LENGTH, code_blocks
 from arbor.selves.values import check_preference
 
@@ -295,11 +295,12 @@ def test_working_memory_is_rebuilt_from_events_in_any_order() -> None:
     initial = WorkingMemory(agent_id="1", name="Ada", started_at=NOW)
 
     results = {
-        rebuilt(initial, order, active_goals=["g"] * 12).model_dump_json() for order in permutations(events)
+        initial_working_memory(initial, order, active_goals=["g"] * 12).model_dump_json()
+        for order in permutations(events)
     }
 
     (only,) = results
-    memory = rebuilt(initial, events, active_goals=["g"] * 12)
+    memory = initial_working_memory(initial, events, active_goals=["g"] * 12)
     assert memory.model_dump_json() == only
     assert [thought.text for thought in memory.thoughts] == ["one", "two", "three"]
     assert (memory.concerns, memory.curiosity, memory.current_human) == (["b"], ["why?"], "nora")

@@ -10,8 +10,8 @@ from arbor.contacts.cooldown import (
     REACH_OUT_PUBLIC,
     REACH_OUT_USER,
     ContactLimits,
+    format_hours,
     refusals,
-    spoken,
 )
 from arbor.errors import ConfigurationInvalid
 
@@ -79,4 +79,4 @@ def test_limits_below_nothing_are_refused(wrong: dict[str, object]) -> None:
     [(0.0, "1 minute"), (0.5, "30 minutes"), (1.4, "84 minutes"), (1.5, "1.5 hours"), (26.0, "26.0 hours")],
 )
 def test_a_duration_is_printed_in_words(hours: float, words: str) -> None:
-    assert spoken(hours) == words
+    assert format_hours(hours) == words

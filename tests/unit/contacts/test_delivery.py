@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.contacts.delivery import MAX_MENTIONS, MAX_TRIES, WAITS, after_failure, named, possible_names
+from arbor.contacts.delivery import (
+    MAX_MENTIONS,
+    MAX_TRIES,
+    WAITS,
+    after_failure,
+    mentioned_ids,
+    possible_names,
+)
 from arbor.contacts.signing import new_secret, open_secret, seal_secret, signature
 from arbor.contacts.values import DELIVERY_TRANSITIONS, DeliveryStatus
 from arbor.errors import SealBroken
@@ -94,12 +101,12 @@ KNOWN = {"ada": "1", "old tom": "2", "vega": "3", "st. john": "4"}
     ],
 )
 def test_a_message_names_agents_by_their_names(text: str, ids: tuple[str, ...]) -> None:
-    assert named(text, KNOWN) == ids
+    assert mentioned_ids(text, KNOWN) == ids
 
 
 def test_a_message_reaches_at_most_five() -> None:
     known = {f"a{n}": str(n) for n in range(20)}
-    assert len(named(" ".join(f"@{name}" for name in known), known)) == MAX_MENTIONS
+    assert len(mentioned_ids(" ".join(f"@{name}" for name in known), known)) == MAX_MENTIONS
 
 
 @given(st.text(max_size=300))

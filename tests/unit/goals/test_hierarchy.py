@@ -27,7 +27,7 @@ A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.
         ((X, A), False),
     ],
 )
-def test_a_parent_is_reached_without_open_and_with_completed_parts(
+def test_a_parent_is_reached_when_no_part_is_open_and_one_completed(
     states: tuple[GoalState, ...], reached: bool
 ) -> None:
     assert is_reached(ChildGoal(state=state) for state in states) is reached

@@ -18,7 +18,7 @@ from arbor.goals.values import (
     BacklogCounts,
     GoalSource,
     GoalState,
-    admit,
+    admitted_state,
     as_title,
     default_state,
     feeling_word,
@@ -95,7 +95,7 @@ def test_a_new_goal_starts_in_the_state_of_its_source(
 def test_a_new_goal_gets_the_highest_state_with_room(
     wanted: GoalState, counts: BacklogCounts, expected: GoalState
 ) -> None:
-    assert admit("Learn", wanted, counts=counts, open_titles=[]) is expected
+    assert admitted_state("Learn", wanted, counts=counts, open_titles=[]) is expected
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_new_goal_gets_the_highest_state_with_room(
 )
 def test_a_title_that_an_open_goal_has_is_refused(title: str) -> None:
     with pytest.raises(AlreadyExists, match="open goal called"):
-        admit(title, Q, counts=BacklogCounts(active=1), open_titles=["Map the harbour"])
+        admitted_state(title, Q, counts=BacklogCounts(active=1), open_titles=["Map the harbour"])
 
 
 @pytest.mark.parametrize("title", ["a\x1b[31mred\x07", "one\ntwo", "a\tb", "a\x9bb", "a\u2028b", "a\u202eb"])
 def test_a_title_is_one_line_without_control_codes(title: str) -> None:
     with pytest.raises(Invalid, match="a goal's title is one line without control characters"):
-        admit(title, Q, counts=BacklogCounts(), open_titles=[])
+        admitted_state(title, Q, counts=BacklogCounts(), open_titles=[])
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_a_full_backlog_refuses_further_goals() -> None:
     counts = BacklogCounts(active=3, queued=10, backburner=MAX_OPEN - 13)
 
     with pytest.raises(LimitReached, match="at most 50 goals are open"):
-        admit("One more", B, counts=counts, open_titles=[])
+        admitted_state("One more", B, counts=counts, open_titles=[])
 
 
 @pytest.mark.parametrize("wanted", [C, X])
 def test_no_goal_begins_in_a_final_state(wanted: GoalState) -> None:
     with pytest.raises(TransitionIllegal, match="a new goal is active, queued or backburner"):
-        admit("Won already", wanted, counts=BacklogCounts(), open_titles=[])
+        admitted_state("Won already", wanted, counts=BacklogCounts(), open_titles=[])
 
 
 @pytest.mark.parametrize(

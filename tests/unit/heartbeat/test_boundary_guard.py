@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.boundary_guard import (
-    about,
     apply_boundaries,
     apply_boundaries_to_reply,
     boundary_matches_of,
+    opening_text,
     paths_of,
 )
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
@@ -126,7 +126,7 @@ def test_a_percept_that_matches_a_boundary_is_reported() -> None:
     ],
 )
 def test_the_subject_of_an_action_is_no_id(params: dict[str, Any], subject: str) -> None:
-    assert about(params) == subject
+    assert opening_text(params) == subject
 
 
 def test_events_follow_from_actions_and_goal_changes() -> None:

@@ -220,7 +220,7 @@ def test_a_loop_is_noticed_in_paraphrased_narratives(
         [recent_heartbeat(topics=(topic,)) for topic in FLOODS[:3]],
         [recent_heartbeat(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],
         PIERS,
-        # Rest between different things is a good rhythm.
+        # Rest between different activities is no loop.
         [REST, PIERS[0], REST, SNOW[0], REST],
         [SNOW[0], SNOW[1], MILL[0], SNOW[2], REST],
         [REST, REST, SNOW[0], MILL[0], PIERS[0]],
@@ -237,7 +237,7 @@ def test_varied_heartbeats_are_no_loop(heartbeats: Sequence[RecentHeartbeat]) ->
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_stock_phrases_make_no_narratives_alike(mode: Mode) -> None:
+def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
     empty = narrate(
         situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
     )
@@ -252,7 +252,7 @@ def test_the_notice_of_a_loop_suggests_a_change() -> None:
 
 
 @pytest.mark.parametrize(("end", "hoards"), [(20.0, True), (18.0, False)])
-def test_without_work_any_action_is_enough(end: float, hoards: bool) -> None:
+def test_an_agent_without_work_hoards_only_if_it_spends_nothing(end: float, hoards: bool) -> None:
     found = notices_of(RecentActivity(energy=[Spending(20.0, end, worked=False)] * 24))
     assert [notice.kind for notice in found] == [NoticeKind.HOARDING] * hoards
 

@@ -126,7 +126,7 @@ def test_the_next_heartbeat_is_due_after_a_shifted_interval() -> None:
     assert due.trigger == TIMER
 
 
-def test_an_urgent_drive_makes_it_due_earlier_but_not_in_the_past() -> None:
+def test_an_urgent_drive_makes_a_heartbeat_due_earlier_from_now_on() -> None:
     schedule = Rhythm(interval=HOUR)
     soon = next_heartbeat(
         schedule, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
@@ -201,7 +201,9 @@ def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
         (25 * HOUR, False, False),
     ],
 )
-def test_idle_thoughts_keep_a_distance(since_thought: timedelta | None, wonders: bool, idle: bool) -> None:
+def test_idle_thoughts_have_a_minimum_interval(
+    since_thought: timedelta | None, wonders: bool, idle: bool
+) -> None:
     reasons = wake_reasons(since_reflection=9, since_thought=since_thought, wonders=wonders)
 
     assert bool(idle_reason(reasons, reflect_every=4, pause=HOUR)) is idle

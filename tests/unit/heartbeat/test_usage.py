@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from arbor.heartbeat.usage import Amounts, Degradation, level_of, renewed_at, scarcest, withheld
+from arbor.heartbeat.usage import Amounts, Degradation, level_of, limit_skip_reason, renewed_at, scarcest
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
 def test_each_budget_level_serves_fewer_heartbeats(
     level: Degradation, waiting: bool, requested: bool, goal: bool, runs: bool
 ) -> None:
-    reason = withheld(level, user_waiting=waiting, asked_for=requested, serves_goal=goal, now=NOW)
+    reason = limit_skip_reason(level, user_waiting=waiting, asked_for=requested, serves_goal=goal, now=NOW)
     assert (reason == "") is runs
     if not runs:
         assert "it goes on at 2026-01-06 00:00 UTC" in reason

@@ -15,10 +15,10 @@ from arbor.memory.activation import (
     CAP,
     FLOOR,
     SPREAD,
-    fades_within,
+    fading_time,
+    initial_levels,
     level_after,
     levels_after,
-    sources,
     spread,
 )
 from arbor.memory.neighborhood import HIGHEST
@@ -26,7 +26,7 @@ from arbor.memory.neighborhood import HIGHEST
 HOUR = timedelta(hours=1)
 IDS = [UUID(int=number) for number in range(1, 13)]
 levels = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1), max_size=8)
-lists = st.dictionaries(st.sampled_from(IDS), st.floats(0, HIGHEST), max_size=8)
+neighbor_weights = st.dictionaries(st.sampled_from(IDS), st.floats(0, HIGHEST), max_size=8)
 
 
 @pytest.mark.parametrize(("hours", "left"), [(0, 0.8), (1, 0.4), (2, 0.2), (-5, 0.8), (1_000_000, 0.0)])
@@ -56,30 +56,34 @@ def test_many_levels_fade_like_single_ones(
 
 
 def test_activation_ends_at_the_floor_when_it_has_faded() -> None:
-    assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
+    assert level_after(CAP, fading_time(HOUR), HOUR) == pytest.approx(FLOOR)
 
 
 def test_the_best_recalled_memory_is_fully_activated() -> None:
-    assert sources({IDS[0]: 2.0, IDS[1]: 0.5, IDS[2]: -1.0}) == {IDS[0]: 1.0, IDS[1]: 0.25, IDS[2]: 0.0}
-    assert sources({IDS[0]: 0.0, IDS[1]: 0.0}) == {IDS[0]: 1.0, IDS[1]: 1.0}
-    assert sources({}) == {}
+    assert initial_levels({IDS[0]: 2.0, IDS[1]: 0.5, IDS[2]: -1.0}) == {
+        IDS[0]: 1.0,
+        IDS[1]: 0.25,
+        IDS[2]: 0.0,
+    }
+    assert initial_levels({IDS[0]: 0.0, IDS[1]: 0.0}) == {IDS[0]: 1.0, IDS[1]: 1.0}
+    assert initial_levels({}) == {}
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_a_score_that_is_no_number_is_refused(score: float) -> None:
     with pytest.raises(Invalid, match="finite"):
-        sources({IDS[0]: score})
+        initial_levels({IDS[0]: score})
 
 
-def test_a_neighbor_gets_half_by_its_share_of_the_highest_weight() -> None:
-    levels_after = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
-    assert levels_after == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
+def test_activation_spreads_to_neighbors_by_their_weights() -> None:
+    spread_levels = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
+    assert spread_levels == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
 
 
-@given(levels, st.dictionaries(st.sampled_from(IDS), lists))
+@given(levels, st.dictionaries(st.sampled_from(IDS), neighbor_weights))
 def test_spreading_is_bounded_and_lowers_no_activation(
     levels: dict[UUID, float], neighborhoods: dict[UUID, dict[UUID, float]]
 ) -> None:
-    levels_after = spread(levels, neighborhoods)
-    assert all(FLOOR <= level <= CAP for level in levels_after.values())
-    assert all(levels_after[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)
+    spread_levels = spread(levels, neighborhoods)
+    assert all(FLOOR <= level <= CAP for level in spread_levels.values())
+    assert all(spread_levels[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.cluster_links import ClusterLink, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
+from arbor.memory.cluster_links import (
+    ClusterLink,
+    FoundLink,
+    MemoryRelation,
+    PlacedCluster,
+    middle_half,
+    relate,
+)
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
@@ -42,8 +49,8 @@ def mind_vectors(
 ) -> Vectors:
     """Return vectors of a mind with this number of groups, and distant other vectors."""
     chance = np.random.default_rng(seed)
-    centres = np.repeat(chance.standard_normal((groups, width)), members, axis=0)
-    rows = np.concatenate([centres, np.zeros((others, width))]) + np.concatenate(
+    centers = np.repeat(chance.standard_normal((groups, width)), members, axis=0)
+    rows = np.concatenate([centers, np.zeros((others, width))]) + np.concatenate(
         [0.4 * chance.standard_normal((groups * members, width)), chance.standard_normal((others, width))]
     )
     return check_vectors(rows)
@@ -106,9 +113,9 @@ def test_incomparable_vectors_are_refused(rows: list[Any]) -> None:
 @given(st.integers(0, 500))
 def test_a_memory_joins_at_most_three_near_clusters(seed: int) -> None:
     chance = np.random.default_rng(seed)
-    rows, centres = (check_vectors(chance.standard_normal((count, 3))) for count in (20, 9))
-    cosines = rows @ centres.T
-    for strengths, near in zip(assign(rows, centres, least=0.4), cosines, strict=True):
+    rows, centers = (check_vectors(chance.standard_normal((count, 3))) for count in (20, 9))
+    cosines = rows @ centers.T
+    for strengths, near in zip(assign(rows, centers, least=0.4), cosines, strict=True):
         best = [column for column in np.argsort(-near, kind="stable")[:MOST_EACH] if near[column] >= 0.4]
         assert set(np.flatnonzero(strengths)) == set(best)
 
@@ -116,16 +123,16 @@ def test_a_memory_joins_at_most_three_near_clusters(seed: int) -> None:
 @given(st.integers(0, 500))
 def test_assignment_does_not_depend_on_the_order_of_memories(seed: int) -> None:
     chance = np.random.default_rng(seed)
-    rows, centres = (check_vectors(chance.standard_normal((count, 5))) for count in (20, 9))
+    rows, centers = (check_vectors(chance.standard_normal((count, 5))) for count in (20, 9))
     order = chance.permutation(20)
-    assert assign(rows[order], centres, least=0.3) == pytest.approx(assign(rows, centres, least=0.3)[order])
+    assert assign(rows[order], centers, least=0.3) == pytest.approx(assign(rows, centers, least=0.3)[order])
 
 
 def test_a_memory_stays_in_its_cluster_while_near_enough() -> None:
     rows = check_vectors([[1.0, 0.9], [1.0, 2.0]])
-    centres = check_vectors([[1.0, 0.0], [0.0, 1.0]])
+    centers = check_vectors([[1.0, 0.0], [0.0, 1.0]])
     current = np.array([[True, False], [True, False]])
-    strengths = assign(rows, centres, least=0.8, held=current, leaves=0.7, most=1)
+    strengths = assign(rows, centers, least=0.8, held=current, leaves=0.7, most=1)
     assert (strengths > 0).tolist() == [[True, False], [False, True]]
 
 
@@ -256,7 +263,7 @@ def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("centre", "best_memory", "partial"),
+    ("center", "best_memory", "partial"),
     [
         (0.50, 0.40, True),
         (0.50, 0.44, True),
@@ -267,16 +274,16 @@ def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> No
     ],
 )
 def test_a_resonant_cluster_without_clear_memory_is_partial(
-    centre: float, best_memory: float, partial: bool
+    center: float, best_memory: float, partial: bool
 ) -> None:
     cosines = Cosines(mean=0.1, deviation=0.1)
-    resonances = tip_of_tongue([ClusterResonance(id=IDS[0], centre=centre, best_memory=best_memory)], cosines)
+    resonances = tip_of_tongue([ClusterResonance(id=IDS[0], center=center, best_memory=best_memory)], cosines)
     assert bool(resonances) is partial
 
 
 def test_the_nearest_three_clusters_are_partially_recalled() -> None:
     clusters = [
-        ClusterResonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)
+        ClusterResonance(id=IDS[place], center=0.45 + place / 100, best_memory=0.3) for place in range(6)
     ]
     resonances = tip_of_tongue(clusters, Cosines(mean=0.1, deviation=0.1))
     assert [resonance.id for resonance in resonances] == [IDS[5], IDS[4], IDS[3]]
@@ -287,10 +294,10 @@ def test_the_nearest_three_clusters_are_partially_recalled() -> None:
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
-def placed_cluster(place: int, members: range, centre: list[float], *, day: int = 0) -> PlacedCluster:
+def placed_cluster(place: int, members: range, center: list[float], *, day: int = 0) -> PlacedCluster:
     return PlacedCluster(
         id=IDS[300 + place],
-        centroid=check_vectors([centre])[0],
+        centroid=check_vectors([center])[0],
         members=frozenset(IDS[place] for place in members),
         began=NOON + timedelta(days=day),
         ended=NOON + timedelta(days=day + 5),
@@ -323,12 +330,12 @@ def test_clusters_overlap_resemble_and_evolve() -> None:
 def test_relations_between_members_add_up_as_evidence() -> None:
     clusters = [placed_cluster(0, range(3), [1, 0]), placed_cluster(1, range(5, 8), [0, 1])]
     relations = [
-        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
-        MemoryTie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
-        MemoryTie(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
-        MemoryTie(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
-        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
-        MemoryTie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
+        MemoryRelation(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryRelation(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryRelation(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
+        MemoryRelation(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
+        MemoryRelation(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
+        MemoryRelation(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
     ]
     assert link_values(relate(clusters, relations, near=0.9)) == {
         (0, "contradicts", 1, 0.75),

@@ -18,7 +18,7 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.duplicates import FILLERS, merged, says_the_same
+from arbor.memory.duplicates import FILLERS, merge_details, says_the_same
 from arbor.memory.trust import Source
 
 _VOCABULARY = """
@@ -166,7 +166,7 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_merged_details_complete_each_other(old: Detail, new: Detail, both: Detail) -> None:
-    assert merged(old, new) == both
+    assert merge_details(old, new) == both
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_merged_details_complete_each_other(old: Detail, new: Detail, both: Deta
     ],
 )
 def test_contradicting_details_are_not_merged(old: Detail, new: Detail) -> None:
-    assert merged(old, new) is None
-    assert merged(new, old) is None
+    assert merge_details(old, new) is None
+    assert merge_details(new, old) is None
 
 
 _LISTS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True).map(tuple)
@@ -199,11 +199,11 @@ _LISTS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True).map(tuple)
 def test_merging_loses_no_evidence_or_confidence(
     old: tuple[str, ...], new: tuple[str, ...], one: float, other: float
 ) -> None:
-    both = merged(
+    both = merge_details(
         StrategicDetail(evidence=old, confidence=one), StrategicDetail(evidence=new, confidence=other)
     )
     assert isinstance(both, StrategicDetail)
     assert both.evidence[: len(old)] == old
     assert {*both.evidence} == {*old, *new}
     assert both.confidence == max(one, other)
-    assert merged(both, StrategicDetail(evidence=new, confidence=other)) == both
+    assert merge_details(both, StrategicDetail(evidence=new, confidence=other)) == both

@@ -327,7 +327,7 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
     mood: float | None,
     data: st.DataObject,
 ) -> None:
-    associations = [tie for tie in associations if max(tie[:2]) < len(candidates)]
+    associations = [association for association in associations if max(association[:2]) < len(candidates)]
 
     def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
         places = {old: new for new, old in enumerate(order)}

@@ -131,7 +131,7 @@ def test_a_name_weighs_less_the_more_its_bearer_speaks() -> None:
     assert seldom[name] == pytest.approx(seldom[kettle])
 
 
-def test_only_someone_who_has_spoken_is_named_by_a_query() -> None:
+def test_only_speakers_of_memories_are_names_in_a_query() -> None:
     terms = query_terms("Did Melanie tell Grace about Paris?")
     df = {speaker_index("melanie"): 3, term_index("pari"): 2, speaker_index("paris"): 0}
     assert named_speakers(terms, df) == {"melanie"}

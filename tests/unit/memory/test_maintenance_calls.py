@@ -16,10 +16,10 @@ from arbor.memory.maintenance_calls import (
     PROMPT_CHARACTERS,
     Excerpt,
     asked_again,
+    combine_importances,
     left_out_of_prompt,
     maintenance_request,
     rule_reply,
-    weighed,
 )
 from arbor.memory.maintenance_replies import (
     LONGEST_REPLY,
@@ -211,7 +211,7 @@ def test_invalid_replies_are_refused_or_read_within_bounds(text: str) -> None:
 
 @given(rule=st.floats(0, 1), model=st.floats(0, 1))
 def test_scores_of_rule_and_model_are_averaged_unless_permanent(rule: float, model: float) -> None:
-    together = weighed(rule, model)
+    together = combine_importances(rule, model)
     assert 0 <= together <= 1
     assert together == (1.0 if rule == 1.0 else (rule + model) / 2)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.relations import (
-    ANYWHERE,
+    ALL_RELATIONS,
     LABEL_LENGTH,
     MAX_HOPS,
     NOTE_LENGTH,
@@ -19,11 +19,11 @@ from arbor.memory.relations import (
     Relation,
     TraversalStep,
     TraversedEdge,
+    both_directions,
     check_edge,
     check_hops,
-    clip,
-    paths_of,
-    unfold,
+    label_of,
+    reached_nodes,
 )
 
 NODES = [GraphNode(GraphNodeKind.MEMORY, UUID(int=number)) for number in range(1, 16)]
@@ -39,43 +39,43 @@ edges = st.lists(
 def levels_of(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> tuple[list[list[TraversalStep]], dict[int, int]]:
-    """Walk plainly, breadth first; return the steps by level, and how far each node is."""
-    far = {start: 0}
+    """Traverse the drawn edges breadth first; return the steps by level, and the distance of each node from the start."""
+    distances = {start: 0}
     levels: list[list[TraversalStep]] = []
     frontier = [start]
     while frontier:
         level: dict[int, TraversalStep] = {}
         for source, target, relation in drawn:
-            for via, met, onward in ((source, target, True), (target, source, False)):
-                if via in frontier and met not in far and met not in level:
-                    level[met] = TraversalStep(NODES[met], NODES[via].id, relation, 1.0, onward)
-        far |= dict.fromkeys(level, len(levels) + 1)
+            for via, neighbor, onward in ((source, target, True), (target, source, False)):
+                if via in frontier and neighbor not in distances and neighbor not in level:
+                    level[neighbor] = TraversalStep(NODES[neighbor], NODES[via].id, relation, 1.0, onward)
+        distances |= dict.fromkeys(level, len(levels) + 1)
         levels.append(list(level.values()))
         frontier = list(level)
-    return levels, far
+    return levels, distances
 
 
 @given(edges, st.integers(0, 14))
 def test_every_path_follows_existing_edges_at_the_shortest_distance(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> None:
-    levels, far = levels_of(drawn, start)
-    paths = unfold(NODES[start], levels)
-    assert {reached.node for reached in paths} == {NODES[place] for place in far if place != start}
+    levels, distances = levels_of(drawn, start)
+    paths = reached_nodes(NODES[start], levels)
+    assert {reached.node for reached in paths} == {NODES[number] for number in distances if number != start}
     relations = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
     for reached in paths:
-        assert reached.hops == far[NODES.index(reached.node)]
-        at = NODES[start]
-        for tie in reached.path:
-            assert (tie.source, tie.target, tie.relation) in relations
-            assert at in (tie.source, tie.target)
-            at = tie.target if tie.source == at else tie.source
-        assert at == reached.node
+        assert reached.hops == distances[NODES.index(reached.node)]
+        node = NODES[start]
+        for edge in reached.path:
+            assert (edge.source, edge.target, edge.relation) in relations
+            assert node in (edge.source, edge.target)
+            node = edge.target if edge.source == node else edge.source
+        assert node == reached.node
     assert [reached.hops for reached in paths] == sorted(reached.hops for reached in paths)
 
 
 def test_an_edge_traversed_backwards_preserves_its_direction() -> None:
-    (path,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
+    (path,) = reached_nodes(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
     assert path.path == (
         TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
     )
@@ -94,7 +94,7 @@ def test_a_weight_is_between_zero_and_one(weight: float) -> None:
 
 
 def test_self_relations_and_long_notes_are_refused() -> None:
-    with pytest.raises(Invalid, match="cannot be tied to itself"):
+    with pytest.raises(Invalid, match="cannot be related to itself"):
         check_edge(NODES[0], NODES[0], weight=1, note="")
     for note in ("x" * (NOTE_LENGTH + 1), "\0"):
         with pytest.raises(Invalid, match="note"):
@@ -102,12 +102,16 @@ def test_self_relations_and_long_notes_are_refused() -> None:
 
 
 def test_named_relations_are_followed_in_both_directions() -> None:
-    assert paths_of(None) == ANYWHERE
-    assert paths_of([Relation.CAUSES]).onward == paths_of([Relation.CAUSES]).back == {Relation.CAUSES}
+    assert both_directions(None) == ALL_RELATIONS
+    assert (
+        both_directions([Relation.CAUSES]).onward
+        == both_directions([Relation.CAUSES]).back
+        == {Relation.CAUSES}
+    )
 
 
 @given(st.text())
 def test_a_label_is_one_short_line(text: str) -> None:
-    label = clip(text)
+    label = label_of(text)
     assert len(label) <= LABEL_LENGTH
     assert len(label.splitlines()) <= 1

@@ -8,7 +8,7 @@ from arbor.pipeline.engine import NodeOutcome, NodeResult, ProgressStatus
 from tests.unit.pipeline.steps import counts, nodes_of, run_pipeline, says
 
 
-def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
+def test_a_branch_chooses_by_the_previous_outcome_and_the_context() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; start -> a -> choice;"
         'choice -> done [condition="outcome=partial && context.mode=x"]; choice -> lost'

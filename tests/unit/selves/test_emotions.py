@@ -17,9 +17,9 @@ from arbor.selves.emotions import (
     Feeling,
     Mood,
     baseline_of,
-    felt,
     in_words,
     read_mood,
+    total_valence,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_a_mood_never_leaves_its_range(events: list[Event], valence: float, arou
     mood = Mood(valence=valence, arousal=arousal, at=NOW).moved(events)
     assert -1 <= mood.valence <= 1
     assert 0 <= mood.arousal <= 1
-    assert -1 <= felt(events) <= 1
+    assert -1 <= total_valence(events) <= 1
 
 
 @pytest.mark.parametrize("every", [timedelta(seconds=30), timedelta(minutes=10), timedelta(hours=1)])

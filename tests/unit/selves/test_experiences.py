@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limited, status_at, weigh
+from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, status_at, weigh
 from arbor.selves.experiences import ExperienceOutcome, lesson
 from arbor.selves.patterns import patterns
 from arbor.selves.trust import impression, trust
@@ -88,7 +88,7 @@ def test_one_decision_moves_a_belief_by_one_step(wanted: float) -> None:
     check_step(0.5, 0.7)
     with pytest.raises(Invalid):
         check_step(0.5, wanted)
-    assert limited(0.5, 0.9) == 0.7
+    assert limit_confidence(0.5, 0.9) == 0.7
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation
 from apps.memories.services.clusters import queries
-from apps.memories.services.clusters.job import join, nearness, read_centers, read_latest, read_vectors
+from apps.memories.services.clusters.job import (
+    add_to_clusters,
+    nearness,
+    read_centers,
+    read_latest,
+    read_vectors,
+)
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
@@ -78,7 +84,7 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
     _, latest = read_latest(agent_id, model)
     if clusters:
         strengths = assign(own, centers, least=nearness(latest), most=max_clusters)
-        join(agent_id, [memory_id], clusters, strengths)
+        add_to_clusters(agent_id, [memory_id], clusters, strengths)
     return _clusters_of(memory_id)
 
 

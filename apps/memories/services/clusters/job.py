@@ -12,7 +12,7 @@ from django.conf import settings
 
 from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
-from apps.memories.services.embedding.literals import decoded
+from apps.memories.services.embedding.literals import decode_vectors
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.store.term_counts import lock_minds
@@ -67,7 +67,7 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
-    """Assign those of an agent's latest memories that are in no cluster yet; return the number assigned.
+    """Assign an agent's latest memories without a cluster to clusters; return the number assigned.
 
     Seven statements. A memory that fits no cluster waits for the next reclustering, which may create one.
     """
@@ -85,7 +85,7 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         lock_minds([agent_id])
         if model_of(agent_id) != model:
             return 0
-        return join(agent_id, [ids[row] for row in rows], clusters, strengths)
+        return add_to_clusters(agent_id, [ids[row] for row in rows], clusters, strengths)
 
 
 def nearness(vectors: Vectors) -> float:
@@ -118,11 +118,11 @@ def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple
     """Decode ids and vectors from rows of `halfvec_send`; the vectors are normalized."""
     if not rows:
         return [], check_vectors([[1.0] * model.dimension])[:0]
-    ids, vectors = decoded(rows, len(rows[0][1]))
+    ids, vectors = decode_vectors(rows, len(rows[0][1]))
     return ids, check_vectors(vectors, dimension=model.dimension)
 
 
-def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
+def add_to_clusters(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
     """Add memories to clusters by strengths of shape (memories, clusters); return the number of memories added.
 
     In the open transaction, the mind locked. One statement.

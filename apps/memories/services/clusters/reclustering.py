@@ -14,14 +14,21 @@ from django.db.models.functions import Left, Now
 
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
 from apps.memories.services.clusters import queries
-from apps.memories.services.embedding.literals import decoded, halfvec_texts
+from apps.memories.services.embedding.literals import decode_vectors, halfvec_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
-from arbor.memory.cluster_links import BY_RELATION, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
+from arbor.memory.cluster_links import (
+    BY_RELATION,
+    FoundLink,
+    MemoryRelation,
+    PlacedCluster,
+    middle_half,
+    relate,
+)
 from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.reclustering import arrange
@@ -58,7 +65,7 @@ class MindClusters:
     #: Importance, valence and time by memory.
     traits: Mapping[UUID, tuple[float, float, datetime]]
     existing: Mapping[UUID, ExistingCluster]
-    ties: Sequence[MemoryTie]
+    relations: Sequence[MemoryRelation]
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
@@ -73,7 +80,7 @@ class MindClusters:
             cluster__agent_id=agent_id
         ).values_list("cluster_id", "memory_id", "strength"):
             members.setdefault(cluster_id, {})[memory_id] = strength
-        ids, vectors = decoded([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
+        ids, vectors = decode_vectors([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
         return cls(
             agent_id=agent_id,
             model=model,
@@ -89,8 +96,8 @@ class MindClusters:
                     "id", "name", "keywords", "stale"
                 )
             },
-            ties=[
-                MemoryTie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
+            relations=[
+                MemoryRelation(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
                 for row in Edge.objects.filter(
                     agent_id=agent_id,
                     source_kind=GraphNodeKind.MEMORY.value,
@@ -123,7 +130,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
             )
         )
     near = cosines_among(mind.vectors).at(deviations)
-    return ReclusteringPlan(mind, clusters, relate(placed, mind.ties, near=near))
+    return ReclusteringPlan(mind, clusters, relate(placed, mind.relations, near=near))
 
 
 class ReclusteringPlan:

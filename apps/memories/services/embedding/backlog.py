@@ -18,12 +18,12 @@ from django.db import connections
 from apps.memories.models import BufferItem, Episode, Memory, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
-    answers,
+    can_embed,
     embedder_faults,
     is_resting,
     name_of,
-    note_answer,
-    note_failure,
+    record_embedder_failure,
+    record_embedder_recovery,
 )
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts
@@ -132,11 +132,11 @@ def _embed_until(ends_at: float) -> int:
             try:
                 done += _embed(tenant_id, model, _read(tenant_id, list(group)))
             except EmbeddingFailed as error:
-                note_failure(model, error)
+                record_embedder_failure(model, error)
                 resting.add(name_of(model))
             else:
                 if faults.pop(name_of(model), None) is not None:
-                    note_answer(model)
+                    record_embedder_recovery(model)
         if len(rows) < CHUNK_OF_TENANT or (done == done_before and len(resting) == resting_before):
             break
     return done
@@ -189,7 +189,7 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:
-        if not answers(model):
+        if not can_embed(model):
             raise
         if len(waiting) == 1:
             _mark_refused(waiting[0], error)

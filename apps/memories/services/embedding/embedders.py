@@ -67,7 +67,7 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     return EmbedderCheck(model=model, made_by=embedder.model, latency_s=latency_s)
 
 
-def answers(model: EmbeddingModel) -> bool:
+def can_embed(model: EmbeddingModel) -> bool:
     """Return whether an embedder can embed a known text; if so, an error was caused by another text."""
     try:
         ask(embedder_for(model), [KNOWN_TEXT])
@@ -76,7 +76,7 @@ def answers(model: EmbeddingModel) -> bool:
     return True
 
 
-def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
+def record_embedder_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
     """Record that an embedder failed; the backlog retries after a growing delay. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),
@@ -97,7 +97,7 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
     )
 
 
-def note_answer(model: EmbeddingModel) -> None:
+def record_embedder_recovery(model: EmbeddingModel) -> None:
     """Record that an embedder recovered. One statement."""
     if EmbedderFault.objects.filter(embedding_model=name_of(model)).delete()[0]:
         log.info("embedder_recovered", model=str(model))

@@ -22,7 +22,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
-from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.minds import check_dimension, installation_model
 from apps.memories.services.jobs.rounds import Round
 from apps.providers import credentials
 from apps.tenants.models import Tenant
@@ -71,7 +71,7 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
     Raises ConfigurationInvalid if the settings do not name its address, or its vectors are too long for the index of
     memories.
     """
-    checked(model)
+    check_dimension(model)
     is_installations = model.name == settings.ARBOR_EMBEDDING_MODEL
     # An address is used for its own model only: a server ignores the model's name and answers with the one it serves.
     url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (

@@ -74,7 +74,7 @@ def sparsevec_text(weights: Mapping[int, float]) -> str:
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"
 
 
-def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
+def decode_vectors(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
     """Decode ids and vectors (float32) of the rows whose vector has `length` bytes."""
     fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")

@@ -28,12 +28,12 @@ def installation_model() -> EmbeddingModel:
 
     Raises ConfigurationInvalid if its vectors are too long for the index of memories.
     """
-    return checked(
+    return check_dimension(
         EmbeddingModel(name=settings.ARBOR_EMBEDDING_MODEL, dimension=settings.ARBOR_EMBEDDING_DIMENSION)
     )
 
 
-def checked(model: EmbeddingModel) -> EmbeddingModel:
+def check_dimension(model: EmbeddingModel) -> EmbeddingModel:
     """Return the model. Raises ConfigurationInvalid if its vectors are too long for the index of memories."""
     if model.dimension > MAX_DIMENSION:
         raise ConfigurationInvalid(

@@ -23,10 +23,10 @@ from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.backlog import REFUSED
-from apps.memories.services.embedding.embedders import answers, check_embedder, name_of
+from apps.memories.services.embedding.embedders import can_embed, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
-from apps.memories.services.embedding.minds import checked, model_of
+from apps.memories.services.embedding.minds import check_dimension, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
@@ -96,7 +96,7 @@ class Reembedding:
         EmbeddingFailed if it stops answering; AlreadyExists if another run moves an agent to another model. A further
         run continues where this one stopped.
         """
-        embedder_for(checked(self.model))
+        embedder_for(check_dimension(self.model))
         if moves and (error := check_embedder(self.model).error):
             raise EmbeddingFailed(f"{self.model} cannot be used, and nothing was changed: {error}")
         self.total = sum(move.memories for move in moves)
@@ -175,7 +175,7 @@ class Reembedding:
                     tenant_id=tenant_id, texts=[text.content for text in texts], model=self.model
                 )
             except EmbeddingFailed:
-                if answers(self.model):
+                if can_embed(self.model):
                     return None
                 failures += 1
                 if failures == TRIES:

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, VectorBlock, decoded
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, VectorBlock, decode_vectors
 from apps.memories.services.graph import queries
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -130,7 +130,7 @@ class AgentVectors:
         length = Counter(len(vector) for _, vector in embedded).most_common(1)[0][0]
         nearest: dict[UUID, dict[UUID, float]] = {}
         for chunk in batched(embedded, AT_ONCE, strict=False):
-            search = Nearest(*decoded(chunk, length))
+            search = Nearest(*decode_vectors(chunk, length))
             for ids, vectors in self._blocks(length):
                 search.look_at(ids, vectors)
             nearest |= search.found()
@@ -148,7 +148,7 @@ class AgentVectors:
         with connection.chunked_cursor() as cursor:
             cursor.execute(queries.ALL_VECTORS, {"tenant": current_tenant(), "agent": self._agent_id})
             while rows := cursor.fetchmany(BLOCK):
-                yield decoded(rows, length)
+                yield decode_vectors(rows, length)
 
 
 class _Surroundings:

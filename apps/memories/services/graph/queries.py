@@ -59,7 +59,7 @@ SELECT agent_id FROM (
     )
     SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MOST_AGENTS}
 ) stale ORDER BY random()
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 
 # Acquire an advisory lock, which the ORM cannot express.
 TRY_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
@@ -133,7 +133,7 @@ UPDATE memories_upkeep u SET stale = true FROM mine
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = mine.memory_id RETURNING u.memory_id
 """
 
-# Write rows whose version is the one that was read.
+# Write neighborhoods, if the version of the row is still the one that was read.
 WRITE_NEIGHBORHOODS = """
 WITH mine AS MATERIALIZED (
     SELECT u.memory_id, r.neighbors
@@ -247,7 +247,7 @@ WITH RECURSIVE walk AS (
     WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
 )
 SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
-"""  # noqa: S608 (our own statements)
+"""  # noqa: S608 (no external input)
 
 # Bound the time of a traversal within its transaction.
 READ_TIMEOUT = "SELECT current_setting('statement_timeout')"

@@ -18,7 +18,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
-from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, clip
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, label_of
 
 #: Characters of a label that are read from the database at most.
 _READ = 1_000
@@ -66,7 +66,7 @@ def require(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
 
 
 def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the labels, clipped texts, of those of the nodes that belong to this agent. One statement.
+    """Return the labels (clipped texts) of the nodes with these ids, without nodes of other agents. One statement.
 
     Raises Invalid for a kind whose table does not exist.
     """
@@ -74,7 +74,7 @@ def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[GraphNodeKi
 
 
 def labels_in_tenant(ids: Collection[UUID], kinds: Iterable[GraphNodeKind]) -> dict[GraphNode, str]:
-    """Return the labels, clipped texts, of nodes of any agent of the tenant. One statement.
+    """Return the labels (clipped texts) of nodes of any agent of the tenant. One statement.
 
     Raises Invalid for a kind whose table does not exist.
     """
@@ -90,7 +90,7 @@ def _labels(
     if not ids or not wanted:
         return {}
     rows = fetch(_label_statement(frozenset(wanted), condition), ids=sorted(set(ids)), **values)
-    return {GraphNode(GraphNodeKind(kind), node_id): clip(label) for kind, node_id, label in rows}
+    return {GraphNode(GraphNodeKind(kind), node_id): label_of(label) for kind, node_id, label in rows}
 
 
 @cache

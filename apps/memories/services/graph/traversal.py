@@ -23,7 +23,7 @@ from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
 from arbor.memory.relations import (
-    ANYWHERE,
+    ALL_RELATIONS,
     LONGEST_S,
     MAX_HOPS,
     MAX_NODES,
@@ -31,17 +31,17 @@ from arbor.memory.relations import (
     TO_CAUSES,
     TO_EVIDENCE,
     Contradiction,
+    FollowedRelations,
     GraphNode,
     GraphNodeKind,
-    Paths,
     Reached,
     Relation,
     TraversalResult,
     TraversalStep,
     TraversedNode,
+    both_directions,
     check_hops,
-    paths_of,
-    unfold,
+    reached_nodes,
     within_bound,
 )
 from arbor.memory.values import MemoryStatus
@@ -73,7 +73,7 @@ def find_connected(
 
     Bounds and errors as in `find_causes`.
     """
-    return _with_labels(agent_id, node, _traverse(agent_id, node, paths_of(relations), hops))
+    return _with_labels(agent_id, node, _traverse(agent_id, node, both_directions(relations), hops))
 
 
 def find_path(
@@ -84,8 +84,8 @@ def find_path(
     An empty result means that no path of at most `hops` edges exists or, if `bounded`, that there is none among the
     MAX_NODES visited nodes. Errors as in `find_causes`.
     """
-    paths = ONWARD if directed else ANYWHERE
-    traversal = _traverse(agent_id, start, paths, hops, end=end)
+    followed = ONWARD if directed else ALL_RELATIONS
+    traversal = _traverse(agent_id, start, followed, hops, end=end)
     reached = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
         reached = (Reached(node=end, path=()),)
@@ -95,14 +95,14 @@ def find_path(
 
 
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
-    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first. Not what is archived.
+    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first; none is archived.
 
     At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent.
     """
-    retired = Memory.objects.filter(
+    archived = Memory.objects.filter(
         id__in=[OuterRef("source_id"), OuterRef("target_id")], status=MemoryStatus.ARCHIVED
     )
-    edges = Edge.objects.filter(~Exists(retired), agent_id=agent_id, relation=Relation.CONTRADICTS.value)
+    edges = Edge.objects.filter(~Exists(archived), agent_id=agent_id, relation=Relation.CONTRADICTS.value)
     if about is not None:
         edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
     with _statement_timeout():
@@ -130,7 +130,7 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
 
 
 def _traverse(
-    agent_id: UUID, start: GraphNode, paths: Paths, hops: int, *, end: GraphNode | None = None
+    agent_id: UUID, start: GraphNode, followed: FollowedRelations, hops: int, *, end: GraphNode | None = None
 ) -> TraversalResult[Reached]:
     check_hops(hops)
     with _statement_timeout():
@@ -139,13 +139,15 @@ def _traverse(
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,
-            onward=sorted(paths.onward),
-            back=sorted(paths.back),
+            onward=sorted(followed.onward),
+            back=sorted(followed.back),
             hops=hops,
             # The start counts as visited, and one node beyond the bound shows that there are more.
             nodes=MAX_NODES + 2,
         )
-    return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
+    return within_bound(
+        reached_nodes(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES
+    )
 
 
 def _step(row: dict[str, Any]) -> TraversalStep:
@@ -198,7 +200,7 @@ def _statement_timeout() -> Iterator[None]:
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise LimitReached(
-                f"the graph was not walked within {LONGEST_S:g} s: ask for fewer hops or relations"
+                f"the graph was not traversed within {LONGEST_S:g} s: ask for fewer hops or relations"
             ) from error
         raise
 

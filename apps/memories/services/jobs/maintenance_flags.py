@@ -17,7 +17,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.extraction import READ_CHARACTERS, concepts_in
-from arbor.memory.maintenance_calls import Excerpt, weighed
+from arbor.memory.maintenance_calls import Excerpt, combine_importances
 
 #: Replies of a model without a memory, each of which costs money, until the rule decides about that memory.
 MAX_TRIES = 3
@@ -60,7 +60,7 @@ def waiting_memories(
 
 
 def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
-    """Lock and return those of these memories that still have the flag; another worker may have done the others.
+    """Lock and return the given memories that still have the flag; another worker may have maintained the others.
 
     The agent's mind is locked first, like by all writers of memories. Two statements.
     """
@@ -77,7 +77,7 @@ def clear_flag(flag: MaintenanceFlag, ids: Sequence[UUID]) -> int:
 
 
 def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
-    """Count a reply that left out these memories; return the counts of those that still have the flag.
+    """Count a reply that left out these memories; return the new counts of the memories that still have the flag.
 
     Locks the mind in the open transaction. Three statements; none without memories.
     """
@@ -134,7 +134,7 @@ def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
     memories = Memory.objects.filter(agent_id=agent_id, id__in=mine).only("tenant_id", "importance")
     changed = []
     for memory in memories.order_by("id").select_for_update():
-        importance = weighed(memory.importance, scores[memory.id])
+        importance = combine_importances(memory.importance, scores[memory.id])
         if importance != memory.importance:
             memory.importance = importance
             changed.append(memory)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 
-# Find agents for a job run, across all tenants. An episode dated in the future, by a clock that ran ahead, stays open until
-# then.
+# Find agents with an open episode whose last memory is older than the gap between episodes. An episode dated in the future, by
+# a clock that ran ahead, stays open until that date.
 AGENTS_TO_CLOSE_EPISODES = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap}
 """
 
-# Score all episodes by words and vectors in the database.
-# A summary whose vector has another dimension than the query's waits for its new vector; it is scored by words only.
+# Score all episodes by words and vectors: by their summary or, for the latest episodes without one, by their best memories.
+# A summary is scored by words only while its vector has another dimension than the query's.
 SCAN_EPISODES = """
 WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
-    SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summed, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
+    SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summarized, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
         CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
     FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
 ), looked_into AS (
     SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM mine WHERE NOT summed ORDER BY last_at DESC LIMIT %(looked_into)s) e
+    FROM asked, (SELECT id FROM mine WHERE NOT summarized ORDER BY last_at DESC LIMIT %(looked_into)s) e
     CROSS JOIN LATERAL (
         SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
         FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
@@ -31,7 +31,8 @@ SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.simil
 FROM mine LEFT JOIN looked_into l ON l.id = mine.id
 """.replace("{vector}", QUERY_VECTOR)
 
-# Count up to a bound, each along a partial index of the waiting rows.
+# Count the rows that wait for each kind of maintenance: of all agents, and the most of one agent. Each count uses a partial
+# index of the waiting rows and stops at a bound.
 COUNT_BY_AGENT = """
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
@@ -50,7 +51,7 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
 ) waiting GROUP BY kind
 """
 
-# Count overdue rows, and find the oldest: it is the first entry of each tenant's part of the index.
+# Count overdue rows up to a bound, and find the oldest one: the first entry of each tenant's part of the index.
 COUNT_BY_AGE = """
 SELECT 'unembedded', (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
@@ -75,13 +76,14 @@ UNION ALL
 SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
     SELECT least(
         coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
-        -- An empty counted_at also requests a count at once, for a mind that has just grown.
+        -- counted_at is also cleared when a mind has just grown, to request a count at once: such a mind is not overdue.
         coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
     ) AS tended FROM memories_mind
 ) minds WHERE tended < now() - interval '1 day'
 """
 
-# Count faults of all tenants, up to a bound.
+# Count the faults of all tenants: memories that could not be embedded and failed maintenance calls, each up to a bound, then
+# minds whose vectors are of another model than the installation's, and faults of the embedder.
 COUNT_FAULTS = """
 SELECT (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
@@ -94,7 +96,7 @@ SELECT (SELECT count(*) FROM (
     (SELECT count(*) FROM memories_embedderfault)
 """
 
-# Find agents for a job run by a loose index scan, so that the number of waiting memories does not matter.
+# Find agents with a flagged memory by a loose index scan, so that the number of flagged memories does not matter.
 AGENTS_WITH_FLAG = """
     WITH RECURSIVE found AS (
         (SELECT agent_id FROM memories_upkeep WHERE tenant_id = t.id AND {flag} ORDER BY agent_id LIMIT 1)
@@ -107,7 +109,8 @@ AGENTS_WITH_FLAG = """
     SELECT agent_id FROM found WHERE agent_id IS NOT NULL
 """
 
-# Read memories with a flag. By key, one at a time: after a bulk insert, the planner lacks the statistics for a good join.
+# Read memories with a flag. Each row is read by its key, because the planner lacks the statistics for a good join after a
+# bulk insert.
 WAITING_MEMORIES = """
 SELECT m.* FROM (
     SELECT memory_id FROM memories_upkeep
@@ -119,8 +122,7 @@ SELECT m.* FROM (
 ) m LIMIT %(limit)s
 """
 
-# Find the next agents of all tenants, a few of each. In random order, as an order by ids would always begin with the oldest
-# tenants.
+# Find the next agents of all tenants, a few of each. The order of tenants is random; by id, the oldest would always be first.
 WAITING_AGENTS = """
 WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
 SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
@@ -128,7 +130,8 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
 ) waiting LIMIT %(found)s
 """
 
-# Find agents for a job run, across all tenants. An episode closed in the future, by a clock that ran ahead, does not wait.
+# Find agents with an episode to summarize, `settles` after its end. An episode whose end is further in the future, by a clock
+# that ran ahead, is summarized at once.
 AGENTS_TO_SUMMARIZE = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND ended_at IS NOT NULL AND summarized_at IS NULL AND failures < {tries}
@@ -156,14 +159,14 @@ WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.
     AND e.ended_at IS NOT NULL AND e.size = r.size
 """
 
-# Find agents for a round.
+# Find agents with a summary that is not stored as a memory yet.
 AGENTS_WITH_UNREMEMBERED = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND summarized_at IS NOT NULL AND NOT remembered
 """
 
-# Read summaries that are no memories yet, with what they have from the memories of their episodes; and lock the episodes.
-# A summary is trusted as the least trusted of what it repeats.
+# Lock episodes whose summaries are not stored as memories yet, and read the summaries. A summary has the trust of the least
+# trusted memory of its episode, and the mean emotional valence of all of them.
 UNREMEMBERED_SUMMARIES = """
 SELECT e.id, e.summary, e.started_at, e.size, member.trust, member.valence FROM memories_episode e
 CROSS JOIN LATERAL (

@@ -22,22 +22,23 @@ from arbor.memory.activation import (
     THEMES_SHOWN,
     ActiveCluster,
     ActiveMemory,
-    fades_within,
-    sources,
+    fading_time,
+    initial_levels,
 )
 
 
-def note_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
-    """Record what one agent has recalled, as `note_recalls` does; return how many memories are in mind by it."""
-    return note_recalls({agent_id: recalled}, now=now)
+def record_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
+    """Record the memories that one agent has recalled, as `record_recalls` does; return how many memories it activated."""
+    return record_recalls({agent_id: recalled}, now=now)
 
 
-def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> int:
-    """Record what agents themselves have recalled: for each agent, its memories by id with their scores.
+def record_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> int:
+    """Record the memories that agents themselves have recalled: for each agent, scores by memory id.
 
-    They come to mind, with what is near to them; they count as used, and their clusters one activation each. Returns how
-    many memories are in mind by it. In the open transaction, one statement for all agents; rows are locked in the order
-    of their ids. Ids that are not the agent's are ignored; raises Invalid for a score that is not finite.
+    Raises the activation of the memories and of their neighbors, counts the memories as used, and counts one activation of
+    each of their clusters. Returns the number of memories whose activation was raised. In the open transaction, one
+    statement for all agents; rows are locked in the order of their ids. Ids that are not the agent's are ignored; raises
+    Invalid for a score that is not finite.
     """
     agents: list[UUID] = []
     numbers: list[int] = []
@@ -46,7 +47,7 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
     for agent_id, scores in recalled.items():
         if scores:
             agents.append(agent_id)
-            present = sources(scores)
+            present = initial_levels(scores)
             numbers += [len(agents)] * len(present)
             ids += present.keys()
             levels += present.values()
@@ -58,7 +59,7 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
 
 
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:
-    """Return what is present in the agent's mind, the most present first. One statement; changes nothing."""
+    """Return the activated memories of an agent, the most activated first. One statement; changes nothing."""
     rows = fetch(queries.ACTIVE_MEMORIES, agent=agent_id, limit=_checked(limit), **_fading(now))
     return [ActiveMemory(id=memory_id, level=level) for memory_id, level in rows]
 
@@ -66,7 +67,7 @@ def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None 
 def activated_clusters(
     *, agent_id: UUID, limit: int = THEMES_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
-    """Return the clusters that the agent's mind is on, the most present first. One statement; changes nothing."""
+    """Return the activated clusters of an agent, the most activated first. One statement; changes nothing."""
     values = {**cluster_values(now), "themes": _checked(limit)}
     return [
         ActiveCluster(
@@ -90,7 +91,7 @@ def cluster_values(now: datetime | None = None) -> dict[str, Any]:
 
 def trim_activations() -> Round:
     """Drop what has faded, and of each agent all but the MOST_KEPT most present."""
-    faded = fades_within(settings.ARBOR_ACTIVATION_HALF_LIFE)
+    faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
     return make_round("activations", waiting=waiting, step=_trim)
 

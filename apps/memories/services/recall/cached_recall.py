@@ -17,7 +17,7 @@ from django.conf import settings
 from apps.memories.services.embedding.literals import sparsevec_weights
 from apps.memories.services.embedding.minds import half_precision
 from apps.memories.services.recall import queries
-from apps.memories.services.recall.mind_cache import MindAtHand
+from apps.memories.services.recall.mind_cache import CachedMind
 from apps.memories.services.recall.packed_rows import (
     FLOAT,
     ID,
@@ -46,7 +46,7 @@ _NEVER_USED = np.iinfo(np.int64).min
 MOST_CONTENTS = 128
 
 
-#: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
+#: In minds of at most this number of memories, the state of every memory is read at once, before candidates are known.
 _SMALL = 100
 
 
@@ -90,7 +90,7 @@ class MemoryState:
 def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
     """Return the ties of lenders, and the use and the texts of memories, in the open transaction.
 
-    One statement for any number of agents, for none if nothing is asked for.
+    One statement for any number of agents; none without lenders and ids.
     """
     if not len(lenders) and not len(ids):
         return _state(None, None, None, None)
@@ -129,8 +129,10 @@ def _state(ties: Any, uses: Any, contents: Any, details: Any) -> MemoryState:
     )
 
 
-def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[ScanResult | None]:
-    """Return what each query finds in these minds, in the open transaction; None where the mind has to be scanned.
+def find_in_cached_minds(
+    queries: Sequence[Query], minds: Mapping[UUID, CachedMind]
+) -> list[ScanResult | None]:
+    """Return the result of each query in these minds, in the open transaction; None if the mind has to be scanned.
 
     At most two statements for all queries.
     """
@@ -144,7 +146,7 @@ def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> 
     return [None if search is None else next(answers) for search in searches]
 
 
-def _search(query: Query, mind: MindAtHand) -> MindSearch:
+def _search(query: Query, mind: CachedMind) -> MindSearch:
     request = query.request
     vector = None
     if request.vector is not None:
@@ -168,7 +170,7 @@ def _search(query: Query, mind: MindAtHand) -> MindSearch:
 class _Known:
     """The state of some rows of an image."""
 
-    #: In order.
+    #: The rows in ascending order.
     rows: Places
     uses: Uses
     texts: Sequence[StoredText | None]
@@ -177,10 +179,10 @@ class _Known:
 def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
     choices = [choose(search) for search in searches]
     lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
-    # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
+    # The ties of all agents are read together; each search finds its own, because an image has only its agent's memories.
     ties, state = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
     found = [_completed(search, choice, ties) for search, choice in zip(searches, choices, strict=True)]
-    # What is known of a small mind already is not asked for again.
+    # The state of small minds has been read already.
     unknown = [place for place, known in enumerate(state) if not len(known.rows)]
     if unknown:
         wanted = [rows[places] for rows, places, _ in (found[place] for place in unknown)]
@@ -201,7 +203,7 @@ def _all_if_small(search: MindSearch) -> Places:
 def _read(
     searches: Sequence[MindSearch], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
 ) -> tuple[Ties, list[_Known]]:
-    """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
+    """Return the ties of lenders, and the state of each search's rows. One statement; none without lenders and rows."""
     ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
     state = read_state(lenders=_together(lenders), ids=_together(ids), requests=len(searches))
     known, first = [], 0
@@ -224,7 +226,7 @@ def _part(state: MemoryState, rows: Places, first: int) -> _Known:
 
 
 def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Places, ScanResult]:
-    """Return the rows of all candidates, the places of the contenders among them, and what was found."""
+    """Return the rows of all candidates, the places of the contenders among them, and the result without their state."""
     rows, candidates, links = complete(search, choice, ties)
     lasting = lasting_terms(
         ScoreInputs(
@@ -250,7 +252,7 @@ def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, 
 
 
 def _with_state(search: MindSearch, found: ScanResult, rows: Places, known: _Known) -> ScanResult:
-    """Return what was found with the use and the texts of those candidates whose state is known."""
+    """Add the uses and texts of the candidates whose state is known to a result."""
     if not len(known.rows) or not len(rows):
         return found
     at = np.minimum(np.searchsorted(rows, known.rows), len(rows) - 1)

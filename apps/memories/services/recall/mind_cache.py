@@ -42,12 +42,12 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MindAtHand:
+class CachedMind:
     """An image that agrees with the open transaction, with the model of its vectors."""
 
     image: MindImage
     model: EmbeddingModel
-    #: Of the terms that were asked for.
+    #: The statistics of the requested terms.
     statistics: TermStatistics
 
 
@@ -66,7 +66,7 @@ class _Recalls:
     count: int
 
 
-class MindsAtHand:
+class MindCache:
     """The images of one process, by tenant and agent: the least recently used go when they exceed the budget of bytes."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class MindsAtHand:
         """Roughly how much memory the images take."""
         return self._nbytes
 
-    def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, MindAtHand]:
+    def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, CachedMind]:
         """Return the minds of these agents that are cached, as the open transaction sees them. One statement.
 
         The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
@@ -99,20 +99,20 @@ class MindsAtHand:
             if current is not None:
                 found[reading.agent_id] = current
         for agent_id in entries.keys() - {reading.agent_id for reading in readings}:
-            # Without a mind that this transaction may see: suspended, or gone.
+            # This transaction finds no mind of the agent: the tenant is suspended, or the agent was deleted.
             self._drop((tenant_id, agent_id))
         return found
 
-    def load(self, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
-        """Load those of these agents' minds that are worth it, and return them. One statement, or none.
+    def load(self, documents: Mapping[UUID, int]) -> dict[UUID, CachedMind]:
+        """Load uncached minds that are worth caching, and return them by agent. At most one statement.
 
-        `documents` says about how many memories each agent has, of whose mind nothing is cached. A mind that is missing in
-        the answer has to be scanned.
+        `documents` has the approximate number of memories of each agent whose mind is not cached. A mind that is missing in
+        the result has to be scanned.
         """
         if not settings.ARBOR_MIND_CACHE_MB:
             return {}
         tenant_id = current_tenant()
-        found: dict[UUID, MindAtHand] = {}
+        found: dict[UUID, CachedMind] = {}
         for reading in read_minds(self._worth_loading(tenant_id, documents)):
             if reading.wrote_memories or reading.revision == reading.own:
                 continue
@@ -122,7 +122,7 @@ class MindsAtHand:
                 log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
                 continue
             self._put((tenant_id, reading.agent_id), image, reading)
-            found[reading.agent_id] = MindAtHand(
+            found[reading.agent_id] = CachedMind(
                 image=image, model=reading.model, statistics=reading.statistics
             )
         return found
@@ -156,11 +156,11 @@ class MindsAtHand:
                     entries[agent_id] = entry
             return entries
 
-    def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> MindAtHand | None:
-        """Return the mind with what has changed in it; None if it is of no use, to this transaction or to all."""
+    def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> CachedMind | None:
+        """Return the mind with its changes; None if it cannot be used, by this transaction or by all."""
         key = (tenant_id, reading.agent_id)
         if reading.own is not None and reading.revision == reading.own:
-            # Deleted or moved by this transaction, which may yet be rolled back: not for others to know.
+            # This transaction deleted or moved the mind; others must not see that, as it may still be rolled back.
             return None
         if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
             self._drop(key)
@@ -173,7 +173,7 @@ class MindsAtHand:
             return None
         if not reading.wrote_memories:
             self._put(key, image, reading)
-        return MindAtHand(image=image, model=entry.model, statistics=reading.statistics)
+        return CachedMind(image=image, model=entry.model, statistics=reading.statistics)
 
     def _worth_loading(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> list[UUID]:
         """Count the recalls of minds that are not cached; return the minds to load."""
@@ -222,5 +222,5 @@ def _budget() -> int:
     return int(settings.ARBOR_MIND_CACHE_MB * _MIB)
 
 
-#: Those of this process.
-MINDS = MindsAtHand()
+#: The cached minds of this process.
+MINDS = MindCache()

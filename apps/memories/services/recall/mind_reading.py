@@ -50,9 +50,9 @@ _LAYOUT = np.dtype(
 )
 #: `timestamptz_send` of infinity.
 _INFINITY = np.iinfo(np.int64).max
-#: Numbers of 4 bytes before the terms of a `sparsevec` that is sent: its dimensions, its terms and one that is not used.
+#: The header of a `sparsevec` on the wire, in numbers of 4 bytes: the dimension, the number of terms, and an unused one.
 _WORDS_HEAD = 3
-#: Numbers of 2 bytes before those of a `halfvec` that is sent: its dimension and one that is not used.
+#: The header of a `halfvec` on the wire, in numbers of 2 bytes: the dimension, and an unused one.
 _VECTOR_HEAD = 2
 
 
@@ -61,30 +61,30 @@ class MindReading:
     """A mind as one statement saw it, or what of it has changed."""
 
     agent_id: UUID
-    #: The transaction that made what was read before useless.
+    #: The transaction that made all earlier readings unusable.
     revision: int
     model: EmbeddingModel
     snapshot: Snapshot
     #: The transaction that reads, if it has written anything, and whether it has written memories of this mind.
     own: int | None
     wrote_memories: bool
-    #: Of the terms that were asked for.
+    #: The statistics of the requested terms.
     statistics: TermStatistics
     rows: MemoryRows
 
 
 def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
-    """Return the whole minds of these agents in the open transaction. One statement; none for an agent without a mind."""
+    """Return the whole minds of these agents in the open transaction. One statement; an agent without a mind has no reading."""
     return _read(queries.WHOLE_MINDS, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
 
 
 def read_changes(
     snapshots: Mapping[UUID, Snapshot], terms: Mapping[UUID, Collection[int] | None]
 ) -> list[MindReading]:
-    """Return what has changed in these agents' minds that the snapshots did not see, archived memories among it.
+    """Return the changes of these agents' minds that their snapshots do not include, with archived memories.
 
-    With the statistics of some terms of each agent. In the open transaction, one statement; none for an agent without a
-    mind.
+    Each reading has the statistics of the agent's `terms`. One statement in the open transaction; an agent without a mind
+    has no reading.
     """
     return _read(
         queries.CHANGED_MINDS,

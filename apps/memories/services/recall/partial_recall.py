@@ -28,7 +28,7 @@ class PartialActivation:
     cluster_id: UUID
     name: str
     keywords: tuple[str, ...]
-    #: Cosine of the query with the cluster's centre, and with the nearest of its memories.
+    #: Cosine of the query with the cluster's center, and with the nearest of its memories.
     strength: float
     best_memory: float
 
@@ -53,7 +53,7 @@ def find_partial_activations(
     Raises Invalid for a vector that is not finite, or of another dimension than the agent's.
     """
     unit = check_vectors([vector], dimension=model_of(agent_id).dimension)[0].tolist()
-    return _partial(_look(agent_id, unit, model, without_session=""))
+    return _partial(_find_resonances(agent_id, unit, model, without_session=""))
 
 
 def partial_recall_after(
@@ -64,11 +64,11 @@ def partial_recall_after(
     model: EmbeddingModel | None = None,
     without_session: str = "",
 ) -> list[PartialActivation]:
-    """Return the clusters that a recall brought to mind when nothing clear came; none if something did.
+    """Return the partially recalled clusters of a recall without a clear memory; none if a recalled memory is clear.
 
-    A memory is clear that has the query's words, or is by far the nearest in meaning. In the open transaction; one
-    statement where the words left it open, none where they did not. Memories of `without_session`, if named, do not
-    count. A vector that cannot be compared with the agent's brings nothing to mind.
+    A memory is clear if it has the query's words, or is by far the nearest in meaning. In the open transaction; one
+    statement, or none if a memory is clear by its words. Memories of `without_session`, if given, do not count. For a
+    vector that cannot be compared with the agent's, the result is empty.
     """
     if vector is None or any(is_clear(memory.terms) for memory in recalled):
         return []
@@ -76,16 +76,16 @@ def partial_recall_after(
         unit = check_vectors([vector])[0].tolist()
     except Invalid:
         return []
-    found = _look(agent_id, unit, model, without_session=without_session)
+    found = _find_resonances(agent_id, unit, model, without_session=without_session)
     return [] if found.best >= found.cosines.clear else _partial(found)
 
 
 def partial_recall_about(
     *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
 ) -> list[PartialActivation]:
-    """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
+    """Return the partially recalled clusters for a text, in transactions of its own; none if the embedder fails.
 
-    Without `recalled`, all clusters that resonate while none of their own memories is clear.
+    Without `recalled`, these are all clusters that match the text while none of their own memories is clear.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
@@ -100,7 +100,7 @@ def partial_recall_about(
         return partial_recall_after(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
 
 
-def _look(
+def _find_resonances(
     agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None, *, without_session: str
 ) -> _Found:
     rows = fetch(
@@ -109,7 +109,7 @@ def _look(
     mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
     return _Found(
         rows={row[0]: (row[1], tuple(row[2])) for row in rows},
-        resonances=[ClusterResonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
+        resonances=[ClusterResonance(id=row[0], center=row[3], best_memory=row[4]) for row in rows],
         cosines=Cosines(mean=mean, deviation=deviation),
         best=best,
     )
@@ -121,7 +121,7 @@ def _partial(found: _Found) -> list[PartialActivation]:
             cluster_id=resonance.id,
             name=found.rows[resonance.id][0],
             keywords=found.rows[resonance.id][1],
-            strength=resonance.centre,
+            strength=resonance.center,
             best_memory=resonance.best_memory,
         )
         for resonance in tip_of_tongue(found.resonances, found.cosines)

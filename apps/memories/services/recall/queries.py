@@ -95,7 +95,7 @@ INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
 SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
 WHERE place <= {MOST_REACHED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
 _PRESENT = f"""
 SELECT memory_id, level FROM (
@@ -151,7 +151,7 @@ WITH faded AS MATERIALIZED (
 DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
 """  # noqa: S608
 
-# Part: what prompts show of a memory's detail, as text; null for nothing, as with plain turns of a conversation.
+# Part: what prompts show of a memory's detail, as text; null if they show nothing of it, as with turns of a conversation.
 # A procedure always has one: its outcomes so far.
 RECALLED_DETAIL = f"""CASE
     WHEN m.type = 'procedural' THEN (m.detail || jsonb_build_object('{PRACTICE_FIELD}', (
@@ -159,7 +159,7 @@ RECALLED_DETAIL = f"""CASE
         WHERE p.tenant_id = %(tenant)s AND p.memory_id = m.id LIMIT 1
     )))::text
     WHEN m.detail <> '{{}}' THEN nullif(m.detail - '{{{",".join(HIDDEN_FIELDS)}}}'::text[], '{{}}')::text
-END"""  # noqa: S608 (our own names)
+END"""  # noqa: S608 (no external input)
 
 # Read uses, neighborhoods and texts packed as bytes: a tenth of the work of rows.
 # What was never used has no row. LIMIT 1: by key.
@@ -193,11 +193,11 @@ FROM (
         WHERE m.tenant_id = %(tenant)s AND m.id = memory.id LIMIT 1) text ON true
     WHERE %(with_contents)s
 ) texts
-"""  # noqa: S608 (our own number)
+"""  # noqa: S608 (no external input)
 
-# A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
-# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since. LIMIT 1: one row by its key,
-# where the planner could read all of the tenant's at once.
+# A suspended tenant, or a deleted agent, has no row: the cached mind is not used then. Rows restored from another PostgreSQL
+# cluster may have transaction numbers beyond those of this cluster; they count as unchanged. LIMIT 1 makes the planner read one
+# row by its key instead of all rows of the tenant.
 _READ = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
@@ -264,10 +264,10 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
         AND (expires_at IS NULL OR expires_at > now())
         AND (%(without)s::text IS NULL OR session <> %(without)s)
 ), near AS MATERIALIZED (
-    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS centre FROM memories_cluster
+    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS center FROM memories_cluster
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
         AND (SELECT vector FROM asked) IS NOT NULL
-    ORDER BY centre DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
+    ORDER BY center DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
 ), nearest AS (
     SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
     JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
@@ -276,16 +276,16 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
     SELECT coalesce(avg(cosine), 0) AS mean, coalesce(stddev_pop(cosine), 0) AS deviation, max(cosine) AS best
     FROM scan
 )
-SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
+SELECT near.id, near.name, near.keywords::json, near.center, nearest.cosine, background.mean, background.deviation,
     background.best
 FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
 # Read the texts and details of what was recalled; part of every recall.
 CONTENTS = f"""
 SELECT m.id, m.content, {RECALLED_DETAIL} FROM memories_memory m
 WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
-"""  # noqa: S608 (our own part)
+"""  # noqa: S608 (no external input)
 
 # Part: the columns of a candidate, packed.
 SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
@@ -295,9 +295,8 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
         || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
         || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# Part: memories from the neighborhoods of the best.
-# `arbor.memory.fusion.score`: the fit of those that were chosen. Parts of a statement that has `best`, `background`,
-# `chosen` and `found`.
+# Part: memories from the neighborhoods of the best-fitting memories (lenders); the fit is that of `arbor.memory.fusion.score`.
+# The statement must define `best`, `background`, `chosen` and `found`.
 LENT = f"""), lender AS MATERIALIZED (
     SELECT id, fit FROM (
         SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
@@ -308,9 +307,9 @@ LENT = f"""), lender AS MATERIALIZED (
     SELECT lender.id AS lender, lender.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
     FROM lender JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = lender.id
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
-"""  # noqa: S608 (our own numbers)
+"""  # noqa: S608 (no external input)
 
-# Part: those of them that are no candidates yet.
+# Part: memories of LENT that are not candidates yet.
 REMINDED_OF = f"""
     SELECT memory.* FROM (
         SELECT id, max(fit * share) AS worth FROM lent WHERE id NOT IN (SELECT id FROM found)
@@ -328,9 +327,9 @@ PACKED_LINKS = (
 )
 
 # Score all memories of a mind by one index-only scan.
-# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
-# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
-# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
+# pgvector's operator returns the negative inner product, so lower values of `away` and `unsaid` are better. `OFFSET 0` prevents
+# that they are computed again at each use. The stretches around the seeds of a session do not overlap: each begins where the
+# previous one ends. LIMIT 1 makes the planner read one row by its key; it would otherwise read all rows of the tenant.
 SCAN = """
 WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector
@@ -415,9 +414,8 @@ OR_TIMELY = """UNION (
         LIMIT %(kept_by_time)s
     )"""
 
-# Compare a query with all memories.
-# The index of the mind alone is scanned, as in recall; where types are asked for, the table says of which each is. The
-# first column says whether the vector could be compared, and there is one row at least to say it.
+# Compare a query with all memories. As in recall, the index of the mind is scanned without the table, unless conditions need
+# other columns. The first column is false if the vector could not be compared; there is a row for it even without a result.
 NEAREST_MEMORIES = f"""
 WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (
     SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS similarity FROM memories_memory
@@ -430,4 +428,4 @@ SELECT a.vector IS NOT NULL, m.id, m.type, m.content, m.role, m.session, m.occur
 FROM asked a LEFT JOIN nearest n ON true
 LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
 ORDER BY n.similarity DESC NULLS LAST, m.id
-"""  # noqa: S608 (our own parts)
+"""  # noqa: S608 (no external input)

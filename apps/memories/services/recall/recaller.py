@@ -14,9 +14,9 @@ from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.recall import queries
-from apps.memories.services.recall.activation import note_recall
-from apps.memories.services.recall.cached_recall import find_at_hand
-from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
+from apps.memories.services.recall.activation import record_recall
+from apps.memories.services.recall.cached_recall import find_in_cached_minds
+from apps.memories.services.recall.mind_cache import MINDS, CachedMind
 from apps.memories.services.recall.scan import Query, ScanResult, StoredText, scan
 from apps.memories.services.store.term_counts import TermStatistics, read_term_statistics
 from apps.tenants.encoding import from_json
@@ -59,7 +59,7 @@ class Recaller:
         self._statistics: dict[UUID, TermStatistics] = {}
 
     def meaning_texts(self, asked: Sequence[tuple[UUID, str]]) -> list[str]:
-        """Return, for each agent and query, the text to embed: without the names of those whose words are remembered.
+        """Return, for each agent and query, the text to embed: without the names of people whose utterances are remembered.
 
         One statement for all agents.
         """
@@ -75,11 +75,11 @@ class Recaller:
         ]
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
-        """Return what each request brings to mind, best first, each memory with the terms of its score."""
+        """Return the memories that each request recalls, best first, each with its score components."""
         minds = self.open_minds(requests)
         return recalled(find(self.queries(requests), minds))
 
-    def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, MindAtHand]:
+    def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, CachedMind]:
         """Return the cached minds that answer these requests, and read the statistics of the requests' terms.
 
         One statement where all minds are cached, up to three where they are not. Call it again after writing memories.
@@ -138,10 +138,10 @@ class Recaller:
 
 
 def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> list[Recalled]:
-    """Return what an agent remembers about a text, best first, each with the terms of its score.
+    """Return the memories that an agent has about a text, best first, each with its score components.
 
-    `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
-    The request's text is embedded between transactions. When the embedder fails, words decide.
+    With `counts`, the agent itself recalls, and the memories are marked as used; a person's search must not set it.
+    The request's text is embedded between transactions. If the embedder fails, memories are scored by words only.
     """
     asked = [(request.agent_id, request.text)]
     recaller = Recaller()
@@ -159,25 +159,26 @@ def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> 
             if current == meaning or not tries:
                 ((query, found),) = find(recaller.queries([request]), minds)
                 if request.vector is None or found.compared or not tries:
-                    return _noted(query, found, counts=counts)
-                # It was moved to another embedding model meanwhile: ask that one.
+                    return _finish_recall(query, found, counts=counts)
+                # The agent was moved to another embedding model meanwhile: embed the text by that model.
                 recaller = Recaller()
                 (current,) = recaller.meanings(asked)
         meaning = current
 
 
-def _noted(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
+def _finish_recall(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
     (memories,) = recalled([(query, found)])
     if counts:
         scores = {memory.id: memory.score for memory in memories}
-        note_recall(agent_id=query.request.agent_id, recalled=scores)
+        record_recall(agent_id=query.request.agent_id, recalled=scores)
     return memories
 
 
 def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None:
-    """Return what to embed by what the cached mind knew at its last recall; None where it is not cached.
+    """Return the text to embed by the term statistics of the cached mind's last recall; None if the mind is not cached.
 
-    So a query is embedded without a transaction before. Whoever uses it asks again in the transaction that recalls.
+    This saves a transaction before the embedding. The statistics may be stale, so the caller compares the result with a new
+    one in the transaction that recalls.
     """
     terms = looked_up(query_terms(request.text))
     known = MINDS.term_statistics(tenant_id, request.agent_id, terms)
@@ -204,9 +205,9 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
     return vector
 
 
-def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, ScanResult]]:
+def find(queries: Sequence[Query], minds: Mapping[UUID, CachedMind]) -> list[tuple[Query, ScanResult]]:
     """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
-    found = find_at_hand(queries, minds)
+    found = find_in_cached_minds(queries, minds)
     return [(query, here or scan(query)) for query, here in zip(queries, found, strict=True)]
 
 

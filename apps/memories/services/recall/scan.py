@@ -91,7 +91,7 @@ class Query:
 
 
 class StoredText(NamedTuple):
-    """A memory's text, and what prompts show of its detail, as JSON; none for nothing."""
+    """A memory's text, and the part of its detail that prompts show, as JSON, or None without such a part."""
 
     content: str
     detail: str | None = None
@@ -104,12 +104,12 @@ class ScanResult:
     candidates: Candidates
     links: Links
     background: Background
-    #: The query's vector could be compared with the agent's.
+    #: Whether the query's vector could be compared with the agent's vectors.
     compared: bool
     session: Sequence[str]
     type: Sequence[str]
-    #: The terms that use does not change, where they are known already; `uses`, `used` and `level` are then those of the
-    #: contenders alone.
+    #: The score components that uses do not change, if they are known already; `uses`, `used` and `level` of the candidates
+    #: are then filled for the contenders alone.
     lasting: Mapping[str, Numbers] | None = None
     #: Texts that are known already, by the places of their candidates.
     texts: Mapping[int, StoredText] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def scan(query: Query) -> ScanResult:
         found = _found(row, asked.now)
         if filled or len(found.candidates) >= min(asked.limit, query.documents):
             return found
-        # Too little fits at all: what happened last comes with it.
+        # Too few memories fit: add the latest ones.
         filled = True
 
 
@@ -236,7 +236,7 @@ def association_values(weights: Weights) -> dict[str, Any]:
 
 
 def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
-    """Return what was packed, between candidates of these ids; whatever else a neighborhood names is no candidate."""
+    """Unpack the associations between candidates, given by their ids; associations with other memories are left out."""
     if not data:
         return NO_LINKS
     rows = unpack(data, _LINK_LAYOUT)

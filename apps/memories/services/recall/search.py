@@ -1,6 +1,6 @@
 """Search an agent's memories by similarity of meaning alone, exactly (seed 004).
 
-What an agent recalls is `recall`'s to say; this one answers which of its texts are nearest to a text.
+An agent's own recall (`recaller.py`) ranks by many score components; this search compares vectors and nothing else.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.recall_request import RecallFilter, check_query
 from arbor.memory.values import MemoryType
 
-#: An agent is seldom moved to another model, and never twice in a moment.
+#: A search is tried again if the agent was moved to another embedding model meanwhile, which is rare.
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Similar:
-    """A memory that says nearly what was asked for."""
+class SimilarMemory:
+    """A memory that a search found, with its similarity to the query."""
 
     id: UUID
     type: MemoryType
@@ -35,23 +35,24 @@ class Similar:
     role: str
     session: str
     occurred_at: datetime
-    #: Cosine of its meaning and the query's, -1 to 1.
+    #: The cosine of the memory's vector and the query's, -1 to 1.
     similarity: float
 
 
 def search_similar_memories(
     *, tenant_id: UUID, agent_id: UUID, text: str, limit: int = 10, types: Iterable[MemoryType] = ()
-) -> list[Similar]:
-    """Return the memories of one agent that are nearest to a text in meaning, of these types if any, the nearest first.
+) -> list[SimilarMemory]:
+    """Return the memories of one agent that are nearest to a text in meaning, the nearest first.
 
-    Exact: every vector is compared. What has none yet is not found, and nothing counts as recalled. Two statements,
-    with the embedder asked between their transactions; again, where the agent was moved to another model meanwhile.
-    Raises Invalid for an empty or too long text, a limit outside 1 to 200 or what is no type, and EmbeddingFailed.
+    Without `types`, memories of all types are searched. The search is exact: every vector is compared. Memories without
+    a vector are not found, and no memory counts as recalled. Two statements in transactions of their own, with a call of
+    the embedder in between; all of this is repeated if the agent was moved to another model meanwhile.
+    Raises Invalid for an empty or too long text, a limit outside 1 to 200 or an unknown type, and EmbeddingFailed.
     """
     check_query(text, limit)
     only = RecallFilter(types=frozenset(types))
     for _ in range(_TRIES):
-        vector, model = embed_asked(tenant_id=tenant_id, agent_id=agent_id, text=text)
+        vector, model = embed_for_agent(tenant_id=tenant_id, agent_id=agent_id, text=text)
         with tenant_transaction(tenant_id):
             found = _nearest(agent_id, vector, model, limit, only)
         if found is not None:
@@ -61,8 +62,8 @@ def search_similar_memories(
     )
 
 
-def embed_asked(*, tenant_id: UUID, agent_id: UUID, text: str) -> tuple[list[float], EmbeddingModel]:
-    """Return a query's vector by the model of the agent's vectors, and that model. Raises EmbeddingFailed."""
+def embed_for_agent(*, tenant_id: UUID, agent_id: UUID, text: str) -> tuple[list[float], EmbeddingModel]:
+    """Return a query's vector, made by the embedding model of the agent, and that model. Raises EmbeddingFailed."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     vector: list[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
@@ -71,8 +72,8 @@ def embed_asked(*, tenant_id: UUID, agent_id: UUID, text: str) -> tuple[list[flo
 
 def _nearest(
     agent_id: UUID, vector: Sequence[float], model: EmbeddingModel, limit: int, only: RecallFilter
-) -> list[Similar] | None:
-    """Return what is nearest; None where the vector is of another model than the agent's by now."""
+) -> list[SimilarMemory] | None:
+    """Return the nearest memories, or None if the agent has been moved to another model than the vector's."""
     conditions, filtered = filter_conditions(only)
     rows = fetch(
         queries.NEAREST_MEMORIES.format(conditions=conditions),
@@ -85,7 +86,7 @@ def _nearest(
         return None
     names = ("id", "type", "content", "role", "session", "occurred_at", "similarity")
     return [
-        Similar(**dict(zip(names, (row[1], MemoryType(row[2]), *row[3:]), strict=True)))
+        SimilarMemory(**dict(zip(names, (row[1], MemoryType(row[2]), *row[3:]), strict=True)))
         for row in rows
         if row[1] is not None
     ]

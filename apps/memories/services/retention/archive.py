@@ -129,7 +129,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
 
 
 def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _Locked:
-    """Lock the memories, and return those of this status by agent."""
+    """Lock the memories, and return by agent the memories that have the status `of`."""
     _check(memory_ids, reason=reason, actor=actor)
     by_agent: _Locked = defaultdict(list)
     for memory_id, agent_id, status, _ in _locked_rows(memory_ids):

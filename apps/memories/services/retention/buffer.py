@@ -63,7 +63,7 @@ class Holding:
     score: float
 
 
-def hold(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
+def add_buffer_items(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
     """Add items to one agent's buffer, like `buffer_for_agents`, and return their ids in order."""
     return buffer_for_agents({agent_id: things})[agent_id]
 
@@ -79,7 +79,7 @@ def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UU
     }
     rows: list[dict[str, Any]] = []
     for agent_id, of_agent in things.items():
-        # Of two with one text the word that is trusted further counts.
+        # Of two items with the same text, the one with the higher trust is stored.
         pairs = sorted(zip(digests[agent_id], of_agent, strict=True), key=lambda pair: pair[1].trust)
         by_digest = dict(pairs)
         if len(by_digest) > CAPACITY:

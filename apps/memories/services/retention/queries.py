@@ -52,7 +52,7 @@ WHERE touched_at <= now() - %(grace)s
     AND effective * power(%(kept)s, {_WEEKS.format(moment="touched_at")}) < %(archive_below)s
     AND NOT {_NEEDED.format(id="held.id")}
 ORDER BY importance, created_at, id LIMIT %(step)s
-"""  # noqa: S608 (our own parts)
+"""  # noqa: S608 (no external input)
 
 # Find memories of little importance that use has not raised.
 TRIVIAL_MEMORIES = f"""
@@ -143,7 +143,7 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.su
         WHERE recalled ->> 'id' = ANY(%(names)s::text[])
     )
 )
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Empty the turns of conversations from which purged memories were stored: they have the same text.
 EMPTY_TURNS = """

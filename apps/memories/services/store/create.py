@@ -53,7 +53,7 @@ class Creation:
             raise Invalid(f"a memory supports a belief or contradicts it, got {', '.join(sorted(wrong))}")
 
     def as_memory(self) -> NewMemory:
-        """Return what is stored."""
+        """Return the memory to store."""
         detail = self.detail
         emotion = detail.emotion if isinstance(detail, EpisodicDetail) else None
         return NewMemory(
@@ -61,7 +61,7 @@ class Creation:
             type=detail.type,
             importance=self.importance,
             retention=self.retention,
-            # A fact that nobody has said the source of is trusted as far as one can be without any.
+            # A fact has the trust that its confidence and its sources allow.
             trust=detail.trust if isinstance(detail, SemanticDetail) else DEFAULT_TRUST,
             emotional_valence=emotion.valence if emotion else 0.0,
             occurred_at=self.time or datetime.now(UTC),

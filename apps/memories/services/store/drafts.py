@@ -60,9 +60,9 @@ class Evolution:
 
 
 class MindDraft:
-    """One agent's mind, as far as memories to be stored bear on it: what was read, and what was placed since.
+    """The part of one agent's mind that memories to be stored are compared with: the rows read, and the memories placed.
 
-    The mind is locked by the caller.
+    The caller must have locked the mind.
     """
 
     def __init__(self, agent_id: UUID, model: EmbeddingModel, *, exists: bool) -> None:
@@ -71,19 +71,19 @@ class MindDraft:
         #: The mind has a row.
         self.exists = exists
         self.unwritten = Unwritten()
-        #: To be written: the new memories of each step, and what existing ones became.
+        #: To be written: the new memories of each step, and the evolutions of existing memories.
         self.steps: list[list[Insertion]] = []
         self.evolved: list[Evolution] = []
-        #: What the steps decided for, by id.
+        #: The memories that the steps chose, by id.
         self.touched: dict[UUID, PlacedMemory] = {}
         self._memories: dict[UUID, PlacedMemory] = {}
         self._by_key: defaultdict[Key, list[PlacedMemory]] = defaultdict(list)
-        #: Positions of the memories of the same words without a session.
+        #: Positions of memories without a session, by the key of their words.
         self._positions: defaultdict[Key, set[int]] = defaultdict(set)
         self._digests: set[bytes] = set()
 
     def unread(self, digests: Iterable[bytes]) -> set[bytes]:
-        """Return those of the digests whose memories were not read."""
+        """Return the digests whose memories were not read yet."""
         return set(digests) - self._digests
 
     def mark_read(self, digests: Iterable[bytes]) -> None:
@@ -91,7 +91,7 @@ class MindDraft:
         self._digests.update(digests)
 
     def add_row(self, digest: bytes, session: str, position: int, row: Sequence[Any]) -> None:
-        """Add an existing memory whose digest was asked for."""
+        """Add an existing memory that was read by its digest."""
         placed = self.existing(row)
         key = Key(digest, placed.type.value, session, position if session else 0)
         self._by_key[key].append(placed)
@@ -99,7 +99,7 @@ class MindDraft:
             self._positions[key].add(position)
 
     def existing(self, row: Sequence[Any]) -> PlacedMemory:
-        """Return the memory of a row of COLUMNS, as the steps so far left it."""
+        """Return the memory of a row of `queries.PLACED_COLUMNS`, with the changes of the steps so far."""
         placed = self._memories.get(row[0])
         if placed is None:
             placed = self._memories[row[0]] = PlacedMemory.of_row(row)
@@ -110,7 +110,7 @@ class MindDraft:
         return sorted(self._by_key[key], key=lambda placed: (placed.archived, placed.id))
 
     def insert(self, memory: NewMemory, placed: PlacedMemory, key: Key, vector: Vectors | None) -> Insertion:
-        """Add a new memory, at a position of its own beside those of the same words."""
+        """Add a new memory; without a session, at a position that no memory of the same words has."""
         self._memories[placed.id] = placed
         self._by_key[key].append(placed)
         return Insertion(
@@ -125,7 +125,7 @@ class MindDraft:
         """Add placed memories to the draft, so that the next step sees them as if they had been written."""
         for memory in placed:
             self.touched[memory.id] = memory
-            memory.settle()
+            memory.end_step()
         if inserted:
             self.steps.append([*inserted])
         for insertion in inserted:
@@ -134,8 +134,8 @@ class MindDraft:
 
     @property
     def hides_rows(self) -> bool:
-        """Return whether rows that the database counts as archived or expired are back in this draft."""
-        return any(placed.woken or placed.revived for placed in self.touched.values())
+        """Return whether this draft reactivates memories whose rows are still archived or expired."""
+        return any(placed.unarchived or placed.reactivated for placed in self.touched.values())
 
     def mark_written(self) -> None:
         """Mark the whole draft as written."""

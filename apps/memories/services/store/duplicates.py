@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decoded
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decode_vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.tenants.encoding import to_json
@@ -24,22 +24,23 @@ from apps.tenants.statements import fetch
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
-#: From this number of memories of one agent on, its vectors are read once instead of scanned for each memory.
+#: From this number of new memories on, an agent's vectors are read once instead of scanned for each memory.
 _IN_BULK = 8
-#: Before the numbers of a `halfvec` on the wire stand four bytes, and each takes two.
+#: A `halfvec` on the wire has a header of four bytes, and two bytes for each number.
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
 
 
-#: A memory that is near: its cosine, and its row as COLUMNS name it.
+#: A near memory: its cosine, and its row, whose columns are `queries.PLACED_COLUMNS`.
 type Hit = tuple[float, Sequence[Any]]
-#: By the number of the memory that was asked for, the nearest first.
+#: The near memories of each new memory, by the number of the new memory, the nearest first.
 type Hits = Mapping[int, Sequence[Hit]]
-type Similar = list[tuple[float, PlacedMemory]]
+#: Memories with their cosines.
+type ScoredMemories = list[tuple[float, PlacedMemory]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearSearch:
-    """New memories of one agent, by their numbers in `vectors`, that are compared with what it remembers."""
+    """New memories of one agent to compare with its existing ones; `numbers` are their rows in `vectors`."""
 
     agent_id: UUID
     numbers: Sequence[int]
@@ -47,10 +48,10 @@ class NearSearch:
 
 
 def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
-    """Return for each search what is near, by meaning alone, up to LOOKED_AT memories for each number.
+    """Return the near memories for each search, by meaning alone, at most LOOKED_AT for each number.
 
-    One statement for all searches of a few memories; for one of many, its agent's vectors are read once, and the rows
-    of those that are near after them.
+    One statement for all searches of a few memories. A search of many takes two: one reads the agent's vectors, one the
+    rows of the near memories.
     """
     few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _IN_BULK}
     found = _scan(few) if few else {}
@@ -65,12 +66,12 @@ def is_compared(memory: NewMemory) -> bool:
 
 
 def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
-    """Return the key that sorts the nearest first, of equally near ones the oldest; who computed a cosine is no matter."""
+    """Return a sort key: the nearest first, then the oldest. Cosines are rounded, as numpy and PostgreSQL differ slightly."""
     return -round(near[0], 5), near[1].id
 
 
 def same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
-    """Return whether a memory of nearly the same meaning says the same, as the same kind of thing."""
+    """Return whether two near memories have the same type and say the same."""
     return placed.type is memory.type and says_the_same(placed.content, memory.content)
 
 
@@ -101,9 +102,9 @@ def _compare(search: NearSearch) -> Hits:
     with connection.chunked_cursor() as cursor:
         cursor.execute(queries.VECTORS_ALONE, {"tenant": current_tenant(), "agent": search.agent_id})
         while rows := cursor.fetchmany(BLOCK):
-            ids, block = decoded(rows, length)
+            ids, block = decode_vectors(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
-                _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
+                _add_near(hits, some, search.vectors[list(some)] @ block.T, ids)
     nearest = {number: sorted(near, key=_hit_order)[: queries.LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(queries.ROWS_OF, ids=list(named))} if named else {}
@@ -116,7 +117,7 @@ def _hit_order(hit: tuple[float, UUID]) -> tuple[float, UUID]:
     return -hit[0], hit[1]
 
 
-def _look_at(
+def _add_near(
     hits: dict[int, list[tuple[float, UUID]]], numbers: Sequence[int], cosines: Vectors, ids: Sequence[UUID]
 ) -> None:
     near = cosines >= settings.ARBOR_DUPLICATE_SIMILARITY
@@ -174,8 +175,8 @@ class Alike:
         """Add a memory that will be written."""
         self._placed[number] = placed
 
-    def near(self, number: int, found: Similar) -> list[PlacedMemory]:
-        """Return what says the same as this memory, of `found` and of the step so far, the nearest first."""
+    def near(self, number: int, found: ScoredMemories) -> list[PlacedMemory]:
+        """Return the memories with the same meaning as this one, of `found` and of the step so far, the nearest first."""
         memory = self._memories.get(number)
         near = [*found]
         for similarity, other in self._near.get(number, ()):

@@ -50,7 +50,7 @@ class Ingested:
 
 @dataclass(kw_only=True)
 class _Tally:
-    """The account of an ingest under way."""
+    """The counts of a running ingest."""
 
     turns: int = 0
     stored: int = 0
@@ -59,7 +59,7 @@ class _Tally:
     sessions: set[str] = field(default_factory=set)
     bad_lines: list[BadLine] = field(default_factory=list)
 
-    def note(self, item: Turn | BadLine) -> None:
+    def count(self, item: Turn | BadLine) -> None:
         if isinstance(item, Turn):
             self.line = item.line
             self.turns += 1
@@ -127,7 +127,7 @@ def _batches(conversation: Conversation, tally: _Tally, source: str) -> Iterator
     batch: list[NewMemory] = []
     characters = 0
     for item in conversation.items:
-        tally.note(item)
+        tally.count(item)
         if isinstance(item, Turn):
             batch.append(lasting(item.as_memory(source=source)))
             characters += len(item.text)

@@ -56,7 +56,7 @@ class Remembered:
     """The result of storing memories: an id for each, in order."""
 
     ids: tuple[UUID, ...]
-    #: Those that were there before.
+    #: Memories that existed before.
     duplicates: frozenset[UUID]
     #: Memories without a session that were stored again, in the same words or nearly so.
     reinforced: frozenset[UUID] = frozenset()
@@ -82,7 +82,7 @@ class PlacementStep:
         self._vectors = draft.comparable(wanted.vectors, wanted.model)
         self._placed: list[PlacedMemory] = []
         self._inserted: list[Insertion] = []
-        #: By number: those of other words than all that exists.
+        #: Memories, by their number, that match no existing memory by words.
         self._unknown = {
             number: memory
             for number, (key, memory) in enumerate(zip(keys, wanted.memories, strict=True))
@@ -100,7 +100,7 @@ class PlacementStep:
         return NearSearch(agent_id=self._draft.agent_id, numbers=alone, vectors=self._vectors)
 
     def decide(self, hits: Hits) -> Remembered:
-        """Place each memory: on one that exists, on one of this step, or as a new one."""
+        """Place each memory: merge it into an existing memory or into one of this step, or insert it as a new one."""
         alike = Alike(self._unknown, self._vectors)
         for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
             of_words = self._same[key]
@@ -119,12 +119,17 @@ class PlacementStep:
         return result
 
     def _first(self, same: Sequence[PlacedMemory], memory: NewMemory) -> PlacedMemory | None:
-        """Return the first of those of the same words that the memory is; a turn of a session is the one at its place."""
+        """Return the first of these memories, of the same words, that the memory can be merged into.
+
+        A turn of a session matches the memory at its position, so any of them is the same turn.
+        """
         gap = self._gap
-        return next((known for known in same if memory.session or known.can_be(memory, gap=gap)), None)
+        return next(
+            (known for known in same if memory.session or known.can_be_same_as(memory, gap=gap)), None
+        )
 
     def _near(self, number: int, hits: Sequence[Hit]) -> list[tuple[float, PlacedMemory]]:
-        """Return what says the same: of the rows that are near, and of what earlier steps placed."""
+        """Return the memories with the same meaning, among near rows and the memories of earlier steps."""
         memory = self._unknown.get(number)
         if memory is None or self._vectors is None or not is_compared(memory):
             return []
@@ -147,11 +152,11 @@ class PlacementStep:
         placed = PlacedMemory.of(uuid7(), memory, self._weights[number])
         vector = None if self._vectors is None else self._vectors[number]
         self._inserted.append(self._draft.insert(memory, placed, self._keys[number], vector))
-        self._note_evolution(same, memory, placed)
+        self._record_evolution(same, memory, placed)
         return placed
 
-    def _note_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Record that existing knowledge evolved: other steps, another pattern. Two events are just two."""
+    def _record_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
+        """Record that existing knowledge of the same words evolved into the new memory. Events do not evolve."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())
@@ -162,7 +167,7 @@ class PlacementStep:
         return Remembered(
             ids=tuple(placed.id for placed in self._placed),
             duplicates=frozenset(
-                memory.id for memory in self._placed if not memory.fresh and not memory.back
+                memory.id for memory in self._placed if not memory.is_new and not memory.is_restored
             ),
-            reinforced=frozenset(memory.id for memory in self._placed if memory.repeated),
+            reinforced=frozenset(memory.id for memory in self._placed if memory.is_reinforced),
         )

@@ -26,28 +26,31 @@ from arbor.memory.values import MemoryStatus, MemoryType
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProvenanceTie:
-    """A relation between two memories of one agent, as a rule LEARNED_FROM or DERIVED_FROM.
+class ProvenanceRelation:
+    """A relation between two memories of one agent, usually LEARNED_FROM or DERIVED_FROM.
 
-    Unchecked: for ids that `store` or `require_memories` has returned.
+    The ids are not checked: they must come from `store` or `require_memories`.
     """
 
     agent_id: UUID
     source_id: UUID
     target_id: UUID
     relation: Relation
-    #: Who drew it: `heartbeat:ID`, `operator`.
+    #: The author of the relation: `heartbeat:ID`, `operator`.
     origin: str
 
 
-def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
+def store_provenance(relations: Sequence[ProvenanceRelation]) -> None:
     """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
 
-    Nothing for a tie that exists, or of a memory with itself; no statement for nothing. The neighborhoods that change
-    are marked: of LEARNED_FROM the source's, of any other relation both.
+    Existing relations, and relations of a memory to itself, are skipped; without others, no statement runs. The changed
+    neighborhoods are marked stale: the source's for LEARNED_FROM, those of both memories for any other relation.
     """
-    ends = {(tie.agent_id, tie.source_id, tie.target_id, tie.relation): tie for tie in ties}
-    drawn = sorted(end for end, tie in ends.items() if tie.source_id != tie.target_id)
+    ends = {
+        (relation.agent_id, relation.source_id, relation.target_id, relation.relation): relation
+        for relation in relations
+    }
+    drawn = sorted(end for end, relation in ends.items() if relation.source_id != relation.target_id)
     if not drawn:
         return
     rows = [
@@ -62,7 +65,7 @@ def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
         for agent_id, source_id, target_id, relation in drawn
     ]
     change(
-        queries.INSERT_TIES,
+        queries.INSERT_PROVENANCE,
         memory=GraphNodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),
@@ -71,7 +74,7 @@ def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
 
 
 def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
-    """Return the ids that these texts are, all of memories of this agent. One statement, none for nothing.
+    """Parse memory ids, and require that all are memories of this agent. One statement; none without ids.
 
     Raises NotFound, naming those that are not.
     """
@@ -104,14 +107,14 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     if len(known) >= MOST_SOURCES and source.key not in known:
         raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
     fact = fact.with_sources([source])
-    # A fact whose sources nobody wrote down loses nothing by its first one.
+    # A first source does not lower the trust of a fact without sources.
     raised: float = max(trust, fact.trust)
     memories.update(detail=fact.to_json(), trust=raised)
     return raised
 
 
 def evidence_of(*, agent_id: UUID, memory_ids: Sequence[str]) -> list[Evidence]:
-    """Return these memories as evidence; archived ones, and those of others, speak for nothing. One statement."""
+    """Return these memories as evidence, without archived memories and those of other agents. One statement."""
     ids = [memory_id for text in memory_ids if (memory_id := read_id(str(text)))]
     rows = Memory.objects.filter(agent_id=agent_id, id__in=ids, status=MemoryStatus.ACTIVE).order_by("id")
     return [
@@ -169,7 +172,7 @@ def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practis
 def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:
     """Count that procedures of several agents were followed: agent, memory, whether it worked. One statement.
 
-    Nothing for a memory that is not this agent's, or is no procedure; no statement for nothing.
+    Memories that are not this agent's, or no procedures, are skipped; without outcomes, no statement runs.
     """
     counts: Counter[tuple[UUID, UUID, bool]] = Counter(outcomes)
     if not counts:
@@ -187,7 +190,7 @@ def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:
 
 
 def inherit_practice(*, old_id: UUID, new_id: UUID) -> None:
-    """Copy the outcomes of a procedure to the one that it evolved into, unless that one has some. Up to two statements."""
+    """Copy a procedure's outcomes to the procedure it evolved into, unless the new one has outcomes. At most two statements."""
     practice = Practice.objects.filter(memory_id=old_id).first()
     if practice is not None:
         counts = {name: getattr(practice, name) for name in ("successes", "failures", "last_at")}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-# Part: the columns of an existing memory.
-# Of a row, as `PlacedMemory.of_row` reads it.
+# Part: the columns of an existing memory, in the order in which `PlacedMemory.of_row` reads them.
 PLACED_COLUMNS = """
 m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
 m.emotional_valence, m.detail
@@ -13,13 +12,13 @@ _ALONE = """
 status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
+# The number of near memories to check for each memory: the nearest may say something else (`says_the_same`).
 LOOKED_AT = 20
 
 # Compare new memories with those of their agents, exactly.
-# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
-# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
-# OFFSET 0 keeps the vectors of the questions from being cut out of the list again for each memory they are compared with.
+# Only memories without a session are compared: an index excludes turns of conversations before their vectors are read. All
+# columns of a found memory are selected at once, because the planner would read all of the tenant's rows for a join by id.
+# OFFSET 0 prevents that a new memory's vector is cut out of the array again for each comparison.
 NEAR_DUPLICATES = f"""
 SELECT r.search, r.number, found.*
 FROM (
@@ -32,7 +31,7 @@ CROSS JOIN LATERAL (
     ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
 ) found
 ORDER BY r.search, r.number, found.similarity DESC, found.id
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Read the vectors of one mind in binary.
 VECTORS_ALONE = f"""
@@ -46,7 +45,7 @@ ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %
 # Take advisory locks, which the ORM has no word for.
 LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
 
-# Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
+# Parts of a statement; `term_count_rows` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
 # each row before it writes the row, and logs both.
 COUNT_TERMS = """
 counted AS MATERIALIZED (
@@ -82,8 +81,7 @@ SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """
 
-# Find the episodes that new memories may belong to.
-# Those that may be near, the one that is open, and the latest.
+# Find the episodes that new memories may belong to: the ones near in time, the open one, and the latest.
 EPISODES_NEAR = """
 SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
@@ -173,7 +171,7 @@ WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), min
 )
 INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed, unindexed)
 SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]), false FROM stored
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Write what being remembered again has changed, of several agents.
 CHANGE_MEMORIES = """
@@ -210,9 +208,9 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLU
 """
 
 # Relate memories of several agents, and mark their neighborhoods, in one statement.
-# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
-# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-INSERT_TIES = """
+# LEARNED_FROM changes the neighborhood of the new memory only; other relations change both. Memories that this transaction
+# has stored are not marked again: their neighborhoods are stale already, and no step under way has read them.
+INSERT_PROVENANCE = """
 WITH drawn AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)

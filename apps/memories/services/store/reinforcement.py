@@ -13,7 +13,7 @@ from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_words
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT, merged
+from arbor.memory.duplicates import WORDINGS_KEPT, merge_details
 from arbor.memory.importance import at_least
 from arbor.memory.trust import new_sources
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
@@ -21,9 +21,9 @@ from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class PlacedMemory:
-    """A memory as it is, or will be once it is written, and what remembering it again does to it.
+    """A stored or new memory with its unwritten changes, and the rules for remembering it again.
 
-    A transaction may place memories in several steps before it writes them: `settle` ends a step.
+    A transaction may place memories in several steps before it writes them; `end_step` ends a step.
     """
 
     id: UUID
@@ -36,26 +36,29 @@ class PlacedMemory:
     trust: float
     emotional_valence: float
     detail: Mapping[str, Any]
-    #: It has a row.
+    #: The memory has a row.
     written: bool = True
     archived: bool = False
-    #: Of this step: it is new, it was archived or expired and is back, it was reinforced.
-    fresh: bool = False
-    back: bool = False
-    repeated: bool = False
-    #: To be written: its row changes; it is no longer archived; it is no longer expired.
+    #: The current step created the memory, restored it from the archive or after its expiry, or reinforced it.
+    is_new: bool = False
+    is_restored: bool = False
+    is_reinforced: bool = False
+    #: Columns of the row are to be updated.
     changed: bool = False
-    woken: bool = False
-    revived: bool = False
-    #: Its detail has other words than the word index.
-    reworded: bool = False
-    #: To be written: how often it was remembered again, and the wordings beyond those that are kept.
-    times: int = 0
-    unkept: int = 0
+    #: The row is archived, and will no longer be.
+    unarchived: bool = False
+    #: The row is archived or expired, and will be neither.
+    reactivated: bool = False
+    #: The words of the detail have changed, so the memory must be indexed again.
+    words_changed: bool = False
+    #: The number of times that the memory was remembered again and that is not written yet.
+    repetitions: int = 0
+    #: The number of wordings beyond WORDINGS_KEPT, which are counted and not stored.
+    wordings_left_out: int = 0
 
     @classmethod
     def of(cls, memory_id: UUID, memory: NewMemory, weight: Weight) -> PlacedMemory:
-        """Return what a new memory will be. A fact is trusted no further than its sources allow."""
+        """Build the placed memory of a new memory. A fact has at most the trust that its sources allow."""
         trust = memory.trust
         if memory.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
             trust = min(trust, _semantic(memory.detail).trust)
@@ -71,12 +74,12 @@ class PlacedMemory:
             emotional_valence=memory.emotional_valence,
             detail=memory.detail,
             written=False,
-            fresh=True,
+            is_new=True,
         )
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> PlacedMemory:
-        """Return the memory of a row of COLUMNS."""
+        """Build the placed memory of a row, whose columns are `queries.PLACED_COLUMNS`."""
         memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
         retention, importance, trust, emotional_valence = weighed
         return cls(
@@ -94,14 +97,15 @@ class PlacedMemory:
         )
 
     def expired(self, now: datetime) -> bool:
-        """Return whether its time is over."""
+        """Return whether the memory has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
-    def can_be(self, memory: NewMemory, *, gap: timedelta) -> bool:
-        """Return whether this can be one memory with another of the same words without a session.
+    def can_be_same_as(self, memory: NewMemory, *, gap: timedelta) -> bool:
+        """Return whether a memory without a session, worded like this one, can be merged into this one.
 
-        Two events are one if they happened within `gap` of each other and felt the same; and whatever they are, their
-        details must not disagree. What a memory contradicts it is not.
+        Memories of every type must have details that do not disagree, and a memory is never merged into one that it
+        contradicts. Two events must also have happened within `gap` of each other, with the same emotional valence if both
+        have one.
         """
         if str(self.id) in (memory.detail.get("contradictions") or ()):
             return False
@@ -112,19 +116,19 @@ class PlacedMemory:
         return not memory.detail or self._merged(memory) is not None
 
     def _merged(self, memory: NewMemory) -> Mapping[str, Any] | None:
-        both = merged(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
+        both = merge_details(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
         return None if both is None else both.to_json()
 
     def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
-        """Apply a memory that says the same; one whose time is over already changes nothing.
+        """Apply a memory with the same meaning; a memory that has expired already changes nothing.
 
-        Of two expiries the later wins. A memory without a session is reinforced: it gains what the other's detail adds,
-        keeps its wording, and is kept for good when that one is. A turn that is read once more is the same turn.
+        The later of the two expiries applies. A memory without a session is also reinforced: the wording and the detail of
+        the other memory are added to its detail, and the longer retention applies. A turn of a session is not reinforced.
         """
         if weight.expires_at is not None and weight.expires_at <= now:
             return
         if self.archived or self.expired(now):
-            self.back = not self.fresh
+            self.is_restored = not self.is_new
         longer = self.expires_at is not None and (
             weight.expires_at is None or weight.expires_at > self.expires_at
         )
@@ -134,23 +138,23 @@ class PlacedMemory:
         if not memory.session:
             self._reinforce(memory, weight)
 
-    def settle(self) -> None:
-        """End a step: the next one meets this memory as if it had been written."""
+    def end_step(self) -> None:
+        """End a step, so that the next step finds this memory as if the changes had been written."""
         if self.archived and self.changed:
-            self.archived, self.woken = False, True
-        if self.back and self.written:
-            self.revived = True
-        self.fresh = self.back = self.repeated = False
+            self.archived, self.unarchived = False, True
+        if self.is_restored and self.written:
+            self.reactivated = True
+        self.is_new = self.is_restored = self.is_reinforced = False
 
     def mark_written(self) -> None:
         """Mark the memory as written."""
         self.written = True
-        self.changed = self.woken = self.revived = self.reworded = False
-        self.times = self.unkept = 0
+        self.changed = self.unarchived = self.reactivated = self.words_changed = False
+        self.repetitions = self.wordings_left_out = 0
 
     def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
-        self.times += 1
-        self.repeated = True
+        self.repetitions += 1
+        self.is_reinforced = True
         kept = at_least(self.retention, weight.retention)
         if kept is not self.retention:
             self.retention, self.changed = kept, True
@@ -167,23 +171,23 @@ class PlacedMemory:
         detail = self._merged(memory)
         if detail is None or detail == self.detail:
             return
-        self.reworded = self.reworded or indexed_words(detail) != indexed_words(self.detail)
+        self.words_changed = self.words_changed or indexed_words(detail) != indexed_words(self.detail)
         before, self.detail, self.changed = self.detail, detail, True
         if self.type is MemoryType.SEMANTIC and new_sources(
             _semantic(before).sources, _semantic(detail).sources
         ):
-            # A fact whose sources nobody wrote down loses nothing by its first one; the same source raises nothing.
+            # A first source does not lower the trust of a fact without sources; a known source does not raise the trust.
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Store this wording; beyond the limit only count it."""
+        """Add a wording to the detail; beyond WORDINGS_KEPT, only count the wording."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return
         if len(wordings) < WORDINGS_KEPT:
             self.detail = {**self.detail, "wordings": [*wordings, content]}
         else:
-            self.unkept += 1
+            self.wordings_left_out += 1
             self.detail = {**self.detail, "wordings_more": int(self.detail.get("wordings_more") or 0) + 1}
         self.changed = True
 

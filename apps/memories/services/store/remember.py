@@ -66,10 +66,7 @@ class MemoryWriter:
         return results
 
     def write(self) -> None:
-        """Write all that was placed and is not written: nothing for nothing, two statements for new memories.
-
-        Up to six for what was remembered again, beside its records, and two for what evolved, however many the agents.
-        """
+        """Write all memories that were placed and are not written yet; the statements are those of `write_drafts`."""
         write_drafts(list(self._drafts.values()))
 
     def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:

@@ -54,8 +54,8 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     return found | {"practice": None if successes is None else [successes, failures]}
 
 
-def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
-    """Confirm a memory as it is: it counts as reinforced. Raises NotFound."""
+def confirm(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
+    """Confirm a memory without a change, and count it as reinforced. Raises NotFound."""
     memory_of(agent_id=agent_id, memory_id=memory_id)
     reinforce({memory_id: 1})
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
@@ -79,14 +79,14 @@ def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: st
 def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
 
-    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merged`).
+    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merge_details`).
     """
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
     trust: float = before["trust"] * DOUBTED_SHARE
     detail = before["detail"]
     if before["type"] == MemoryType.SEMANTIC:
-        # A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
+        # A fact's trust is at most its confidence. The confidence is lowered too, or its sources would raise the trust again.
         detail = _doubted(detail).to_json()
     Memory.objects.filter(id=memory_id).update(trust=trust, detail=detail)
     _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
@@ -137,7 +137,7 @@ def revise(
         memory_id,
         actor,
         f"revised a memory: {reason}",
-        # Not the texts: both memories have theirs, and a purge must leave none behind.
+        # The audit log has hashes instead of the texts, because a purge must delete every copy of a text.
         content_hash=(bytes(before["content_hash"]).hex(), content_hash(becomes.content).hex()),
         importance=(before["importance"], becomes.importance),
         kept_as=(str(memory_id), str(new_id)),

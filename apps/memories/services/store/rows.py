@@ -21,7 +21,7 @@ from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import Episodes, segment_memories
-from apps.memories.services.store.term_counts import count_terms_of, counted, terms_of
+from apps.memories.services.store.term_counts import count_terms_of, term_count_rows, terms_of
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
@@ -39,10 +39,10 @@ _ACTOR = "system:memories"
 
 
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
-    """Write all that was placed in these minds, which are locked.
+    """Write all memories that were placed in these minds, which the caller has locked.
 
-    Nothing for nothing; two statements for what is new, one of them for episodes; up to six for what was remembered
-    again, beside the records of each agent; two for what evolved.
+    For any number of agents: two statements for new memories, one of them for their episodes; up to six for memories that
+    were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
     if new := [draft for draft in touched if draft.steps]:
@@ -79,7 +79,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         minds=to_json([_mind(draft) for draft in drafts if not draft.exists]),
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
         unweighed=_waiting_for_weight(drafts),
-        **counted(words, sign=1),
+        **term_count_rows(words, sign=1),
         **_growth({agent_id: len(some) for agent_id, some in words.items()}),
     )
 
@@ -95,7 +95,7 @@ def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
 
 
 def _waiting_for_weight(drafts: Sequence[MindDraft]) -> list[UUID]:
-    """Return those that a model is to weigh, where one is configured; what the caller says is not weighed again."""
+    """Return the ids of new memories that a model is to appraise, if one is configured: those without an importance."""
     if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
         return []
     return [
@@ -132,7 +132,7 @@ def _row(
 
 
 def _changing(placed: PlacedMemory) -> dict[str, Any]:
-    """Return what being remembered again can change, as _CHANGE reads it."""
+    """Return the columns that remembering a memory again can change, as `queries.CHANGE_MEMORIES` reads them."""
     return {
         "id": placed.id,
         "expires_at": placed.expires_at,
@@ -145,52 +145,55 @@ def _changing(placed: PlacedMemory) -> dict[str, Any]:
 
 
 def _write_changes(drafts: Sequence[MindDraft]) -> None:
-    """Write what being remembered again has changed. Memories that are new are there already."""
+    """Write the changes of memories that were remembered again. New memories have been inserted before."""
     touched = sorted(
         (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
     )
     if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
         change(queries.CHANGE_MEMORIES, rows=to_json(changed))
-    if reworded := [placed.id for placed in touched if placed.reworded and placed.written]:
-        flag_for_reindexing(reworded)
-    if again := {placed.id: placed.times for placed in touched if placed.times}:
+    if words_changed := [placed.id for placed in touched if placed.words_changed and placed.written]:
+        flag_for_reindexing(words_changed)
+    if again := {placed.id: placed.repetitions for placed in touched if placed.repetitions}:
         reinforce(again)
-    woken: dict[UUID, list[UUID]] = {}
+    unarchived: dict[UUID, list[UUID]] = {}
     for draft in drafts:
-        if unkept := {str(placed.id): placed.unkept for placed in draft.touched.values() if placed.unkept}:
-            _record_unkept(draft.agent_id, unkept)
-        if back := [placed.id for placed in draft.touched.values() if placed.woken]:
-            woken[draft.agent_id] = back
-            _record_woken(draft.agent_id, back)
-    if woken:
-        _wake(woken)
+        placed_memories = draft.touched.values()
+        if left_out := {
+            str(placed.id): placed.wordings_left_out for placed in placed_memories if placed.wordings_left_out
+        }:
+            _record_wordings_left_out(draft.agent_id, left_out)
+        if restored := [placed.id for placed in placed_memories if placed.unarchived]:
+            unarchived[draft.agent_id] = restored
+            _record_unarchived(draft.agent_id, restored)
+    if unarchived:
+        _restore_to_recall(unarchived)
 
 
-def _record_unkept(agent_id: UUID, unkept: dict[str, int]) -> None:
+def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:
     record(
         action=AuditAction.TRUNCATED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"counted {sum(unkept.values())} further wordings of what is remembered, beyond {WORDINGS_KEPT}",
-        detail={"memories": unkept},
+        message=f"counted {sum(left_out.values())} further wordings of what is remembered, beyond {WORDINGS_KEPT}",
+        detail={"memories": left_out},
     )
 
 
-def _record_woken(agent_id: UUID, woken: Sequence[UUID]) -> None:
+def _record_unarchived(agent_id: UUID, unarchived: Sequence[UUID]) -> None:
     record(
         action=AuditAction.MEMORIES_RESTORED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"{len(woken)} archived memories came back: the same was remembered again",
-        detail={"memory_ids": [str(memory_id) for memory_id in woken]},
+        message=f"{len(unarchived)} archived memories came back: the same was remembered again",
+        detail={"memory_ids": [str(memory_id) for memory_id in unarchived]},
     )
 
 
-def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Reactivate memories that were archived: their maintenance flags, neighborhoods and term counts."""
-    ids = [memory_id for back in woken.values() for memory_id in back]
+def _restore_to_recall(unarchived: Mapping[UUID, Sequence[UUID]]) -> None:
+    """Set the maintenance flags and count the terms of memories that were archived, and mark neighborhoods stale."""
+    ids = [memory_id for restored in unarchived.values() for memory_id in restored]
     set_flags(ids)
-    # Those that it was near to take it in again.
+    # The neighborhoods of related memories must include the restored ones again.
     mark_stale(ids)
     words: defaultdict[UUID, list[list[int]]] = defaultdict(list)
     for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
@@ -199,7 +202,7 @@ def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
 
 
 def _write_evolved(drafts: Sequence[MindDraft]) -> None:
-    """Tie each memory to what became of it, a later one of the same words. Two statements, none for nothing."""
+    """Relate each old memory to the later one that it evolved into. Two statements; none without evolutions."""
     rows = [
         {
             "id": uuid7(),

@@ -17,34 +17,34 @@ from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import words_of
 from arbor.memory.values import SOURCE_LENGTH
 
-#: The longest text that is searched for, and words of it that count: our choice.
+#: The longest text of a search in characters, and the most words of the text that are searched for.
 QUERY_LENGTH = 4_000
 _MOST_WORDS = 64
 MAX_LIMIT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaidTexts:
-    """Texts that an agent heard or wrote, and where: `heartbeat:ID`, `chat:ID`."""
+class SourcedTexts:
+    """Texts that an agent received or wrote, and their source: `heartbeat:ID`, `chat:ID`."""
 
     agent_id: UUID
     texts: Sequence[str]
     source: str
 
 
-def keep_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
+def store_agent_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
     """Store the fenced code of one agent's texts, as `store_code` does; return the number of blocks."""
-    return store_code([SaidTexts(agent_id=agent_id, texts=tuple(texts), source=source)])
+    return store_code([SourcedTexts(agent_id=agent_id, texts=tuple(texts), source=source)])
 
 
-def store_code(said: Sequence[SaidTexts]) -> int:
+def store_code(messages: Sequence[SourcedTexts]) -> int:
     """Store the fenced code of texts of several agents, in the open transaction; return the number of blocks.
 
-    What an agent has already stays as it is. No statement where nothing is fenced, else one.
+    Code that an agent has already is not changed. One statement; none without fenced code.
     """
     blocks = [
         (message, block)
-        for message in said
+        for message in messages
         for text in message.texts
         for block in code_blocks(storable(text))
     ]

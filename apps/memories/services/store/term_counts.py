@@ -37,12 +37,12 @@ def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
 
 def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
     """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
-    values = counted(words, sign=sign)
+    values = term_count_rows(words, sign=sign)
     if values["terms"]:
         fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
-def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
+def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
     """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
     agents = sorted(words)
     numbers: list[int] = []
@@ -77,21 +77,21 @@ def terms_of(lexical: Any) -> list[int]:
 class TermStatistics:
     """The statistics of some terms among one agent's memories."""
 
-    #: In how many memories each term occurs; a term that occurs in none is missing.
+    #: The number of memories that each term occurs in; terms that occur in none are missing.
     df: Mapping[int, int] = field(default_factory=dict)
-    #: How many memories there are.
+    #: The number of all memories.
     documents: int = 0
-    #: The model of their vectors; None while the agent remembers nothing.
+    #: The model of the memories' vectors; None while the agent has no memories.
     model: EmbeddingModel | None = None
 
 
 def asked_terms(terms: Collection[int] | None) -> list[int]:
-    """Return what a statement asks for to know the statistics of these terms; nothing where no statistics are wanted."""
+    """Return the terms that a statement must count for the statistics of these terms; none if no statistics are wanted."""
     return [] if terms is None else [*terms, ALL_MEMORIES]
 
 
 def term_statistics(counts: Iterable[tuple[int, int]], model: EmbeddingModel | None) -> TermStatistics:
-    """Return statistics from pairs of a term and in how many memories it occurs, the term of all memories among them."""
+    """Build statistics from pairs of a term and the number of memories that have it; one term counts all memories."""
     df: dict[int, int] = dict(counts)
     return TermStatistics(documents=df.pop(ALL_MEMORIES, 0), df=df, model=model)
 

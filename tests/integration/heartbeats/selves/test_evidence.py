@@ -17,7 +17,7 @@ from apps.memories.services.store.revision import doubt
 from apps.selves.models import Belief, BeliefEvidence, Proposal
 from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
-from apps.selves.services.evidence import note_new_facts, record_evidence, withdraw_evidence
+from apps.selves.services.evidence import record_evidence, record_new_evidence, withdraw_evidence
 from apps.selves.services.proposals import accept, propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -55,7 +55,7 @@ def against(agent: Agent, belief: Belief) -> UUID:
         agent_id=agent.id,
         creations=[creation],
         actor="test",
-        update_trust=note_new_facts,
+        update_trust=record_new_evidence,
     ).ids[0]
 
 
@@ -99,8 +99,8 @@ def test_a_retired_memory_speaks_against_nothing(
             target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.SUPPORTS,
         )
-        tie = relate(agent_id=agent.id, new=new)
-        record_evidence(agent_id=agent.id, tie=tie, source="test")
+        edge = relate(agent_id=agent.id, new=new)
+        record_evidence(agent_id=agent.id, edge=edge, source="test")
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
     assert proposal.content.startswith("1 memories speak for it, 0 against it")
     assert OF_BELIEFS not in heartbeats.run(REST)

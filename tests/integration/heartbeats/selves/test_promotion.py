@@ -210,13 +210,13 @@ def test_an_own_note_is_no_evidence(
         )
         if ground is not None:
             Memory.objects.filter(id=ground).update(role=role, source=source)
-            tie = NewRelation(
+            relation = NewRelation(
                 source=GraphNode(GraphNodeKind.MEMORY, UUID(ground)),
                 target=GraphNode(GraphNodeKind.MEMORY, UUID(settled)),
                 relation=Relation.SUPPORTS,
                 origin="test",
             )
-            relate(agent_id=agent.id, new=tie)
+            relate(agent_id=agent.id, new=relation)
         assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
 
 

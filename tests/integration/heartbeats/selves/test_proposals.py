@@ -98,7 +98,7 @@ KEY = {"key": "tone", "value": "brief"}
         ("fact", [("aspect", hours, "heartbeat:1") for hours in (1, 2, 3)], True),
     ],
 )
-def test_only_what_can_be_accepted_now_is_shown_and_wakes(
+def test_only_acceptable_proposals_are_shown_and_wake_the_agent(
     heartbeats: HeartbeatRunner,
     agent: Agent,
     kind: str,

@@ -316,7 +316,7 @@ def test_a_derived_memory_is_linked_to_its_sources(make: Callable[[list[str]], D
 
     assert answers.kinds == [OwnMemories, Placing]
     assert answers.needs[0].required
-    # Never to itself.
+    # The memory is never linked to itself, although its own id is among the materials.
     assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
 
 

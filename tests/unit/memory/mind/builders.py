@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.candidates import halves, microseconds
+from arbor.memory.candidates import id_halves, microseconds
 from arbor.memory.mind.rows import NEVER, MemoryRows
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def rows(*memories: Mapping[str, Any]) -> MemoryRows:
         for name in ("importance", "decay_rate", "trust", "valence")
     }
     return MemoryRows(
-        ids=halves([UUID(int=memory["id"]) for memory in full]),
+        ids=id_halves([UUID(int=memory["id"]) for memory in full]),
         active=flags([memory["active"] for memory in full]),
         session=[memory["session"] for memory in full],
         role=[memory["role"] for memory in full],
@@ -55,7 +55,7 @@ def rows(*memories: Mapping[str, Any]) -> MemoryRows:
             dtype=np.int64,
         ),
         asks=flags([memory["asks"] for memory in full]),
-        episode=halves([UUID(int=memory["episode"]) for memory in full]),
+        episode=id_halves([UUID(int=memory["episode"]) for memory in full]),
         embedded=flags([memory["vector"] is not None for memory in full]),
         vectors=np.array(vectors, dtype=np.float16)
         .astype(np.float32)

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from arbor.memory.candidates import halves
+from arbor.memory.candidates import id_halves
 from arbor.memory.mind import image as image_module
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.rows import NO_ROWS, Snapshot
@@ -95,7 +95,7 @@ def test_ids_with_an_equal_half_are_distinguished() -> None:
     same_low = [5, (1 << 64) + 5, (2 << 64) + 5]
     image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
     image = image.changed(rows({"id": same_low[1], "position": 3}))
-    wanted = halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
+    wanted = id_halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
     indexes = image.by_id.rows_of(wanted, among=image.active)
     assert image.rows["position"][indexes[1]] == 3
     assert (indexes >= 0).tolist() == [True, True, True, False, False]

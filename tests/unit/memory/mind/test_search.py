@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from arbor.memory.candidates import Candidates, Links, halves, whole
+from arbor.memory.candidates import Candidates, Links, id_halves, ids_of_halves
 from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
@@ -21,7 +21,7 @@ from arbor.memory.values import MemoryType
 from arbor.memory.weights import DEFAULT_WEIGHTS
 from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 
-NO_ASSOCIATIONS = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
+NO_ASSOCIATIONS = Ties(lender=id_halves([]), borrower=id_halves([]), share=np.empty(0))
 
 
 def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> MindSearch:
@@ -43,7 +43,7 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
 
 def candidate_ids(mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS) -> list[int]:
     _, candidates, _ = complete_search(mind_search, associations)
-    return [memory_id.int for memory_id in whole(candidates.ids)]
+    return [memory_id.int for memory_id in ids_of_halves(candidates.ids)]
 
 
 def complete_search(
@@ -62,11 +62,13 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
         *far, {"id": 500, "vector": vector(7)}, matching(600), matching(601, words={1: 2.0}), near=7
     )
     choice = choose(mind_search)
-    chosen = [memory_id.int for memory_id in whole(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))]
+    chosen = [
+        memory_id.int for memory_id in ids_of_halves(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))
+    ]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
     lenders = choice.lenders[np.argsort(-choice.fits)]
-    assert [memory_id.int for memory_id in whole(mind_search.image.ids_of(lenders))][:2] == [601, 600]
+    assert [memory_id.int for memory_id in ids_of_halves(mind_search.image.ids_of(lenders))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 
@@ -140,21 +142,23 @@ def test_associations_add_associated_memories() -> None:
     others = [{"id": number} for number in range(100, 150)]
     borrowers = [*range(100, 140), 4_000]
     associations = Ties(
-        lender=halves([UUID(int=1)] * len(borrowers)),
-        borrower=halves([UUID(int=number) for number in borrowers]),
+        lender=id_halves([UUID(int=1)] * len(borrowers)),
+        borrower=id_halves([UUID(int=number) for number in borrowers]),
         share=np.linspace(0.9, 0.1, len(borrowers)),
     )
     _, candidates, links = complete_search(search(matching(1), *others, limit=1), associations)
-    ids = [memory_id.int for memory_id in whole(candidates.ids)]
+    ids = [memory_id.int for memory_id in ids_of_halves(candidates.ids)]
     assert ids == [1, *range(100, 100 + REMINDED)]
     assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
     assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
 
 
 def test_associations_of_another_agent_are_ignored() -> None:
-    associations = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
+    associations = Ties(
+        lender=id_halves([UUID(int=50)]), borrower=id_halves([UUID(int=2)]), share=np.array([1.0])
+    )
     _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), associations)
-    assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
+    assert [memory_id.int for memory_id in ids_of_halves(candidates.ids)] == [1]
     assert not len(links.share)
 
 

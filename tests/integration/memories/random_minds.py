@@ -24,7 +24,7 @@ from arbor.memory.values import MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import NOON, a_memory, term_counts
 
 #: Wordings of the same memory; the second differs only in ignored characters.
-_SAID = [
+_WORDINGS = [
     ("The ferry leaves at dawn.", "the ferry leaves, at dawn"),
     ("The gate code is 4711.", "gate code is 4711"),
     ("Ada repairs the lock.", "Ada repairs the lock!"),
@@ -41,27 +41,27 @@ _DETAILS: dict[MemoryType, list[dict[str, Any]]] = {
 }
 
 
-def draw_memories(chance: random.Random, count: int) -> list[NewMemory]:
+def draw_memories(rng: random.Random, count: int) -> list[NewMemory]:
     """Return memories of few words, so that many repeat."""
-    return [_draw_memory(chance) for _ in range(count)]
+    return [_draw_memory(rng) for _ in range(count)]
 
 
-def _draw_memory(chance: random.Random) -> NewMemory:
-    kind = chance.choices(list(MemoryType), [3, 3, 3, 1])[0]
-    session = chance.choice(["", "", "", "", "talk"])
+def _draw_memory(rng: random.Random) -> NewMemory:
+    kind = rng.choices(list(MemoryType), [3, 3, 3, 1])[0]
+    session = rng.choice(["", "", "", "", "talk"])
     return a_memory(
-        chance.choice(chance.choice(_SAID)),
+        rng.choice(rng.choice(_WORDINGS)),
         type=kind,
-        detail=chance.choice(_DETAILS[kind]),
+        detail=rng.choice(_DETAILS[kind]),
         session=session,
-        position=chance.randrange(3),
-        occurred_at=NOON + timedelta(minutes=chance.choice([0, 5, 25, 50, 300])),
-        emotional_valence=chance.choice([0.0, 0.0, 0.4, -0.4]),
-        importance=chance.choice([None, 0.3, 0.8]),
-        retention=chance.choice([None, None, Retention.ROUTINE, Retention.PERMANENT]),
-        expires_at=chance.choice([None, None, None, NOON, NOON + timedelta(days=9000)]),
-        role=chance.choice(["", "Ada"]),
-        source=chance.choice(["heartbeat:1", "heartbeat:2"]),
+        position=rng.randrange(3),
+        occurred_at=NOON + timedelta(minutes=rng.choice([0, 5, 25, 50, 300])),
+        emotional_valence=rng.choice([0.0, 0.0, 0.4, -0.4]),
+        importance=rng.choice([None, 0.3, 0.8]),
+        retention=rng.choice([None, None, Retention.ROUTINE, Retention.PERMANENT]),
+        expires_at=rng.choice([None, None, None, NOON, NOON + timedelta(days=9000)]),
+        role=rng.choice(["", "Ada"]),
+        source=rng.choice(["heartbeat:1", "heartbeat:2"]),
     )
 
 
@@ -70,7 +70,7 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
     rows = np.zeros((len(memories), dimension), dtype=np.float32)
     places = {
         text: (number, wording)
-        for number, wordings in enumerate(_SAID)
+        for number, wordings in enumerate(_WORDINGS)
         for wording, text in enumerate(wordings)
     }
     for row, memory in zip(rows, memories, strict=True):
@@ -82,7 +82,7 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
 
 def populate(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
     """Give an agent earlier memories, some of them archived, with their maintenance done."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     with tenant_transaction(agent.tenant_id):
         Mind.objects.create(
             tenant_id=agent.tenant_id,
@@ -90,10 +90,10 @@ def populate(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
             embedding_model=model.name,
             embedding_dimension=model.dimension,
         )
-        memories = draw_memories(chance, 12)
+        memories = draw_memories(rng, 12)
         vectors = vectors_of(memories, model.dimension)
         ids = store(agent_id=agent.id, memories=memories, vectors=vectors, model=model).ids
-        archived = [memory_id for memory_id in dict.fromkeys(ids) if chance.random() < 0.3]
+        archived = [memory_id for memory_id in dict.fromkeys(ids) if rng.random() < 0.3]
         archive(memory_ids=archived, reason="a test", actor="system:tests")
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False, unclustered=False)
 
@@ -112,7 +112,7 @@ def without_ids(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
     ]
 
 
-def all_of(agent: Agent) -> dict[str, Any]:
+def dump_mind(agent: Agent) -> dict[str, Any]:
     """Return all rows that storing writes: every column except ids and the times of writing."""
     names = _names(agent)
     with tenant_transaction(agent.tenant_id):
@@ -123,7 +123,7 @@ def all_of(agent: Agent) -> dict[str, Any]:
             "memories": {
                 names[row.id]: _memory(row, episodes) for row in Memory.objects.filter(agent_id=agent.id)
             },
-            "episodes": _counted(
+            "episodes": _multiset(
                 (*episodes[row.id].items(), row.ended_at is None)
                 for row in Episode.objects.filter(agent_id=agent.id)
             ),
@@ -135,7 +135,7 @@ def all_of(agent: Agent) -> dict[str, Any]:
                 names[row.memory_id]: _columns(row, "memory_id", "reinforced_at")
                 for row in MemoryAccess.objects.filter(memory__agent_id=agent.id)
             },
-            "edges": _counted(
+            "edges": _multiset(
                 (
                     names[row.source_id],
                     names[row.target_id],
@@ -146,7 +146,7 @@ def all_of(agent: Agent) -> dict[str, Any]:
             "mind": [
                 _columns(row, "agent_id", "counted_at") for row in Mind.objects.filter(agent_id=agent.id)
             ],
-            "restored": _counted(
+            "restored": _multiset(
                 names[UUID(memory_id)]
                 for event in AuditEvent.objects.filter(
                     agent_id=agent.id, action=AuditAction.MEMORIES_RESTORED
@@ -180,5 +180,5 @@ def _columns(row: Any, *left_out: str) -> dict[str, Any]:
     return {name: bytes(value) if isinstance(value, memoryview) else value for name, value in values.items()}
 
 
-def _counted(rows: Iterator[Any]) -> Counter[Any]:
+def _multiset(rows: Iterator[Any]) -> Counter[Any]:
     return Counter(map(str, rows))
