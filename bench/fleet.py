@@ -13,7 +13,7 @@ from bench.figures import say
 from bench.installation import Installation, PartProcess
 from bench.stub_process import RunningStub
 
-#: Seconds between two polls of the database, and between updates that make agents due: well below the dispatcher's period.
+#: Seconds between two polls of the database, and between updates that make agents due: below the dispatcher's period.
 POLL_INTERVAL_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 #: The fleet is at rest when it uses less than this share of one core for a second.
