@@ -51,12 +51,12 @@ class KeySource:
     def read(self) -> MasterKeys | None:
         """Return the keys, or None before the first start. Raises ConfigurationInvalid for what is no key."""
         # The current key first: a rotation stores the other file before it replaces this one.
-        current = self.current_text or self._read_file()
+        current = self.current_text or (_read_if_there(self.file) if self.file is not None else "")
         if not current:
             return None
         other = self.other_text
-        if not other and self.file is not None and self.other_file.exists():
-            other = read_secret(self.other_file)
+        if not other and self.file is not None:
+            other = _read_if_there(self.other_file)
         return MasterKeys(
             current=parse_master_key(current, name=CURRENT),
             other=parse_master_key(other, name=OTHER) if other else None,
@@ -68,7 +68,11 @@ class KeySource:
         Raises ConfigurationInvalid where the keys are in the environment or in a folder that cannot be written.
         """
         file = self._rotatable_file()
-        with self._locked(file):
+        remedy = (
+            f"put the new key into {file} and the present one into {file.name}{OTHER_ENDING} beside it, for all parts, and"
+            " run `arbor keys rotate` again"
+        )
+        with _locked(file.parent, remedy=remedy):
             keys = self._read_existing()
             if keys.other_id is not None:
                 return keys
@@ -81,14 +85,11 @@ class KeySource:
         """Delete the file with the other key. Raises ConfigurationInvalid where the key is in the environment."""
         if self.other_text:
             raise ConfigurationInvalid(
-                f"{OTHER} is in the environment: remove it there, and restart the parts"
+                f"{OTHER} is no longer needed, and in the environment: remove it there, and restart the parts"
             )
         file = self._rotatable_file()
-        with self._locked(file):
+        with _locked(file.parent, remedy=f"remove {self.other_file} for all parts"):
             self.other_file.unlink(missing_ok=True)
-
-    def _read_file(self) -> str:
-        return read_secret(self.file) if self.file is not None and self.file.exists() else ""
 
     def _read_existing(self) -> MasterKeys:
         keys = self.read()
@@ -106,17 +107,27 @@ class KeySource:
             )
         return self.file
 
-    @contextmanager
-    def _locked(self, file: Path) -> Iterator[None]:
-        """Lock the folder of the file, so that two commands never generate two keys."""
-        if not os.access(file.parent, os.W_OK):
-            raise ConfigurationInvalid(
-                f"{file.parent} cannot be written: put the new key into {file} and the present one into"
-                f" {file.name}{OTHER_ENDING} beside it, for all parts, and run `arbor keys rotate` again"
-            )
-        folder = os.open(file.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
+
+def _read_if_there(file: Path) -> str:
+    """Return the secret in a file; empty if there is none, also if it is removed at this moment."""
+    try:
+        return read_secret(file)
+    except ConfigurationInvalid:
+        if file.exists():
+            raise
+        return ""
+
+
+@contextmanager
+def _locked(folder: Path, *, remedy: str) -> Iterator[None]:
+    """Lock a folder of keys, so that two commands never generate two keys."""
+    if not os.access(folder, os.W_OK):
+        raise ConfigurationInvalid(f"{folder} cannot be written: {remedy}")
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        # After a power cut no row may be sealed under a key whose file is not on the disk.
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -13,20 +13,28 @@ from apps.tenants.keys import role_passwords
 def connect_as[C](connect: Callable[[str], C], *, role: str, given: str) -> C:
     """Connect with the first password that the server accepts: those of the open keys, then the given one.
 
-    The keys are read before each attempt, because a rotation may begin between two. Raises the first refusal.
+    With several, all are tried twice: a rotation may change the role's password between the attempts, from one that was
+    not tried yet to one that was. Raises the first refusal.
     """
-    tried: list[str] = []
     refusal: psycopg.OperationalError | None = None
-    while untried := [password for password in (*role_passwords(role), given) if password not in tried]:
-        tried.append(untried[0])
-        try:
-            return connect(untried[0])
-        except psycopg.OperationalError as error:
-            if not is_refused_password(error):
-                raise
-            refusal = refusal or error
+    passwords = _passwords(role, given)
+    for _ in range(2):
+        for password in passwords:
+            try:
+                return connect(password)
+            except psycopg.OperationalError as error:
+                if not is_refused_password(error):
+                    raise
+                refusal = refusal or error
+        before, passwords = passwords, _passwords(role, given)
+        if passwords == before and len(passwords) == 1:
+            break
     assert refusal is not None, "the given password is always tried"
     raise refusal
+
+
+def _passwords(role: str, given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*role_passwords(role), given)))
 
 
 def is_refused_password(error: Exception) -> bool:

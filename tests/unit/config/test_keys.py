@@ -78,11 +78,19 @@ def test_the_other_key_is_dropped(file: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["master_key"]
 
 
+def test_a_key_readable_by_others_is_refused(file: Path) -> None:
+    source = KeySource(file=file)
+    source.begin_rotation()
+    source.other_file.chmod(0o644)
+    with pytest.raises(ConfigurationInvalid, match=r"chmod 600 .*master_key\.other"):
+        source.read()
+
+
 def test_keys_of_the_environment_cannot_be_written() -> None:
     source = KeySource(current_text=new_master_key())
     with pytest.raises(ConfigurationInvalid, match="the present one as ARBOR_OTHER_MASTER_KEY"):
         source.begin_rotation()
-    with pytest.raises(ConfigurationInvalid, match="ARBOR_OTHER_MASTER_KEY is in the environment"):
+    with pytest.raises(ConfigurationInvalid, match="ARBOR_OTHER_MASTER_KEY is no longer needed"):
         KeySource(current_text=new_master_key(), other_text=new_master_key()).drop_other()
 
 
@@ -90,6 +98,8 @@ def test_a_folder_that_cannot_be_written_is_reported(file: Path, monkeypatch: py
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(ConfigurationInvalid, match=r"the present one into master_key\.other beside it"):
         KeySource(file=file).begin_rotation()
+    with pytest.raises(ConfigurationInvalid, match=r"cannot be written: remove .*master_key\.other for all"):
+        KeySource(file=file).drop_other()
 
 
 @pytest.mark.parametrize("name", ["ARBOR_MASTER_KEY", "ARBOR_OTHER_MASTER_KEY"])
