@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from django.urls import reverse
 from apps.agents.models import AgentKey
 from apps.audit.models import PlatformEvent
 from apps.fleet.key_rotation import KeyUse, key_uses, require_unused, rotate_keys, used_by
+from apps.heartbeats.models import Process
+from apps.heartbeats.services.processes import LivenessReport, write_liveness
 from apps.tenants.keys import master_keys
 from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -159,6 +162,22 @@ def test_a_pool_connects_while_passwords_change(secrets: Secrets, source: KeySou
         assert is_connected(wrapper)
     finally:
         wrapper.close_pool()
+
+
+def test_a_process_reports_itself_under_the_new_password(secrets: Secrets, source: KeySource) -> None:
+    rotate(source.begin_rotation())
+    source.drop_other()
+    write_liveness(
+        LivenessReport(
+            name="host:1",
+            kind="worker",
+            queues="llm",
+            pool="threads",
+            concurrency=1,
+            started_at=datetime.now(UTC),
+        )
+    )
+    assert Process.objects.using(OPS).get().name == "host:1"
 
 
 def is_connected(wrapper: Any) -> bool:
