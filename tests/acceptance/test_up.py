@@ -167,12 +167,13 @@ def test_a_second_start_in_the_same_folder_is_refused(installation: Installation
 def test_a_killed_part_is_restarted(installation: Installation, name: str) -> None:
     before = installation.part(name)
     os.kill(before["pid"], signal.SIGKILL)
-    installation.wait_for(
-        lambda: (
-            installation.part(name)["status"] == "ready" and installation.part(name)["pid"] != before["pid"]
-        ),
-        within_s=STARTED_WITHIN_S,
-    )
+
+    def is_restarted() -> bool:
+        # Read once: between two reads the part may end.
+        now = installation.part(name)
+        return bool(now["status"] == "ready" and now["pid"] != before["pid"])
+
+    installation.wait_for(is_restarted, within_s=STARTED_WITHIN_S)
     assert installation.part(name)["restarts"] == before["restarts"] + 1
 
 
