@@ -22,7 +22,7 @@ ArborError
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
 │   └── PermissionDenied      the operator's role does not allow it
-├── SealBroken                a sealed private key does not open
+├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
 │   ├── ModelUnavailable      network, 429, 5xx, or the breaker is open
@@ -156,7 +156,7 @@ class PermissionDenied(TenancyError):
 
 
 class SealBroken(ArborError):
-    """The sealed private key does not open: wrong master key, wrong agent, or damaged data."""
+    """The sealed secret does not open: wrong master key, wrong row, or damaged data."""
 
 
 # --- The heartbeat's loop, by who handles the error --------------------------------------------------

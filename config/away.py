@@ -10,6 +10,13 @@ def explain_database_error(error: Exception, settings: Any) -> str:
     if not settings.ARBOR_HAS_DATABASE:
         return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
     reason = str(error).strip().splitlines()[0]
+    # Django wraps the driver's error, which knows whether the server had asked for a password.
+    refused = getattr(getattr(error.__cause__, "pgconn", None), "used_password", False)
+    if refused and any(role in reason for role in settings.ARBOR_DERIVED_ROLES):
+        return (
+            f"the database refuses the role: {reason}; its password is derived from the master key: is ARBOR_MASTER_KEY"
+            " the one that `arbor prepare` ran with?"
+        )
     return f"the database does not answer: {reason}. Is `arbor up` running?"
 
 

@@ -46,10 +46,14 @@ def secret(name: str, default: str = "") -> str:
     value: str = env.str(name, default="")
     if value:
         return value
+    path = secret_file(name)
+    return default if path is None else read_secret(path)
+
+
+def secret_file(name: str) -> Path | None:
+    """Return the file that `NAME_FILE` names, or None."""
     path: str = env.str(f"{name}_FILE", default="")
-    if not path:
-        return default
-    return read_secret(Path(path))
+    return Path(path) if path else None
 
 
 def server_urls(data_dir: Path) -> ServerUrls:

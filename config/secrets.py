@@ -35,7 +35,8 @@ class SecretName(StrEnum):
     OPERATOR_PASSWORD = "operator_password"  # noqa: S105
 
 
-def _key() -> str:
+def new_master_key() -> str:
+    """Generate a master key, in base64."""
     return base64.b64encode(secrets.token_bytes(32)).decode("ascii")
 
 
@@ -49,7 +50,7 @@ def _readable_password() -> str:
 
 
 _MAKERS: dict[SecretName, Callable[[], str]] = {
-    SecretName.MASTER_KEY: _key,
+    SecretName.MASTER_KEY: new_master_key,
     SecretName.POSTGRES_PASSWORD: _machine_password,
     SecretName.VALKEY_PASSWORD: _machine_password,
     SecretName.OPERATOR_PASSWORD: _readable_password,
@@ -76,6 +77,16 @@ def read_secret(path: Path) -> str:
     return text
 
 
+def write_unfinished(target: Path, text: str) -> Path:
+    """Write a secret to a new hidden file beside its target, for the owner only, and return the file."""
+    descriptor, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return Path(unfinished)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SecretFolder:
     """The folder of the generated secrets: one file each, for the owner only."""
@@ -98,16 +109,12 @@ class SecretFolder:
             return existing
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
-        descriptor, unfinished = tempfile.mkstemp(prefix=f".{name.value}.", dir=self.path)  # mode 0600
+        unfinished = write_unfinished(self.file(name), _MAKERS[name]())
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(_MAKERS[name]() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
             # A link appears atomically, and never replaces another file.
             os.link(unfinished, self.file(name))
         except FileExistsError:
             return read_secret(self.file(name))
         finally:
-            Path(unfinished).unlink()
+            unfinished.unlink()
         return read_secret(self.file(name))

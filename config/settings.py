@@ -10,7 +10,6 @@ from django.utils.csp import CSP
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
-from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
@@ -21,10 +20,11 @@ from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, 
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
-from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
+from arbor.sealing import SESSION_PURPOSE, derive_secret
+from config.environment import data_dir, env, secret, server_urls, with_user
+from config.keys import KeySource
 from config.logs import logging_config
 from config.mail import mailers
-from config.secrets import SecretName
 
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
@@ -34,22 +34,24 @@ _NO_SERVER = DATA_DIR / "run" / "not-running"
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
-_master_key_text = secret("ARBOR_MASTER_KEY") or secret_folder().read(SecretName.MASTER_KEY)
-#: 32 bytes, or None before the first start; code that needs the key raises an error with the way to create one.
-ARBOR_MASTER_KEY: bytes | None = parse_master_key(_master_key_text) if _master_key_text else None
-
-
-_EPHEMERAL_KEY = secrets.token_bytes(32)
+#: Where the master keys are; a rotation changes them while this process runs (`apps.tenants.keys`).
+ARBOR_MASTER_KEYS = KeySource.of_environment()
+_keys_at_start = ARBOR_MASTER_KEYS.read()
+# Without a master key (static checks, `--help`), each process has a random value, which fails closed.
+_opening_keys = _keys_at_start.opening if _keys_at_start else (secrets.token_bytes(32),)
 
 
 def _derive(purpose: str) -> str:
-    # Without a master key (static checks, `--help`), each process has a random value, which fails closed.
-    if ARBOR_MASTER_KEY is None:
-        return derive_secret(_EPHEMERAL_KEY, purpose).hex()
-    return derive_secret(ARBOR_MASTER_KEY, purpose).hex()
+    return derive_secret(_opening_keys[0], purpose).hex()
 
 
-SECRET_KEY = secret("SECRET_KEY") or _derive("django-secret-key")
+_own_secret_key = secret("SECRET_KEY")
+SECRET_KEY = _own_secret_key or _derive(SESSION_PURPOSE)
+SECRET_KEY_FALLBACKS = (
+    [] if _own_secret_key else [derive_secret(key, SESSION_PURPOSE).hex() for key in _opening_keys[1:]]
+)
+#: Whether sessions are signed with a secret derived from the master key.
+ARBOR_SESSIONS_DERIVED = not _own_secret_key
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -69,6 +71,15 @@ _app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
 _ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
     DATABASE_URL, ARBOR_OPS_ROLE, _derive("postgres-role-ops")
 )
+#: The roles whose passwords are derived from the master key, with the purposes of the derivations.
+ARBOR_DERIVED_ROLES = {
+    role: purpose
+    for url, role, purpose in (
+        ("ARBOR_APP_DATABASE_URL", ARBOR_APP_ROLE, "postgres-role-app"),
+        ("ARBOR_OPS_DATABASE_URL", ARBOR_OPS_ROLE, "postgres-role-ops"),
+    )
+    if not secret(url)
+}
 #: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)

@@ -25,7 +25,7 @@ class Channel(TenantModel):
     audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
     #: An e-mail address or a URL; empty for the inbox.
     target = models.CharField(max_length=500, blank=True)
-    #: The key that signs a webhook's requests, sealed under the master key: {v, ct, iv, tag}.
+    #: The key that signs a webhook's requests, sealed under master key k: {v, k, ct, iv, tag}.
     sealed_secret = models.JSONField(default=dict)
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -17,6 +17,7 @@ from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
 from apps.selves.services.birth import give_self
+from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
 from arbor.agents.birth import (
@@ -29,7 +30,7 @@ from arbor.agents.birth import (
 )
 from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
 from arbor.agents.template import MAX_INTERVAL_S
-from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid
+from arbor.errors import AlreadyExists, Invalid
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.models.handles import Handle
 
@@ -45,7 +46,6 @@ def create_agent(
     actor: str,
     interval: timedelta | None = None,
     model: str = "",
-    master_key: bytes | None = None,
 ) -> Agent:
     """Create an agent of the current tenant from a template; it has no heartbeats before it is started.
 
@@ -58,12 +58,7 @@ def create_agent(
     require_active()
     name = valid_name(name)
     template = find_template(template_name)
-    key = master_key or settings.ARBOR_MASTER_KEY
-    if key is None:
-        raise ConfigurationInvalid(
-            "an agent's private key cannot be sealed: set ARBOR_MASTER_KEY (create one with: openssl rand -base64 32),"
-            " or start once with `arbor up`, which creates one"
-        )
+    keys = master_keys()
     beat_every = _interval(interval, template)
     handle = model or template.spec.metadata.handle
     if handle:
@@ -76,7 +71,7 @@ def create_agent(
         agent=agent,
         public_key=pair.public,
         sealed_private_key=seal_private_key(
-            pair.private, master_key=key, agent_public_id=agent.public_id, tenant_id=str(agent.tenant_id)
+            pair.private, keys=keys, agent_public_id=agent.public_id, tenant_id=str(agent.tenant_id)
         ).to_json(),
     )
     create_schedule(agent=agent, interval=beat_every, now=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
+from apps.tenants.keys import session_secrets
 from apps.tenants.scope import OPS, current_scope, current_tenant
 from arbor.ids import uuid7
 
@@ -19,6 +21,16 @@ class User(AbstractUser):
 
     #: The new password from `set_password`, until the row is saved (an attribute of Django's).
     _password: str | None
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        # By the master keys as they are now: Django's own secrets are those of the start of the process.
+        hashed: str = super()._get_session_auth_hash(secret=secret or session_secrets()[0])  # type: ignore[misc]
+        return hashed
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        """Yield the hashes by the other secrets of sessions."""
+        for secret in session_secrets()[1:]:
+            yield self._get_session_auth_hash(secret=secret)
 
     def save(self, **kwargs: Any) -> None:
         """Write only the password of a row with a new one: forms save whole rows, which the serving role may not write."""

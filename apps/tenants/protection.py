@@ -19,6 +19,7 @@ from psycopg import sql
 from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
 from apps.tenants.planner_statistics import seed_statistics
+from apps.tenants.role_passwords import scram_verifier
 from apps.tenants.scope import APP, OPS, TENANT_SETTING, USER_SETTING
 
 OWNER = "owner"
@@ -82,7 +83,9 @@ def _create_roles(cursor: Any) -> None:
         verb = sql.SQL("ALTER" if cursor.fetchone()[0] else "CREATE")
         cursor.execute(
             sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
-                verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
+                verb,
+                sql.Identifier(name),
+                sql.Literal(scram_verifier(connections[OWNER].connection, name, password)),
             )
         )
         # Without these limits, a hanging statement or an abandoned transaction would never release its locks.
@@ -104,15 +107,6 @@ def statement_timeout_ms() -> int:
     """Return the limit of the serving roles' statements."""
     milliseconds: int = settings.ARBOR_STATEMENT_TIMEOUT // timedelta(milliseconds=1)
     return milliseconds
-
-
-def _verifier(role: str, password: str) -> str:
-    """Return a password's SCRAM verifier: statements may appear in the server's log, so they never contain the password."""
-    connection: Any = connections[OWNER].connection
-    verifier: bytes = connection.pgconn.encrypt_password(
-        password.encode(), role.encode(), algorithm=b"scram-sha-256"
-    )
-    return verifier.decode()
 
 
 def _constraints(cursor: Any, table: str) -> dict[str, tuple[str, list[str]]]:

@@ -7,20 +7,28 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY as USER_KEY
 from django.contrib.sessions.backends.base import CreateError, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.serializers import JSONSerializer
+from django.core import signing
 from django.utils import timezone
 
+from apps.tenants.keys import session_secrets
 from apps.tenants.models import ConsoleSession
 
 __all__ = ["CreateError", "SessionStore", "UpdateError", "public_id_of", "store_sign_in"]
+
+log = structlog.get_logger(__name__)
 
 #: The session's key for its sign-in: {at, address, browser}.
 SIGN_IN_KEY = "sign_in"
 #: A request within this time of the last one that was noted writes nothing.
 _NOTED_EVERY = timedelta(minutes=1)
+#: The salt of Django's own store, so that sessions from before stay valid.
+_SALT = "django.contrib.sessions.SessionStore"
 _ADDRESS_LENGTH, _BROWSER_LENGTH = 64, 200
 
 
@@ -31,6 +39,18 @@ class SessionStore(DatabaseStore):
     def get_model_class(cls) -> type[ConsoleSession]:
         """Return the model of the rows."""
         return ConsoleSession
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        """Return the session as a text that the current master key has signed."""
+        return sign_session(session_dict)
+
+    def decode(self, session_data: bytes | str) -> dict[str, Any]:
+        """Return the session; an empty one if no open master key has signed the text."""
+        try:
+            return read_session(str(session_data))[0]
+        except signing.BadSignature:
+            log.warning("session_refused")
+            return {}
 
     def _get_session_from_db(self) -> ConsoleSession | None:
         row: ConsoleSession | None = super()._get_session_from_db()  # type: ignore[misc]
@@ -58,6 +78,26 @@ class SessionStore(DatabaseStore):
         row.browser = sign_in.get("browser", "")
         row.seen_at = timezone.now()
         return row
+
+
+def sign_session(session: dict[str, Any]) -> str:
+    """Encode a session, signed by the first of the session secrets."""
+    return signing.dumps(
+        session, key=session_secrets()[0], salt=_SALT, serializer=JSONSerializer, compress=True
+    )
+
+
+def read_session(text: str) -> tuple[dict[str, Any], int]:
+    """Decode a session; return it with the position of the secret that signed it. Raises BadSignature."""
+    for position, key in enumerate(session_secrets()):
+        try:
+            session: dict[str, Any] = signing.loads(
+                text, key=key, fallback_keys=[], salt=_SALT, serializer=JSONSerializer
+            )
+        except signing.BadSignature:
+            continue
+        return session, position
+    raise signing.BadSignature("no open key has signed the session")
 
 
 def store_sign_in(session: Any, *, address: str, browser: str) -> None:

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from arbor.agents.identity import IV_BYTES, TAG_BYTES, SealedKey, derive_secret
-from arbor.errors import SealBroken
+from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord, seal, unseal
 
 #: The header of the signature: `t=SECONDS,v1=HEX`.
 SIGNATURE_HEADER = "Arbor-Signature"
@@ -22,7 +18,6 @@ _SECRET_BYTES = 32
 _SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
 # A label is part of the derivation: changing it makes every secret sealed under it unreadable.
 _SEAL_PURPOSE = "webhook-secret"
-_SEAL_VERSION = 1
 
 
 def new_secret() -> str:
@@ -36,27 +31,30 @@ def signature(secret: bytes, *, at: int, body: bytes) -> str:
     return f"t={at},v1={mac}"
 
 
-def seal_secret(secret: str, *, master_key: bytes, tenant_id: UUID, channel_id: UUID) -> dict[str, Any]:
-    """Encrypt a secret so that only this master key opens it, and only for this channel of this tenant."""
-    iv = os.urandom(IV_BYTES)
-    cipher = AESGCM(derive_secret(master_key, _SEAL_PURPOSE))
-    sealed = cipher.encrypt(iv, secret.encode(), _associated_data(tenant_id, channel_id))
-    record = SealedKey(v=_SEAL_VERSION, ct=sealed[:-TAG_BYTES], iv=iv, tag=sealed[-TAG_BYTES:])
-    return dict(record.to_json())
+def seal_secret(secret: str, *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID) -> dict[str, Any]:
+    """Encrypt a secret so that only the current master key opens it, and only for this channel of this tenant."""
+    bound = _bound_data(tenant_id, channel_id)
+    return dict(seal(secret.encode(), keys=keys, purpose=_SEAL_PURPOSE, bound=bound).to_json())
 
 
-def open_secret(sealed: Mapping[str, Any], *, master_key: bytes, tenant_id: UUID, channel_id: UUID) -> bytes:
+def open_secret(sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID) -> bytes:
     """Decrypt a sealed secret. Raises SealBroken for another key, channel or tenant, and for a record that is damaged."""
-    record = SealedKey.from_json(sealed)
-    cipher = AESGCM(derive_secret(master_key, _SEAL_PURPOSE))
-    try:
-        return cipher.decrypt(record.iv, record.ct + record.tag, _associated_data(tenant_id, channel_id))
-    except InvalidTag as exc:
-        raise SealBroken(
-            f"the sealed secret of channel {channel_id} does not open; is ARBOR_MASTER_KEY the one it was made under?"
-        ) from exc
+    return unseal_secret(sealed, keys=keys, tenant_id=tenant_id, channel_id=channel_id).raw
 
 
-def _associated_data(tenant_id: UUID, channel_id: UUID) -> bytes:
+def unseal_secret(
+    sealed: Mapping[str, Any], *, keys: MasterKeys, tenant_id: UUID, channel_id: UUID
+) -> OpenedSecret:
+    """Decrypt a sealed secret, and find the master key that it is sealed under. Raises SealBroken."""
+    return unseal(
+        SealedRecord.from_json(sealed),
+        keys=keys,
+        purpose=_SEAL_PURPOSE,
+        bound=_bound_data(tenant_id, channel_id),
+        subject=f"the sealed secret of channel {channel_id}",
+    )
+
+
+def _bound_data(tenant_id: UUID, channel_id: UUID) -> bytes:
     # Both have sixteen bytes, so no two pairs give the same bytes.
     return tenant_id.bytes + channel_id.bytes

@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -64,6 +65,8 @@ class GuardedFlower(Flower):  # type: ignore[misc]
     """Flower with a password: requests that `check` does not accept get nothing but the health page."""
 
     check: Check
+    #: The database refuses code that runs in an event loop.
+    _checking: ThreadPoolExecutor
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
         """Return the handler of a request, or the handler that asks for a password."""
@@ -79,7 +82,7 @@ class GuardedFlower(Flower):  # type: ignore[misc]
             return False
         if kind.lower() != "basic" or not separator:
             return False
-        return self.check(name, password, request.remote_ip or "")
+        return self._checking.submit(self.check, name, password, request.remote_ip or "").result()
 
 
 def make_server(app: Celery, check: Check) -> Flower:
@@ -92,6 +95,7 @@ def make_server(app: Celery, check: Check) -> Flower:
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = GuardedFlower(capp=app, options=options, **urls_settings)
     server.check = check
+    server._checking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="flower-check")
     # Flower serves this page without a password, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server

@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),
+        "keys": ("keys", "Rotate the master key, and show what each key seals."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),
     },
 }

@@ -19,7 +19,8 @@ from rich.text import Text
 from config.cli.output import console
 from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
-from config.secrets import SecretName
+from config.keys import OTHER_ENDING
+from config.secrets import SecretName, read_secret
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
@@ -148,6 +149,8 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
 def _known_secrets() -> set[str]:
     known = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
     stored = {secret_folder().read(name) for name in SecretName}
+    other_key = secret_folder().file(SecretName.MASTER_KEY).with_suffix(OTHER_ENDING)
+    stored.add(read_secret(other_key) if other_key.exists() else None)
     return known | {value for value in stored if value}
 
 

@@ -74,8 +74,10 @@ def tuning(memory_bytes: int) -> dict[str, str]:
         "timezone": "UTC",
         "log_timezone": "UTC",
         "log_line_prefix": "",
-        # The application reports failed statements, with their context and without their values.
+        # The application reports failed statements, with their context and without their values. Details are left out too: that
+        # of a crashed backend is its statement, that of a duplicate the row's key.
         "log_min_error_statement": "panic",
+        "log_error_verbosity": "terse",
         "log_checkpoints": "off",
     }
 

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -116,19 +117,44 @@ def test_the_console_and_flower_require_a_login(installation: Installation) -> N
     assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
 
 
-def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
+@contextmanager
+def signed_in(installation: Installation) -> Iterator[httpx.Client]:
+    """Sign in to the console as the first operator."""
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
-    agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
     with httpx.Client(
         base_url=installation.status()["urls"]["web"], follow_redirects=True, timeout=20
     ) as client:
         form = {"username": "operator", "password": password}
         client.get("admin/login/")
         client.post("admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
+        yield client
+
+
+def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
+    agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
+    with signed_in(installation) as client:
         page = f"admin/agents/agent/{agent['id']}/chat/"
         message = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
         assert client.post(page, data=message).status_code == 200
         installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
+
+
+def test_the_master_key_is_rotated_while_everything_runs(installation: Installation) -> None:
+    key = installation.folder / "secrets" / "master_key"
+    before, processes = key.read_text(), {name: installation.part(name)["pid"] for name in ("web", "model")}
+    completed = installation.status()["heartbeats"]["completed"]
+    with signed_in(installation) as client:
+        rotated = installation.arbor("keys", "rotate", "--json")
+        assert rotated.returncode == 0, rotated.stderr
+        assert json.loads(rotated.stdout)["changed"].keys() >= {"role passwords", "agent keys", "sessions"}
+        retired = installation.arbor("keys", "retire")
+        assert retired.returncode == 0, retired.stderr
+        page = client.get("admin/sessions/")
+        assert (page.status_code, page.url.path) == (200, "/admin/sessions/"), "nobody is signed out"
+    assert key.read_text() != before
+    assert {name: installation.part(name)["pid"] for name in processes} == processes, "no part restarts"
+    installation.wait_for_heartbeats(completed + 1, within_s=FIRST_HEARTBEAT_WITHIN_S)
+    assert json.loads(installation.arbor("doctor", "--json").stdout)["healthy"]
 
 
 def test_a_second_start_in_the_same_folder_is_refused(installation: Installation) -> None:
@@ -141,12 +167,13 @@ def test_a_second_start_in_the_same_folder_is_refused(installation: Installation
 def test_a_killed_part_is_restarted(installation: Installation, name: str) -> None:
     before = installation.part(name)
     os.kill(before["pid"], signal.SIGKILL)
-    installation.wait_for(
-        lambda: (
-            installation.part(name)["status"] == "ready" and installation.part(name)["pid"] != before["pid"]
-        ),
-        within_s=STARTED_WITHIN_S,
-    )
+
+    def is_restarted() -> bool:
+        # Read once: between two reads the part may end.
+        now = installation.part(name)
+        return bool(now["status"] == "ready" and now["pid"] != before["pid"])
+
+    installation.wait_for(is_restarted, within_s=STARTED_WITHIN_S)
     assert installation.part(name)["restarts"] == before["restarts"] + 1
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,6 +89,32 @@ class TestPostgres:
         assert postgres.password not in " ".join(postgres.launch().argv)
 
 
+def crash(server: EmbeddedPostgres, statement: str) -> None:
+    """Kill a backend while it executes a statement."""
+
+    def execute() -> None:
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(server.owner_url) as connection:
+            connection.execute(statement)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(server.superuser_url) as observer:
+        query = "SELECT pid FROM pg_stat_activity WHERE query = %s AND state = 'active'"
+        wait_until(lambda: observer.execute(query, [statement]).rowcount == 1)
+        row = observer.execute(query, [statement]).fetchone()
+        assert row is not None
+        os.kill(row[0], signal.SIGKILL)
+    thread.join()
+
+
+def accepts(server: EmbeddedPostgres) -> bool:
+    try:
+        psycopg.connect(server.owner_url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
 class TestPostgresOnDisk:
     def test_committed_rows_survive_a_kill(self, tmp_folder: Path) -> None:
         first = EmbeddedPostgres(tmp_folder / "postgres", password="kept")
@@ -103,6 +131,20 @@ class TestPostgresOnDisk:
         ):
             assert connection.execute("SELECT text FROM note").fetchone() == ("still here",)
         first.stop()
+
+    def test_a_crashed_backend_logs_no_values(self, tmp_folder: Path) -> None:
+        with EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False) as server:
+            crash(server, "SELECT pg_sleep(60), 'the value'")
+            wait_until(lambda: "was terminated by signal 9" in server.log_path.read_text())
+            wait_until(lambda: accepts(server))
+            with psycopg.connect(server.owner_url, autocommit=True) as connection:
+                connection.execute("CREATE TABLE note (text text UNIQUE)")
+                connection.execute("INSERT INTO note VALUES ('the value')")
+                with pytest.raises(psycopg.errors.UniqueViolation, match="the value"):
+                    connection.execute("INSERT INTO note VALUES ('the value')")
+            log = server.log_path.read_text()
+        assert "duplicate key value" in log
+        assert "the value" not in log
 
     def test_a_pid_file_that_names_another_process_allows_the_start(self, tmp_folder: Path) -> None:
         server = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)

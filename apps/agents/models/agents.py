@@ -170,13 +170,13 @@ class AgentPolicy(TenantModel):
 class AgentKey(TenantModel):
     """An agent's key pair; the private half only as a sealed record, which no page shows."""
 
-    #: No UPDATE: a key never changes, and is deleted with its agent.
-    app_privileges: ClassVar[str] = "SELECT, INSERT"
+    #: A key never changes, and is deleted with its agent; only a rotation of the master key seals it anew.
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
     ops_privileges: ClassVar[str] = ""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="key")
     public_key = models.BinaryField()
-    #: {v, ct, iv, tag}: AES-256-GCM, bound to the agent and tenant (`arbor.agents.identity`).
+    #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the agent and tenant (`arbor.agents.identity`).
     sealed_private_key = models.JSONField()
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -15,12 +15,13 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
+from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, shown_url
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.ids import uuid7
 
 NAME_LENGTH = 60
@@ -81,7 +82,7 @@ def add_channel(
     if kind is ChannelKind.WEBHOOK:
         secret = new_secret()
         channel.sealed_secret = seal_secret(
-            secret, master_key=_master_key(), tenant_id=channel.tenant_id, channel_id=channel.id
+            secret, keys=master_keys(), tenant_id=channel.tenant_id, channel_id=channel.id
         )
     try:
         with transaction.atomic():
@@ -163,7 +164,7 @@ def secret_of(channel: Channel) -> bytes:
         return b""
     return open_secret(
         channel.sealed_secret,
-        master_key=_master_key(),
+        keys=master_keys(),
         tenant_id=channel.tenant_id,
         channel_id=channel.id,
     )
@@ -202,15 +203,6 @@ def _valid_target(kind: ChannelKind, target: str) -> str:
         return target
     check_url(target, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
     return target
-
-
-def _master_key() -> bytes:
-    key: bytes | None = settings.ARBOR_MASTER_KEY
-    if key is None:
-        raise ConfigurationInvalid(
-            "a webhook's secret is sealed with ARBOR_MASTER_KEY, which is not set; run `arbor up`"
-        )
-    return key
 
 
 def _audit(channel: Channel, actor: str, message: str) -> None:

@@ -20,6 +20,7 @@ from apps.agents.models import Agent, Percept, PerceptKind, Trigger
 from apps.agents.services.percepts import bring_forward
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
+from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from arbor.contacts.delivery import after_failure
@@ -149,10 +150,9 @@ def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
     if not claimed.sealed:
         return claimed.outgoing
-    assert settings.ARBOR_MASTER_KEY is not None, "what is sealed was sealed under a master key"
     secret = open_secret(
         claimed.sealed,
-        master_key=settings.ARBOR_MASTER_KEY,
+        keys=master_keys(),
         tenant_id=claimed.tenant_id,
         channel_id=claimed.channel_id,
     )

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 
 from django.db import connections
 from django.db.models.functions import Now
-from psycopg import connect
 
 from apps.heartbeats.models import Process
 from apps.providers import default_model, provider_slots
 from apps.queues import Queue
 from apps.tenants.encoding import to_json
+from apps.tenants.postgresql.passwords import RoleConnection
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ConfigurationInvalid
 
@@ -50,7 +50,7 @@ def write_liveness(report: LivenessReport) -> None:
     calls = {provider: asdict(figures) for provider, figures in provider_slots.figures().items()}
     # Django's parameters, which include those of TLS.
     parameters = connections[APP].get_connection_params()
-    with connect(**parameters, autocommit=True) as connection:
+    with RoleConnection.connect(**parameters, autocommit=True) as connection:
         connection.execute(_UPSERT, [*astuple(report), _own_model(), to_json(calls)])
 
 

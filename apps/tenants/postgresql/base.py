@@ -19,6 +19,7 @@ from apps.tenants.postgresql.arrays import (
     RealsDumper,
     RealsTextDumper,
 )
+from apps.tenants.postgresql.passwords import RoleConnection, connect_as
 from apps.tenants.postgresql.prepared import Statements
 from apps.tenants.scope import APP, current_scope, scope_settings
 
@@ -43,9 +44,17 @@ class _JsonLoader(Loader):
 class DatabaseWrapper(base.DatabaseWrapper):
     """Begins a transaction and sets its scope in one round trip."""
 
+    @property
+    def pool(self) -> Any:
+        """The pool of this alias, if the settings name one."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if isinstance(options, dict):
+            options.setdefault("connection_class", RoleConnection)
+        return super().pool
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Connect, and prepare the statements of heartbeats for as long as the connection lives."""
-        connection = super().get_new_connection(conn_params)
+        connection = self._connect(conn_params)
         connection.prepared_max = PREPARED_MOST
         connection.adapters.register_dumper(Reals, RealsTextDumper)
         connection.adapters.register_dumper(Reals, RealsDumper)
@@ -61,6 +70,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
             )
             connection.prepare_threshold = None
         return connection
+
+    def _connect(self, conn_params: dict[str, Any]) -> Any:
+        connect = super().get_new_connection
+        if self.pool or "password" not in conn_params:
+            return connect(conn_params)
+        return connect_as(
+            lambda password: connect({**conn_params, "password": password}),
+            role=str(conn_params.get("user", "")),
+            given=conn_params["password"],
+        )
 
     def is_usable(self) -> bool:
         """Return whether the server answers and no failed transaction is open. Celery's fixup calls it before each task."""

@@ -13,13 +13,15 @@ from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
 from apps.providers import default_model, model_for
+from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.agents.identity import SealedKey, open_private_key
+from arbor.agents.identity import open_private_key
 from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
 from arbor.models.windows import MOST_RATIO
+from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 #: The most embedding models, besides the settings', whose embedders are tried.
@@ -140,32 +142,41 @@ _TENANTS_TRIED, _KEYS_TRIED = 20, 3
 
 
 def check_master_key() -> Finding:
-    """Check that there is a master key."""
-    if settings.ARBOR_MASTER_KEY is None:
+    """Check that there is a master key, and that no rotation of it was left unfinished."""
+    keys: MasterKeys | None = settings.ARBOR_MASTER_KEYS.read()
+    if keys is None:
         return fail(
             "master key",
             "there is none: agents cannot be created, and their keys cannot be opened",
             "run `arbor up` once, or set ARBOR_MASTER_KEY_FILE",
         )
-    return ok("master key", "present")
+    if keys.other_id is not None:
+        return warn(
+            "master key",
+            f"two are open: {keys.current_id} seals, {keys.other_id} opens only",
+            "finish the rotation: `arbor keys rotate`, then `arbor keys retire`",
+        )
+    return ok("master key", f"present ({keys.current_id})")
 
 
 def check_keys() -> Finding:
-    """Check that the agents' sealed keys open under this master key."""
-    if settings.ARBOR_MASTER_KEY is None:
+    """Check that the agents' sealed keys open under the master keys."""
+    try:
+        keys = master_keys()
+    except ConfigurationInvalid:
         return fail("agents' keys", "cannot be opened without the master key", "restore the master key")
-    keys = [key for tenant in Tenant.objects.using(OPS).all()[:_TENANTS_TRIED] for key in _some_keys(tenant)]
-    for key in keys:
+    rows = [row for tenant in Tenant.objects.using(OPS).all()[:_TENANTS_TRIED] for row in _some_keys(tenant)]
+    for row in rows:
         try:
             open_private_key(
-                SealedKey.from_json(key.sealed_private_key),
-                master_key=settings.ARBOR_MASTER_KEY,
-                agent_public_id=key.agent.public_id,
-                tenant_id=str(key.tenant_id),
+                SealedRecord.from_json(row.sealed_private_key),
+                keys=keys,
+                agent_public_id=row.agent.public_id,
+                tenant_id=str(row.tenant_id),
             )
         except ArborError as error:
             return fail("agents' keys", str(error), "use the master key under which the agents were created")
-    return ok("agents' keys", f"{len(keys)} tried, all open" if keys else "no agents yet")
+    return ok("agents' keys", f"{len(rows)} tried, all open" if rows else "no agents yet")
 
 
 def _some_keys(tenant: Tenant) -> list[AgentKey]:

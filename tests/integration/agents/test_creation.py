@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db import connections
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, ScheduleState
@@ -20,15 +19,18 @@ from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.tenants.checks import tenant_models
+from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import set_status
-from arbor.agents.identity import SealedKey, open_private_key, public_id, sign, verify
+from arbor.agents.identity import open_private_key, public_id, sign, verify
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
 from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType
+from arbor.sealing import SealedRecord
+from config.keys import KeySource
 from tests.integration.agents.conftest import ACTOR, MakeAgent
 
 SMALL = """---
@@ -88,15 +90,13 @@ def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAg
     with tenant_transaction(tenant.id):
         key = AgentKey.objects.get(agent=agent)
     assert agent.public_id == public_id(bytes(key.public_key))
-    sealed = SealedKey.from_json(key.sealed_private_key)
-    master: Any = settings.ARBOR_MASTER_KEY
-    private = open_private_key(
-        sealed, master_key=master, agent_public_id=agent.public_id, tenant_id=str(tenant.id)
-    )
+    sealed = SealedRecord.from_json(key.sealed_private_key)
+    keys = master_keys()
+    private = open_private_key(sealed, keys=keys, agent_public_id=agent.public_id, tenant_id=str(tenant.id))
     assert verify(bytes(key.public_key), b"it is me", sign(private, b"it is me"))
     with pytest.raises(SealBroken):
         open_private_key(
-            sealed, master_key=master, agent_public_id=make(name="Rigel").public_id, tenant_id=str(tenant.id)
+            sealed, keys=keys, agent_public_id=make(name="Rigel").public_id, tenant_id=str(tenant.id)
         )
 
 
@@ -192,7 +192,7 @@ def test_a_model_that_is_no_handle_is_refused(make: MakeAgent) -> None:
 
 
 def test_without_a_master_key_nothing_is_made(make: MakeAgent, settings: Any) -> None:
-    settings.ARBOR_MASTER_KEY = None
+    settings.ARBOR_MASTER_KEYS = KeySource()
     with pytest.raises(ConfigurationInvalid, match="openssl rand -base64 32"):
         make()
     assert rows_of_tenants() == {}

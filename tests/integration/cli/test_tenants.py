@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,17 @@ def test_a_generated_password_goes_into_no_pipe(arbor: Arbor, database: None) ->
     ran = arbor("tenant", "user", "create", "maria", "--generate")
     assert (ran.code, "--password-file" in ran.err) == (2, True)
     assert not User.objects.using(OPS).exists()
+
+
+def test_a_generated_password_is_shown_once_on_a_terminal(
+    arbor: Arbor, database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    ran = arbor("tenant", "user", "create", "maria", "--generate")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", ran.out)
+    (password,) = re.findall(r"shown only now\):\s+(\S+)", plain)
+    assert User.objects.using(OPS).get().check_password(password)
+    assert password not in ran.err
 
 
 def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:

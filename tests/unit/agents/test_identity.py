@@ -14,30 +14,28 @@ from hypothesis import strategies as st
 from arbor.agents.identity import (
     KeyPair,
     PrivateKey,
-    SealedKey,
-    derive_secret,
     generate_key_pair,
     open_private_key,
-    parse_master_key,
     public_id,
     seal_private_key,
     sign,
     verify,
 )
-from arbor.errors import ConfigurationInvalid, SealBroken
+from arbor.errors import SealBroken
+from arbor.sealing import MasterKeys, SealedRecord
 
-MASTER = bytes(range(32))
+MASTER = MasterKeys(current=bytes(range(32)))
 AGENT = "agent_" + "ab" * 32
 TENANT = "0198c0de-0000-7000-8000-000000000001"
 KEYS = st.binary(min_size=32, max_size=32)
 
 
-def sealed_for(private: PrivateKey) -> SealedKey:
-    return seal_private_key(private, master_key=MASTER, agent_public_id=AGENT, tenant_id=TENANT)
+def sealed_for(private: PrivateKey) -> SealedRecord:
+    return seal_private_key(private, keys=MASTER, agent_public_id=AGENT, tenant_id=TENANT)
 
 
-def open_sealed(sealed: SealedKey, **other: object) -> PrivateKey:
-    bound = {"master_key": MASTER, "agent_public_id": AGENT, "tenant_id": TENANT} | other
+def open_sealed(sealed: SealedRecord, **other: object) -> PrivateKey:
+    bound = {"keys": MASTER, "agent_public_id": AGENT, "tenant_id": TENANT} | other
     return open_private_key(sealed, **bound)  # type: ignore[arg-type]
 
 
@@ -77,9 +75,9 @@ def test_a_private_key_of_another_length_is_refused() -> None:
 
 @given(raw=KEYS, master=KEYS, agent=st.text(max_size=80), tenant=st.text(max_size=40))
 def test_a_sealed_key_opens_again(raw: bytes, master: bytes, agent: str, tenant: str) -> None:
-    bound = {"master_key": master, "agent_public_id": agent, "tenant_id": tenant}
+    bound = {"keys": MasterKeys(current=master), "agent_public_id": agent, "tenant_id": tenant}
     sealed = seal_private_key(PrivateKey(raw=raw), **bound)  # type: ignore[arg-type]
-    stored = SealedKey.from_json(sealed.to_json())
+    stored = SealedRecord.from_json(sealed.to_json())
     assert open_private_key(stored, **bound).raw == raw  # type: ignore[arg-type]
     assert raw not in sealed.ct
 
@@ -97,7 +95,7 @@ def test_changing_any_bit_of_any_part_breaks_the_seal() -> None:
             for bit in range(8):
                 changed = bytearray(raw)
                 changed[position] ^= 1 << bit
-                tampered = SealedKey(v=sealed.v, **(parts | {part: bytes(changed)}))
+                tampered = SealedRecord(v=sealed.v, k=sealed.k, **(parts | {part: bytes(changed)}))
                 with pytest.raises(SealBroken):
                     open_sealed(tampered)
 
@@ -114,13 +112,13 @@ def test_changing_any_character_of_the_stored_record_breaks_the_seal(data: st.Da
     )
     changed = record | {part: text[:position] + other + text[position + 1 :]}
     with pytest.raises(SealBroken):
-        open_sealed(SealedKey.from_json(changed))
+        open_sealed(SealedRecord.from_json(changed))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"master_key": bytes(32)},
+        {"keys": MasterKeys(current=bytes(32))},
         {"agent_public_id": "agent_" + "ac" * 32},
         {"tenant_id": "0198c0de-0000-7000-8000-000000000002"},
         # The same characters, cut at another place.
@@ -144,76 +142,19 @@ def test_a_sealed_key_opens_for_no_other_master_key_agent_or_tenant(other: dict[
         {"tag": ""},
         {"ct": "A" * 400},
         {"extra": "x"},
+        {"k": "00000000"},
+        {"k": 7},
     ],
 )
 def test_a_damaged_record_is_a_broken_seal_and_nothing_else(change: dict[str, object]) -> None:
     record = sealed_for(generate_key_pair().private).to_json()
     with pytest.raises(SealBroken):
-        open_sealed(SealedKey.from_json(record | change))
+        open_sealed(SealedRecord.from_json(record | change))
 
 
 def test_a_record_that_lacks_a_part_is_a_broken_seal() -> None:
-    with pytest.raises(SealBroken, match="v, ct, iv and tag"):
-        SealedKey.from_json({"v": 1, "ct": ""})
-
-
-def test_derived_secrets_differ_by_purpose_and_master_key() -> None:
-    first = derive_secret(MASTER, "django-secret-key")
-    assert first == derive_secret(MASTER, "django-secret-key")
-    assert (
-        len(
-            {first, derive_secret(MASTER, "database-password"), derive_secret(bytes(32), "django-secret-key")}
-        )
-        == 3
-    )
-    assert len(derive_secret(MASTER, "django-secret-key", length=64)) == 64
-    assert first == derive_secret(MASTER, "django-secret-key", length=64)[:32]  # HKDF expands, RFC 5869 2.3
-
-
-def test_the_derivation_of_stored_secrets_never_changes() -> None:
-    assert derive_secret(MASTER, "agent-private-key").hex() == FIRST_DERIVATION
-
-
-# Computed once, when the derivation was written, by HMAC-SHA256 alone (RFC 5869), without the library.
-FIRST_DERIVATION = "aefeb8a6d940f9588405bfca27c8f9c86f7d5a033cb08812833b7f56b3a4c910"
-
-
-def test_a_short_master_key_or_an_empty_purpose_is_refused() -> None:
-    with pytest.raises(ConfigurationInvalid, match="must be 32 bytes, got 16"):
-        derive_secret(bytes(16), "x")
-    with pytest.raises(ValueError, match="purpose"):
-        derive_secret(MASTER, "")
-
-
-@given(key=KEYS.filter(lambda key: len(set(key)) > 1))
-def test_a_master_key_is_read_in_every_usual_spelling(key: bytes) -> None:
-    spellings = (
-        key.hex(),
-        key.hex().upper(),
-        base64.b64encode(key).decode(),
-        base64.urlsafe_b64encode(key).decode(),
-        base64.urlsafe_b64encode(key).decode().rstrip("="),
-        f"  {base64.b64encode(key).decode()}\n",
-    )
-    assert all(parse_master_key(spelling) == key for spelling in spellings)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "neither"),
-        ("changeme!", "neither"),
-        ("c2hvcnQ=", "got 5"),
-        ("zz" * 32, "got 48"),
-        ("00" * 32, "one byte repeated"),
-        ("ж" * 43, "neither"),
-    ],
-)
-def test_an_invalid_master_key_is_refused_without_being_quoted(text: str, message: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=message) as caught:
-        parse_master_key(text)
-    assert "openssl rand -base64 32" in str(caught.value)
-    assert not text or text not in str(caught.value)
+    with pytest.raises(SealBroken, match="v, k, ct, iv and tag"):
+        SealedRecord.from_json({"v": 1, "ct": ""})
 
 
 def test_a_key_pair_compares_by_its_keys() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+import pytest
 from celery import Celery
 from flower.urls import handlers
 from tornado.httpclient import AsyncHTTPClient
@@ -25,6 +26,9 @@ def addresses() -> list[str]:
 
 
 def is_operator(name: str, password: str, _address: str) -> bool:
+    # Django's database refuses to work in an event loop.
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()
     return (name, password) == ("operator", "secret")
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import stat
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
+from config.cli import up
+from config.cli.parts import InstallationPlan
 from config.cli.up import PanelSummary, panel
+from config.environment import secret_folder
+from config.secrets import SecretName
+from config.supervisor.run_folder import RunFolder, write_private
 
 
 def panel_text(**changes: Any) -> str:
@@ -51,3 +59,39 @@ def test_the_panel_warns_that_no_language_model_is_configured() -> None:
     assert "no language model" in text
     assert "ANTHROPIC_API_KEY" in text
     assert "no language model" not in panel_text()
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+def test_the_first_password_goes_to_a_terminal_only(
+    terminal: bool, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    password = secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+    run = RunFolder(tmp_path)
+    run.make()
+    report = {
+        "operator": "operator",
+        "operator_made": True,
+        "model": "reflex/policy",
+        "agents": 0,
+        "tenants": 0,
+    }
+    write_private(run.prepared_file, report)
+    plan = InstallationPlan(
+        run=run,
+        postgres=None,
+        valkey=None,
+        web_host="127.0.0.1",
+        web_port=8000,
+        flower_port=5555,
+        demo=False,
+        only=frozenset(),
+        fork_server=None,
+    )
+    summary = up._summary(plan, 1.0)
+    assert (summary.password == password) is shown
+    assert stat.S_IMODE(summary.password_file.stat().st_mode) == 0o600
+    stream = StringIO()
+    Console(file=stream, width=200).print(panel(summary))
+    assert (password in stream.getvalue()) is shown

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arbor.agents.identity import parse_master_key
 from arbor.errors import ConfigurationInvalid
+from arbor.sealing import parse_master_key
 from config import secrets
 from config.environment import secret
 from config.secrets import SecretFolder, SecretName, read_secret

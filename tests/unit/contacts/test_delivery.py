@@ -24,6 +24,7 @@ from arbor.contacts.delivery import (
 from arbor.contacts.signing import new_secret, open_secret, seal_secret, signature
 from arbor.contacts.values import DELIVERY_TRANSITIONS, DeliveryStatus
 from arbor.errors import SealBroken
+from arbor.sealing import MasterKeys
 
 
 def test_waits_grow_fourfold_from_a_minute_to_six_hours() -> None:
@@ -66,14 +67,14 @@ def test_a_signature_is_what_a_receiver_computes() -> None:
 
 
 def test_a_secret_opens_for_its_channel_alone() -> None:
-    key, tenant, channel, secret = os.urandom(32), uuid4(), uuid4(), new_secret()
-    sealed = seal_secret(secret, master_key=key, tenant_id=tenant, channel_id=channel)
+    keys, tenant, channel, secret = MasterKeys(current=os.urandom(32)), uuid4(), uuid4(), new_secret()
+    sealed = seal_secret(secret, keys=keys, tenant_id=tenant, channel_id=channel)
     assert secret not in str(sealed)
-    assert open_secret(sealed, master_key=key, tenant_id=tenant, channel_id=channel) == secret.encode()
+    assert open_secret(sealed, keys=keys, tenant_id=tenant, channel_id=channel) == secret.encode()
     for wrong in (
-        {"master_key": os.urandom(32), "tenant_id": tenant, "channel_id": channel},
-        {"master_key": key, "tenant_id": uuid4(), "channel_id": channel},
-        {"master_key": key, "tenant_id": tenant, "channel_id": uuid4()},
+        {"keys": MasterKeys(current=os.urandom(32)), "tenant_id": tenant, "channel_id": channel},
+        {"keys": keys, "tenant_id": uuid4(), "channel_id": channel},
+        {"keys": keys, "tenant_id": tenant, "channel_id": uuid4()},
     ):
         with pytest.raises(SealBroken, match="does not open"):
             open_secret(sealed, **wrong)  # type: ignore[arg-type]

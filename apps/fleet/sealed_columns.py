@@ -1,0 +1,144 @@
+"""The columns whose values depend on the master key, and how each value is opened and sealed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.contrib.auth import HASH_SESSION_KEY
+from django.core.signing import BadSignature
+from django.db import models, router, transaction
+from django.utils.crypto import constant_time_compare
+
+from apps.agents.models import AgentKey
+from apps.contacts.models import Channel
+from apps.tenants.models import ConsoleSession, Tenant, User
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.sessions import read_session, sign_session
+from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
+from arbor.contacts.signing import seal_secret, unseal_secret
+from arbor.errors import SealBroken
+from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord
+
+#: Opens the transaction in which rows of one tenant, or of the installation, are read and written.
+type OpenTransaction = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SealedColumn:
+    """A column of values that a master key has sealed or signed."""
+
+    #: The name in reports.
+    kind: str
+    rows: Callable[[], models.QuerySet[Any]]
+    field: str
+    #: The field that orders the rows.
+    order: str
+    #: Returns the id of the key that sealed a row. Raises SealBroken where none of the open keys has.
+    key_of: Callable[[Any, MasterKeys], str]
+    #: Returns the value of a row, sealed under the current key.
+    renewed: Callable[[Any, MasterKeys], Any]
+    #: Opens the transactions that together reach all rows.
+    transactions: Callable[[], Iterator[OpenTransaction]]
+
+
+def _of_tenants() -> Iterator[OpenTransaction]:
+    # The operations role may not read secrets, so each tenant's rows are reached in its own transactions.
+    for tenant_id in list(Tenant.objects.using(OPS).order_by("id").values_list("id", flat=True)):
+        yield partial(tenant_transaction, tenant_id)
+
+
+def _of_sessions() -> Iterator[OpenTransaction]:
+    yield partial(transaction.atomic, using=router.db_for_write(ConsoleSession))
+
+
+def _agent_keys() -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = AgentKey.objects.select_related("agent")
+    return rows
+
+
+def _open_agent_key(row: AgentKey, keys: MasterKeys) -> OpenedSecret:
+    return unseal_private_key(
+        SealedRecord.from_json(row.sealed_private_key),
+        keys=keys,
+        agent_public_id=row.agent.public_id,
+        tenant_id=str(row.tenant_id),
+    )
+
+
+def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
+    return seal_private_key(
+        PrivateKey(raw=_open_agent_key(row, keys).raw),
+        keys=keys,
+        agent_public_id=row.agent.public_id,
+        tenant_id=str(row.tenant_id),
+    ).to_json()
+
+
+def _webhook_channels() -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = Channel.objects.exclude(sealed_secret={})
+    return rows
+
+
+def _open_webhook_secret(row: Channel, keys: MasterKeys) -> OpenedSecret:
+    return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
+
+
+def _renew_webhook_secret(row: Channel, keys: MasterKeys) -> dict[str, Any]:
+    secret = _open_webhook_secret(row, keys).raw.decode()
+    return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
+
+
+def _sessions() -> models.QuerySet[Any]:
+    return ConsoleSession.objects.select_related("user")
+
+
+def _key_of_session(row: ConsoleSession, keys: MasterKeys) -> str:
+    try:
+        return keys.ids[read_session(row.session_data)[1]]
+    except BadSignature as error:
+        raise SealBroken(f"the session {row.public_id} was signed by another key; it has ended") from error
+
+
+def _renew_session(row: ConsoleSession, _keys: MasterKeys) -> str:
+    session, _ = read_session(row.session_data)
+    user: User | None = row.user
+    if user is not None and HASH_SESSION_KEY in session:
+        hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+        # A session that a new password has ended stays ended.
+        if any(constant_time_compare(session[HASH_SESSION_KEY], known) for known in hashes):
+            session[HASH_SESSION_KEY] = hashes[0]
+    return sign_session(session)
+
+
+AGENT_KEYS = SealedColumn(
+    kind="agent keys",
+    rows=_agent_keys,
+    field="sealed_private_key",
+    order="agent_id",
+    key_of=lambda row, keys: _open_agent_key(row, keys).key_id,
+    renewed=_renew_agent_key,
+    transactions=_of_tenants,
+)
+WEBHOOK_SECRETS = SealedColumn(
+    kind="webhook secrets",
+    rows=_webhook_channels,
+    field="sealed_secret",
+    order="id",
+    key_of=lambda row, keys: _open_webhook_secret(row, keys).key_id,
+    renewed=_renew_webhook_secret,
+    transactions=_of_tenants,
+)
+#: Only where `SECRET_KEY` is derived from the master key.
+SESSIONS = SealedColumn(
+    kind="sessions",
+    rows=_sessions,
+    field="session_data",
+    order="session_key",
+    key_of=_key_of_session,
+    renewed=_renew_session,
+    transactions=_of_sessions,
+)

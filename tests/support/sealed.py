@@ -1,0 +1,113 @@
+"""An installation with a master key in a file, and secrets of every kind under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+from django.test import Client, override_settings
+from django.urls import reverse
+
+from apps.agents.models import AgentKey
+from apps.contacts.models import Channel
+from apps.contacts.services.channels import add_channel, secret_of
+from apps.fleet.accounts import create_account
+from apps.tenants.keys import master_keys
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
+from arbor.contacts.values import Audience, ChannelKind
+from arbor.sealing import SealedRecord
+from config.keys import KeySource
+from config.servers.postgres import EmbeddedPostgres
+from tests.factories.agents import AgentFactory
+from tests.support.cluster import set_serving_passwords
+from tests.support.console import sign_in
+
+AGENTS = 6
+
+
+@contextmanager
+def key_file(folder: Path, postgres: EmbeddedPostgres) -> Iterator[KeySource]:
+    """Store the key of the tests in a file, as an installation does; restore the roles' passwords afterwards."""
+    file = folder / "secrets" / "master_key"
+    file.parent.mkdir(mode=0o700)
+    file.touch(mode=0o600)
+    file.write_text(settings.ARBOR_MASTER_KEYS.current_text)
+    source = KeySource(file=file)
+    try:
+        with override_settings(ARBOR_MASTER_KEYS=source):
+            yield source
+    finally:
+        set_serving_passwords(postgres)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Secrets:
+    """Secrets of every kind, and a person who is signed in."""
+
+    tenant: Tenant
+    channel_id: UUID
+    webhook_secret: str
+    client: Client
+
+    def assert_readable(self) -> None:
+        """Assert that a running process uses each of them: keys, webhook, session, new connections."""
+        with tenant_transaction(self.tenant.id):
+            for key in AgentKey.objects.select_related("agent"):
+                private = open_private_key(
+                    SealedRecord.from_json(key.sealed_private_key),
+                    keys=master_keys(),
+                    agent_public_id=key.agent.public_id,
+                    tenant_id=str(self.tenant.id),
+                )
+                assert verify(bytes(key.public_key), b"me", sign(private, b"me"))
+            channel = Channel.objects.get(id=self.channel_id)
+            assert secret_of(channel) == self.webhook_secret.encode()
+        for alias in (APP, OPS):
+            connections[alias].close()
+            connections[alias].ensure_connection()
+        assert self.client.get(reverse("admin:own-sessions")).status_code == 200
+
+
+def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
+    """Create agents with keys, a webhook, and a person who is signed in."""
+    user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
+    with tenant_transaction(tenant.id):
+        for _ in range(agents):
+            make_agent_key()
+        added = add_channel(
+            name="hook",
+            kind=ChannelKind.WEBHOOK,
+            audience=Audience.USER,
+            target="https://example.org/hook",
+            actor="tests",
+        )
+        # The inbox has no secret.
+        add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
+    return Secrets(
+        tenant=tenant, channel_id=added.channel.id, webhook_secret=added.secret, client=sign_in(user)
+    )
+
+
+def make_agent_key(**fields: Any) -> AgentKey:
+    """Create an agent whose key is sealed under the current master key."""
+    pair = generate_key_pair()
+    agent = AgentFactory(public_id=pair.public_id)
+    sealed = seal_private_key(
+        pair.private,
+        keys=master_keys(),
+        agent_public_id=agent.public_id,
+        tenant_id=str(agent.tenant_id),
+    )
+    record = {"sealed_private_key": sealed.to_json()} | fields
+    key: AgentKey = AgentKey.objects.create(
+        tenant_id=agent.tenant_id, agent=agent, public_key=pair.public, **record
+    )
+    return key
