@@ -61,6 +61,8 @@ class Holding:
     expires_at: datetime
     #: The similarity in meaning plus the share of the query's words that occur in the item.
     score: float
+    #: How far it is believed, 0 to 1.
+    trust: float
 
 
 def hold(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
@@ -152,6 +154,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
             "held_at",
             "expires_at",
             "score",
+            "trust",
         )
         for place, *row in fetch(queries.SEARCH_BUFFER, searches=to_json(written), agents=agents):
             found[place].append(Holding(**dict(zip(names, row, strict=True))))

@@ -217,7 +217,7 @@ WITH asked AS MATERIALIZED (
 ), chosen AS MATERIALIZED (
     SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
         SELECT *, meaning + words AS score FROM (
-            SELECT id, content, role, source, importance, accesses, created_at, expires_at,
+            SELECT id, content, role, source, importance, accesses, created_at, expires_at, trust,
                 coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
                     THEN -(embedding <#> a.vector) END, 0) AS meaning,
                 coalesce(-(lexical <#> a.lexical), 0) AS words
@@ -235,7 +235,7 @@ WITH asked AS MATERIALIZED (
     UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
     FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
 )
-SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score
+SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score, trust
 FROM chosen ORDER BY place, score DESC, created_at DESC, id
 """
 

@@ -35,6 +35,8 @@ class PlacedMemory:
     importance: float
     trust: float
     emotional_valence: float
+    #: The speaker.
+    role: str
     detail: Mapping[str, Any]
     #: It has a row.
     written: bool = True
@@ -69,6 +71,7 @@ class PlacedMemory:
             importance=weight.importance,
             trust=trust,
             emotional_valence=memory.emotional_valence,
+            role=memory.role,
             detail=memory.detail,
             written=False,
             fresh=True,
@@ -78,7 +81,7 @@ class PlacedMemory:
     def of_row(cls, row: Sequence[Any]) -> PlacedMemory:
         """Return the memory of a row of COLUMNS."""
         memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
-        retention, importance, trust, emotional_valence = weighed
+        retention, importance, trust, emotional_valence, role = weighed
         return cls(
             id=memory_id,
             type=MemoryType(kind),
@@ -89,6 +92,7 @@ class PlacedMemory:
             importance=importance,
             trust=trust,
             emotional_valence=emotional_valence,
+            role=role,
             detail=from_json(detail) if isinstance(detail, str) else detail,
             archived=status != MemoryStatus.ACTIVE,
         )
@@ -100,14 +104,16 @@ class PlacedMemory:
     def can_be(self, memory: NewMemory, *, gap: timedelta) -> bool:
         """Return whether this can be one memory with another of the same words without a session.
 
-        Two events are one if they happened within `gap` of each other and felt the same; and whatever they are, their
-        details must not disagree. What a memory contradicts it is not.
+        Two events are one if they happened within `gap` of each other and felt the same, and if one person said both; and
+        whatever they are, their details must not disagree. What a memory contradicts it is not.
         """
         if str(self.id) in (memory.detail.get("contradictions") or ()):
             return False
         if self.type is MemoryType.EPISODIC:
             felt = {valence for valence in (self.emotional_valence, memory.emotional_valence) if valence}
             if abs(self.occurred_at - memory.occurred_at) > gap or len(felt) > 1:
+                return False
+            if self.role != memory.role:
                 return False
         return not memory.detail or self._merged(memory) is not None
 
