@@ -45,7 +45,18 @@ def concluded(memory: NewMemory, *, situation: Situation, materials: Iterable[Ev
     repeated = _repeated_source(memory.content, situation, least=_ONLY_REPEATED_SHARE)
     if repeated is not None:
         bounds.append(repeated.trust)
-    return _with_source(memory, replace(own, trust=min(bounds)))
+    return _with_source(memory, replace(own, trust=_added_to(memory, most=min(bounds))))
+
+
+def _added_to(memory: NewMemory, *, most: float) -> float:
+    """Return the trust of a source that, with those a fact has already, supports it so far at most."""
+    if memory.type is not MemoryType.SEMANTIC:
+        return most
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    known = reinforcement(fact.sources)
+    # Other words for it are no further support.
+    return 1.0 - (1.0 - most) / (1.0 - known) if known < most else 0.0
 
 
 def _with_source(memory: NewMemory, source: Source) -> NewMemory:

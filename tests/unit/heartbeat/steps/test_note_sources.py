@@ -9,6 +9,7 @@ import pytest
 
 from arbor.heartbeat.situation import USER_MESSAGE, BufferItemView, MemoryView, PerceptView, Situation
 from arbor.heartbeat.steps.note_sources import concluded, learned
+from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Evidence, Source
 from arbor.memory.values import MemoryType, NewMemory
 from tests.unit.heartbeat.builders import NOW, situation
@@ -77,6 +78,18 @@ def test_a_conclusion_is_trusted_as_what_it_rests_on(trusts: list[float], expect
 def test_a_conclusion_is_trusted_as_the_stranger_it_repeats() -> None:
     made = concluded(fact(), situation=_without_memories(relevant=[view()]))
     assert made.trust == pytest.approx(STRANGER)
+
+
+@pytest.mark.parametrize("trust", [0.5, 0.9])
+def test_a_revised_fact_is_trusted_no_further_than_before(trust: float) -> None:
+    source = Source(kind="memory", reference="Bo", trust=trust)
+    detail = SemanticDetail(sources=(source,))
+    revised = NewMemory(
+        content="Ann is paid.", type=MemoryType.SEMANTIC, occurred_at=NOW, detail=detail.to_json()
+    )
+    material = Evidence(trust=detail.trust, speaker=source, sources=(source,))
+    made = concluded(revised, situation=_without_memories(), materials=[material])
+    assert made.trust == pytest.approx(detail.trust)
 
 
 def _without_memories(**parts: Any) -> Situation:
