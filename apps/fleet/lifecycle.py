@@ -7,14 +7,18 @@ from uuid import UUID
 
 from django.db import models, transaction
 
-from apps.agents.models import Agent, AgentState, HeartbeatSchedule
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.calls.models import ExternalCall
+from apps.contacts.models import ChatSession
 from apps.heartbeats.services.schedule import switch_off, switch_on
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.fields import WithinTenant
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
-from arbor.errors import Invalid, NotFound
+from arbor.errors import Invalid
 
 _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.START: (AuditAction.AGENT_STARTED, "started"),
@@ -68,10 +72,13 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
     Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
+    _lock_ahead(agent_id)
     agent = lock_agent(agent_id)
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
     counts = _count_own(agent_id)
+    # A writer that has the mind's lock may still need the agent's row.
+    lock_minds([agent_id])
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
     record(
@@ -107,16 +114,11 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     return agent
 
 
-def lock_agent(agent_id: UUID) -> Agent:
-    """Lock the agent's schedule, then the agent, in the order of heartbeats, to avoid deadlocks; raise NotFound.
-
-    A heartbeat that ends at this moment then sees the new status, and leaves the schedule as it is.
-    """
-    list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
-    agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    return agent
+def _lock_ahead(agent_id: UUID) -> None:
+    """Lock what others lock before the agent's schedule: its maintenance calls and conversations."""
+    calls = ExternalCall.objects.filter(agent_id=agent_id).exclude(subject_key="")
+    for rows in (calls, ChatSession.objects.filter(agent_id=agent_id)):
+        list(rows.order_by("id").select_for_update().values_list("id"))
 
 
 def _count_own(agent_id: UUID) -> dict[str, int]:

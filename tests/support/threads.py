@@ -20,7 +20,7 @@ class _ConnectedThread(threading.Thread):
     def run(self) -> None:
         try:
             self._work()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (raised where the thread is joined)
             self._error = error
         finally:
             connections.close_all()
