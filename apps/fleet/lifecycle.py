@@ -7,15 +7,17 @@ from uuid import UUID
 
 from django.db import models, transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.models import ExternalCall
-from apps.contacts.models import ChatSession
+from apps.contacts.models import Channel, ChatSession, OutboxMessage
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
+from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
 from apps.tenants.fields import WithinTenant
+from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
 from arbor.errors import Invalid
@@ -28,6 +30,9 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
+
+#: Rows that people edit one by one, without the agent's lock.
+_EDITED = (AgentPolicy, Belief, Boundary, Channel, IdentityAspect, Preference, Proposal)
 
 #: Verbs that a suspended tenant refuses. Waking is possible: a message wakes an agent.
 _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
@@ -77,8 +82,9 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
     counts = _count_own(agent_id)
-    # A writer that has the mind's lock may still need the agent's row.
+    # Whoever has one of these locks may still need the agent's row.
     lock_minds([agent_id])
+    _lock_rows(agent_id, *_EDITED)
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
     record(
@@ -115,10 +121,16 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
 
 
 def _lock_ahead(agent_id: UUID) -> None:
-    """Lock what others lock before the agent's schedule: its maintenance calls and conversations."""
+    """Lock what others lock before the agent's schedule: its maintenance calls, conversations and messages."""
     calls = ExternalCall.objects.filter(agent_id=agent_id).exclude(subject_key="")
-    for rows in (calls, ChatSession.objects.filter(agent_id=agent_id)):
-        list(rows.order_by("id").select_for_update().values_list("id"))
+    list(calls.order_by("id").select_for_update().values_list("id"))
+    _lock_rows(agent_id, ChatSession, OutboxMessage)
+
+
+def _lock_rows(agent_id: UUID, *kinds: type[TenantModel]) -> None:
+    for model in kinds:
+        rows = model._default_manager.filter(models.Q(agent_id=agent_id))
+        list(rows.order_by("pk").select_for_update().values_list("pk"))
 
 
 def _count_own(agent_id: UUID) -> dict[str, int]:

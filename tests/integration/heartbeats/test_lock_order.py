@@ -28,7 +28,8 @@ from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.term_counts import lock_minds
-from apps.selves.models import Belief, Proposal
+from apps.selves.models import Belief, IdentityAspect, Proposal
+from apps.selves.services.aspects import drop_aspect
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, TransitionIllegal
@@ -146,6 +147,19 @@ def test_a_destroyer_waits_for_a_conversation_with_no_schedule_locked(agent: Age
         await_blocked_session()
         # A turn locks the conversation, then the schedule.
         receive_turn(session_id=session.id, text="Are you there?")
+    thread.join(20)
+    assert not _exists(agent)
+
+
+def test_a_destroyer_waits_for_an_edit_that_still_needs_its_agent(agent: Agent) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        aspect = IdentityAspect.objects.filter(agent_id=agent.id).select_for_update().first()
+        assert aspect is not None
+        thread = in_own_connection(writers.act("destroy"))
+        await_blocked_session()
+        # Its record refers to the agent.
+        drop_aspect(aspect_id=aspect.id, actor=ANN)
     thread.join(20)
     assert not _exists(agent)
 
