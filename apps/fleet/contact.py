@@ -8,12 +8,13 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.agents.models import AgentState, Percept, PerceptKind, Trigger
+from apps.agents.services.locks import lock_agent
 from apps.agents.services.percepts import bring_forward
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import mark_read
-from apps.fleet.lifecycle import lock_agent, wake_agent
+from apps.fleet.lifecycle import wake_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid

@@ -7,14 +7,20 @@ from uuid import UUID
 
 from django.db import models, transaction
 
-from apps.agents.models import Agent, AgentState, HeartbeatSchedule
+from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.calls.models import ExternalCall
+from apps.contacts.models import Channel, ChatSession, OutboxMessage
 from apps.heartbeats.services.schedule import switch_off, switch_on
+from apps.memories.services.store.term_counts import lock_minds
+from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
 from apps.tenants.fields import WithinTenant
+from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
-from arbor.errors import Invalid, NotFound
+from arbor.errors import Invalid
 
 _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.START: (AuditAction.AGENT_STARTED, "started"),
@@ -24,6 +30,9 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
+
+#: Rows that people edit one by one, without the agent's lock.
+_EDITED = (AgentPolicy, Belief, Boundary, Channel, IdentityAspect, Preference, Proposal)
 
 #: Verbs that a suspended tenant refuses. Waking is possible: a message wakes an agent.
 _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
@@ -68,10 +77,14 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
     Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
+    _lock_ahead(agent_id)
     agent = lock_agent(agent_id)
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
     counts = _count_own(agent_id)
+    # Whoever has one of these locks may still need the agent's row.
+    lock_minds([agent_id])
+    _lock_rows(agent_id, *_EDITED)
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
     record(
@@ -107,16 +120,17 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     return agent
 
 
-def lock_agent(agent_id: UUID) -> Agent:
-    """Lock the agent's schedule, then the agent, in the order of heartbeats, to avoid deadlocks; raise NotFound.
+def _lock_ahead(agent_id: UUID) -> None:
+    """Lock what others lock before the agent's schedule: its maintenance calls, conversations and messages."""
+    calls = ExternalCall.objects.filter(agent_id=agent_id).exclude(subject_key="")
+    list(calls.order_by("id").select_for_update().values_list("id"))
+    _lock_rows(agent_id, ChatSession, OutboxMessage)
 
-    A heartbeat that ends at this moment then sees the new status, and leaves the schedule as it is.
-    """
-    list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
-    agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    return agent
+
+def _lock_rows(agent_id: UUID, *kinds: type[TenantModel]) -> None:
+    for model in kinds:
+        rows = model._default_manager.filter(models.Q(agent_id=agent_id))
+        list(rows.order_by("pk").select_for_update().values_list("pk"))
 
 
 def _count_own(agent_id: UUID) -> dict[str, int]:

@@ -62,6 +62,11 @@ class Goal(TenantModel):
                 name="goals_goal_by_parent",
                 condition=models.Q(parent__isnull=False),
             ),
+            models.Index(
+                fields=["tenant", "blocked_by_goal"],
+                name="goals_goal_by_blocker",
+                condition=models.Q(blocked_by_goal__isnull=False),
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -200,6 +205,9 @@ class Intent(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "status"], name="goals_intent_by_status"),
             models.Index(fields=["tenant", "goal"], name="goals_intent_by_goal"),
+            models.Index(
+                fields=["tenant", "step"], name="goals_intent_by_step", condition=models.Q(step__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -248,7 +256,10 @@ class Satisfaction(TenantModel):
 
     class Meta(TenantModel.Meta):
         ordering = ["-at"]
-        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="goals_satisfaction_by_agent")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "-at"], name="goals_satisfaction_by_agent"),
+            models.Index(fields=["tenant", "goal"], name="goals_satisfaction_by_goal"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.reward_actual:g} of {self.reward_expected:g}"

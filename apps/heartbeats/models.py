@@ -95,6 +95,12 @@ class Heartbeat(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "-started_at"], name="heartbeats_by_agent"),
             models.Index(fields=["tenant", "-started_at"], name="heartbeats_by_time"),
+            # A memory that is removed for good leaves its heartbeat, which is found without reading all of them.
+            models.Index(
+                fields=["tenant", "memory"],
+                name="heartbeats_by_memory",
+                condition=models.Q(memory__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

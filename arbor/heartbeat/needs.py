@@ -109,13 +109,19 @@ class CallReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMemories:
-    """Texts that may be ids of the agent's memories. Answered by a frozenset of the ids that are.
+    """Texts that may be ids of the agent's memories. Answered by a frozenset of the ids that are."""
 
-    With `required`, raises NotFound in the step for any other text.
+    named: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Materials:
+    """The ids of memories that a new one rests on. Answered by a mapping from each id to the memory as `Evidence`.
+
+    Raises NotFound in the step for any other text.
     """
 
     named: Sequence[str]
-    required: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,6 +237,7 @@ ORDER: tuple[type, ...] = (
     BufferItems,
     Themes,
     OwnMemories,
+    Materials,
     OpenBacklog,
     SettledProposals,
     DecideProposal,

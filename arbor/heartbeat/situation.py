@@ -65,6 +65,8 @@ class MemoryView(SituationPart):
     episode: str = ""
     at: datetime
     importance: float = 0.5
+    #: How far it is believed, 0 to 1.
+    trust: float = 1.0
     score: float | None = None
     #: What its detail says, one line each (`arbor.memory.detail_text`).
     details: list[str] = []
@@ -76,6 +78,8 @@ class BufferItemView(SituationPart):
     content: str
     role: str = ""
     at: datetime
+    #: How far it is believed, 0 to 1.
+    trust: float = 1.0
 
 
 class ClusterView(SituationPart):
@@ -245,6 +249,8 @@ class Situation(SituationPart):
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
+    #: Memories that actions of this heartbeat recalled.
+    recalled: list[MemoryView] = []
     #: Active clusters, the most active first.
     themes: list[ClusterView] = []
     #: Matching buffer items, best first.

@@ -194,6 +194,8 @@ class Recalled:
     occurred_at: datetime
     importance: float
     terms: ScoreTerms
+    #: How far it is believed, 0 to 1.
+    trust: float = DEFAULT_TRUST
     #: What its detail says: steps, outcome, confidence… (`arbor.memory.detail_text`).
     details: tuple[str, ...] = ()
 

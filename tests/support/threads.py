@@ -9,16 +9,35 @@ from collections.abc import Callable
 from django.db import connections
 
 
-def in_own_connection(work: Callable[[], None]) -> threading.Thread:
-    """Start work in a thread that closes its connections, and return the thread."""
+class _ConnectedThread(threading.Thread):
+    """A thread that closes its connections at the end; `join` raises what its work raised."""
 
-    def run() -> None:
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__()
+        self._work = work
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
         try:
-            work()
+            self._work()
+        except BaseException as error:  # noqa: BLE001 (raised where the thread is joined)
+            self._error = error
         finally:
             connections.close_all()
 
-    thread = threading.Thread(target=run)
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end. Raises the error of the work, and TimeoutError for a thread that goes on."""
+        super().join(timeout)
+        if self.is_alive():
+            raise TimeoutError(f"the thread has not ended after {timeout} seconds")
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def in_own_connection(work: Callable[[], object]) -> threading.Thread:
+    """Start work in a thread that closes its connections, and return the thread, to be joined."""
+    thread = _ConnectedThread(work)
     thread.start()
     return thread
 

@@ -17,7 +17,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent, AgentState, Trigger
+from apps.agents.models import AgentState, Trigger
+from apps.agents.services.locks import lock_agent
 from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
@@ -27,8 +28,8 @@ from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Task, TaskMessage, enqueue
-from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.services import require_active
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
@@ -68,21 +69,14 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
+    open_sessions = ChatSession.objects.filter(agent_id=agent_id, person=person, ended_at__isnull=True)
+    # Turns lock the conversation before the agent's schedule.
+    list(open_sessions.select_for_update().values_list("id"))
     # Without the lock, two concurrent requests would each create a conversation.
-    agent: Agent | None = (
-        Agent.objects.select_related("tenant")
-        .select_for_update(no_key=True, of=("self",))
-        .filter(id=agent_id)
-        .first()
-    )
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    if agent.tenant.status != TenantStatus.ACTIVE:
-        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
+    agent = lock_agent(agent_id)
+    require_active()
     now = datetime.now(UTC)
-    existing: ChatSession | None = ChatSession.objects.filter(
-        agent_id=agent_id, person=person, ended_at__isnull=True
-    ).first()
+    existing: ChatSession | None = open_sessions.first()
     if existing is not None:
         if existing.last_at + settings.ARBOR_CHAT_IDLE > now or waiting_turn(existing.id) is not None:
             return existing

@@ -14,12 +14,14 @@ from apps.memories.services.graph.relations import id_of
 from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
+from apps.memories.services.store.provenance import require_evidence
 from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.heartbeat.steps.new_memories import learned, vectors_of
+from arbor.heartbeat.steps.new_memories import vectors_of
+from arbor.heartbeat.steps.note_sources import concluded
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
@@ -133,7 +135,8 @@ def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[
         retention=Retention(memory["retention"]),
         detail={name: value for name, value in memory["detail"].items() if name not in _OF_THE_WORDING},
     )
-    return learned(becomes, situation=context.situation, concluded=True)
+    earlier = require_evidence(agent_id=context.agent_id, named=[params["id"]])
+    return concluded(becomes, situation=context.situation, materials=earlier.values())
 
 
 def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:

@@ -203,8 +203,10 @@ def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult
     if not call.subject:
         return CallResult(call=call, error=error, latency_ms=latency_ms)
     with tenant_transaction(call.tenant_id):
+        counted = record_failed_try(call, error)
+        # Last: the agent's schedule is locked before its daily usage.
         charge_failure(call, error, latency_ms)
-        return record_failed_try(call, error)
+        return counted
 
 
 def _release_connection() -> None:

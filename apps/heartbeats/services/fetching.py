@@ -28,7 +28,7 @@ from apps.memories.services.recall.partial_recall import partial_recall_after
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.buffer import BufferSearch, search_buffers
 from apps.memories.services.store.placement import ToRemember
-from apps.memories.services.store.provenance import require_memories
+from apps.memories.services.store.provenance import require_evidence
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import Dealings, record_meetings
@@ -42,6 +42,7 @@ from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
 from arbor.memory.recall_request import RecallRequest
+from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
 
 log = structlog.get_logger(__name__)
@@ -170,7 +171,10 @@ class Fetcher:
             ]
         )
         return [
-            [BufferItemView(content=item.content, role=item.role, at=item.held_at) for item in items]
+            [
+                BufferItemView(content=item.content, role=item.role, at=item.held_at, trust=item.trust)
+                for item in items
+            ]
             for items in found_by_need
         ]
 
@@ -286,12 +290,14 @@ def _call_reply(_: Fetcher, open_need: OpenNeed) -> str:
 
 def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
     need: needs.OwnMemories = open_need.need
-    if need.required:
-        return frozenset(require_memories(agent_id=open_need.agent_id, named=need.named))
     ids = [memory_id for text in need.named if (memory_id := read_id(text)) is not None]
     return frozenset(
         Memory.objects.filter(agent_id=open_need.agent_id, id__in=ids).values_list("id", flat=True)
     )
+
+
+def _materials(_: Fetcher, open_need: OpenNeed) -> Mapping[UUID, Evidence]:
+    return require_evidence(agent_id=open_need.agent_id, named=open_need.need.named)
 
 
 def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
@@ -342,6 +348,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.BufferItems: Fetcher._buffer_items,
         needs.Themes: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
+        needs.Materials: _one_by_one(_materials),
         needs.OpenBacklog: Fetcher._backlogs_of,
         needs.SettledProposals: _one_by_one(_settle_proposals),
         needs.DecideProposal: _one_by_one(Fetcher._decide),

@@ -19,6 +19,7 @@ from arbor.selves.values import AspectKind, BeliefCategory
 
 # Seed 000, 5: the conditions of a promotion.
 OLD_ENOUGH_DAYS = 3
+# Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745): it must be confirmed.
 SURE_ENOUGH = 0.75
 RECALLED_ENOUGH = 3
 RELEVANT_ENOUGH = 0.5

@@ -46,7 +46,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     ) percept) END AS percepts,
     least(waiting.user_messages, %(percepts)s + 1) AS user_messages,
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
-        SELECT id, type, content, role, occurred_at AS at, importance, ({queries.RECALLED_DETAIL})::json AS detail
+        SELECT id, type, content, role, occurred_at AS at, importance, trust, ({queries.RECALLED_DETAIL})::json AS detail
         FROM memories_memory m
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
             AND (episode_id IS NULL OR sequence > 0) AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'

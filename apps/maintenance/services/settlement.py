@@ -71,8 +71,6 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         read = purpose.read(call.subject, reply.text)
         prepared = purpose.prepare(call.tenant_id, call.agent_id, read)
         with tenant_transaction(call.tenant_id):
-            # The cost is charged even if the reply is too late to count.
-            charge_reply(call, reply)
             record_truncation(call, reply)
             stored = bool(
                 change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=storable(reply.text))
@@ -81,6 +79,9 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
                 notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
                 if notes:
                     change(_NOTE, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
+            # The cost is charged even if the reply is too late to count. Last, as in heartbeats: the agent's schedule is
+            # locked before its daily usage.
+            charge_reply(call, reply)
     except (OperationalError, InterfaceError):
         # A database error: the call is recovered when its lease expires.
         raise
@@ -89,9 +90,10 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
             # An unexpected error counts as a failed try: it must not repeat forever, nor block other calls.
             log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
-            charge_reply(call, reply, error_kind=type(error).__name__)
             record_truncation(call, reply)
-            return record_failed_try(call, error, reply=reply.text)
+            counted = record_failed_try(call, error, reply=reply.text)
+            charge_reply(call, reply, error_kind=type(error).__name__)
+            return counted
     if not stored:
         log.warning("call_lease_lost", call_id=str(call.call_id))
     return stored

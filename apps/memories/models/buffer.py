@@ -56,6 +56,11 @@ class BufferItem(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring"),
             models.Index(
+                fields=["tenant", "promoted_to"],
+                name="memories_buffer_by_memory",
+                condition=models.Q(promoted_to__isnull=False),
+            ),
+            models.Index(
                 fields=["tenant", "agent"],
                 name="memories_buffer_mattering",
                 condition=models.Q(promoted_to__isnull=True)

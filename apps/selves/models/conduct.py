@@ -93,11 +93,13 @@ class PeerModel(TenantModel):
                 condition=models.Q(successes__lte=models.F("interactions")), name="selves_peer_successes"
             ),
         ]
-        # For an agent's reputation: the models that others have of it.
         indexes = [
+            # Each heartbeat reads all peers of its agent: the unique indexes have a part of them each.
+            models.Index(fields=["tenant", "agent"], name="selves_peer_by_agent"),
+            # For an agent's reputation: the models that others have of it.
             models.Index(
                 fields=["tenant", "peer"], name="selves_peer_by_peer", condition=models.Q(peer__isnull=False)
-            )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -83,7 +83,14 @@ class SelfChange(TenantModel):
         verbose_name = "self change"
         verbose_name_plural = "self history"
         ordering = ["-at"]
-        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="selves_change_by_agent")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "-at"], name="selves_change_by_agent"),
+            models.Index(
+                fields=["tenant", "proposal"],
+                name="selves_change_by_proposal",
+                condition=models.Q(proposal__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.what} changed by {self.decided_by}"

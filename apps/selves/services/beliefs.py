@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent, lock_schedule
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
 from apps.selves.services.changes import (
@@ -33,7 +33,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
     """
     # Without the lock, two concurrent additions would both find no existing row.
-    lock_agent_row(agent_id)
+    lock_agent(agent_id)
     hashed = content_hash(belief.statement)
     existing: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
     if existing is not None and existing.status != BeliefStatus.DROPPED:
@@ -73,9 +73,7 @@ def revise_belief(
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
-    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
-    if belief is None:
-        raise NotFound(f"there is no belief {belief_id} in this tenant")
+    belief = _locked(belief_id)
     before = _values_of(belief)
     changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
@@ -136,6 +134,17 @@ def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays for the record. Raises NotFound."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
+
+
+def _locked(belief_id: UUID) -> Belief:
+    """Lock a belief, after the schedule of its agent: the trust of its facts may change with it. Raises NotFound."""
+    agent_id = Belief.objects.filter(id=belief_id).values_list("agent_id", flat=True).first()
+    if agent_id is not None:
+        lock_schedule(agent_id)
+    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
+    if belief is None:
+        raise NotFound(f"there is no belief {belief_id} in this tenant")
+    return belief
 
 
 def _values_of(belief: Belief) -> dict[str, Any]:

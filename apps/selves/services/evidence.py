@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.models import Edge
+from apps.memories.models import Edge, Memory
 from apps.selves.models import Belief, BeliefEvidence
 from apps.selves.services.alignment import update_fact_trust
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
+from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
-from arbor.memory.values import MemoryStatus
+from arbor.memory.trust import Source
+from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limit_confidence, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
@@ -20,6 +24,7 @@ from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
+_UNRATED = Source(kind="unknown", reference="unknown")
 #: The proposer of evidence from a relation without an origin.
 OPERATOR = "operator"
 
@@ -93,14 +98,14 @@ def _propose(belief: Belief, source: str) -> str:
     rows = BeliefEvidence.objects.filter(belief_id=belief.id, memory__status=MemoryStatus.ACTIVE)
     if belief.tested_at is not None:
         rows = rows.filter(at__gt=belief.tested_at)
-    evidence = list(rows.order_by("at"))
+    evidence = list(rows.select_related("memory").order_by("at"))
     confidence = belief.confidence
     for memory_evidence in evidence:
         confidence = weigh(
             confidence=confidence,
             stability=belief.stability,
             supports=memory_evidence.supports,
-            strength=memory_evidence.strength,
+            strength=memory_evidence.strength * _credibility(memory_evidence.memory),
         )
     confidence = limit_confidence(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < LEAST_MOVE:
@@ -125,3 +130,19 @@ def _propose(belief: Belief, source: str) -> str:
         ],
     )
     return f"proposed to be {move} of the belief"
+
+
+def _credibility(memory: Memory) -> float:
+    """Return how far a memory counts as evidence, 0 to 1: its trust, for a fact without what beliefs change of it.
+
+    A belief that lowers the trust of what contradicts it would otherwise protect itself. A fact without a source counts
+    as one whose source nobody has rated.
+    """
+    if memory.type != MemoryType.SEMANTIC:
+        return memory.trust
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    # Trust that was set explicitly stays.
+    if not math.isclose(memory.trust, fact.trust, abs_tol=1e-6):
+        return memory.trust
+    return replace(fact, alignment=0.0, sources=fact.sources or (_UNRATED,)).trust

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.agents.services.locks import lock_schedule
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import apply_proposal
@@ -132,6 +133,7 @@ def accept(
     at once. Raises NotFound, TransitionIllegal for a rejected or expired proposal, LimitReached.
     """
     now = now or datetime.now(UTC)
+    _lock_schedule_of(proposal_id)
     proposal = _find(proposal_id, agent_id)
     if proposal.status == ProposalStatus.ACCEPTED:
         return proposal
@@ -230,6 +232,13 @@ def keep_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str
     """Confirm a belief by the agent's own heartbeat, which has considered the evidence against it. Raises NotFound."""
     belief = belief_of(agent_id=agent_id, belief_id=belief_id)
     return beliefs.keep_belief(belief_id=belief.id, actor=decided_by, reason=reason, now=now)
+
+
+def _lock_schedule_of(proposal_id: UUID) -> None:
+    """Lock the schedule of a proposal's agent: what is accepted changes the self and the memory, in any order."""
+    agent_id = Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True).first()
+    if agent_id is not None:
+        lock_schedule(agent_id)
 
 
 def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Service, Themes
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
@@ -28,9 +28,11 @@ from arbor.heartbeat.results import (
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
+from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
+from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
@@ -167,7 +169,9 @@ def recall(execution: Execution, decision: Decision) -> Act:
     memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
+    heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    execution.heartbeat = heartbeat.with_view(recalled=shown)
     themes: list[str] = yield Themes(recalled=memories, vector=vector, model=heartbeat.embedding_model)
     glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
@@ -194,10 +198,11 @@ def make(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
     heartbeat = execution.heartbeat
     wanted = new_memories.MEMORY_BUILDERS[decision.action](heartbeat, decision)
-    materials: Collection[UUID] = ()
+    materials: Mapping[UUID, Evidence] = {}
     if wanted.materials:
-        materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: PlacedMemories = yield new_memories.placing_need(heartbeat, wanted.memory)
+        materials = yield Materials(named=wanted.materials)
+    memory = wanted.sourced(heartbeat.situation, materials.values())
+    placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))

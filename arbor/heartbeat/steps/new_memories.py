@@ -13,16 +13,13 @@ import numpy.typing as npt
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
-from arbor.heartbeat.sources import own_source, source_of
+from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat
+from arbor.heartbeat.steps.note_sources import concluded, learned
 from arbor.ids import read_id
-from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.english import STOP_WORDS
 from arbor.memory.importance import appraise, at_least
-from arbor.memory.lexical import term_of, words_of
 from arbor.memory.recall_request import RecallFilter
-from arbor.memory.trust import Source, cap
+from arbor.memory.trust import Evidence
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace
 
@@ -37,11 +34,18 @@ _DETAILED = ("steps", "context", "pattern")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryDraft:
-    """A new memory, the verb of its result, and the ids of its sources."""
+    """A new memory, the verb of its result, and for a conclusion the ids of the memories it rests on."""
 
     memory: NewMemory
     verb: str
+    is_conclusion: bool = False
     materials: Sequence[str] = ()
+
+    def sourced(self, situation: Situation, materials: Iterable[Evidence]) -> NewMemory:
+        """Return the memory with its source and trust."""
+        if self.is_conclusion:
+            return concluded(self.memory, situation=situation, materials=materials)
+        return learned(self.memory, situation=situation)
 
 
 def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
@@ -54,7 +58,6 @@ def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
         source=heartbeat.source,
         detail={name: value for name in _DETAILED if (value := params.get(name))},
     )
-    memory = learned(memory, situation=heartbeat.situation)
     # The agent chose to remember the text, so its retention is lasting, except for errors.
     return MemoryDraft(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
@@ -68,8 +71,9 @@ def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
         source=heartbeat.source,
         detail={"focus": decision.params["focus"]},
     )
-    memory = learned(memory, situation=heartbeat.situation, concluded=True)
-    return MemoryDraft(memory=memory, verb="noticed", materials=decision.params["rests_on"])
+    return MemoryDraft(
+        memory=memory, verb="noticed", is_conclusion=True, materials=decision.params["rests_on"]
+    )
 
 
 def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
@@ -84,8 +88,12 @@ def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
         source=heartbeat.source,
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
-    memory = lasting(heartbeat, learned(memory, situation=heartbeat.situation, concluded=True))
-    return MemoryDraft(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
+    return MemoryDraft(
+        memory=lasting(heartbeat, memory),
+        verb=f"made a {params['kind']}",
+        is_conclusion=True,
+        materials=params["materials"],
+    )
 
 
 MEMORY_BUILDERS: Mapping[str, Callable[[Beat, Decision], MemoryDraft]] = {
@@ -137,51 +145,5 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
     )
 
 
-#: The least share of a text's terms in a message that makes the message its source.
-_REPEATED_SHARE = 0.5
-
 #: Actions that create memories.
 LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
-
-
-def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
-    """Return a memory with its source and the trust that its source allows (`trust.cap`).
-
-    The source is the sender of a percept that has most of the memory's terms; otherwise, or if `concluded`, the agent
-    itself. A fact has its source in its detail, beside those it has, without a time, so that repeated notes store equal details.
-    """
-    source = own_source(situation.agent_id)
-    if not concluded and (sender := _sender(memory.content, situation)) is not None:
-        source = sender
-    if memory.type is not MemoryType.SEMANTIC:
-        return replace(memory, trust=cap([source]))
-    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
-    assert isinstance(fact, SemanticDetail)
-    fact = fact.with_sources([source])
-    return replace(memory, trust=fact.trust, detail=fact.to_json())
-
-
-def _sender(text: str, situation: Situation) -> Source | None:
-    """Return the source whose percepts the text repeats: users first, then peers, then what is no person."""
-    senders: dict[tuple[int, str], list[PerceptView]] = {}
-    for percept in situation.percepts:
-        source = source_of(percept, situation.peers)
-        senders.setdefault((_precedence(percept), source.key), []).append(percept)
-    for _, percepts in sorted(senders.items(), key=lambda sender: sender[0][0]):
-        if _repeats(text, [percept.content for percept in percepts]):
-            return source_of(percepts[0], situation.peers)
-    return None
-
-
-def _precedence(percept: PerceptView) -> int:
-    return (USER_MESSAGE, PEER_MESSAGE, percept.kind).index(percept.kind)
-
-
-def _repeats(text: str, messages: Iterable[str]) -> bool:
-    terms = _terms(text)
-    received = {term for message in messages for term in _terms(message)}
-    return bool(terms) and len(terms & received) >= _REPEATED_SHARE * len(terms)
-
-
-def _terms(text: str) -> set[str]:
-    return {term_of(word) for word in words_of(text) if word not in STOP_WORDS}

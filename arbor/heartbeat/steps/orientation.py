@@ -278,6 +278,7 @@ def memory_view(memory: Recalled) -> MemoryView:
         episode=str(summarized_episode(memory.session) or ""),
         at=memory.occurred_at,
         importance=memory.importance,
+        trust=memory.trust,
         score=round(memory.score, 4) if memory.terms.total else None,
         details=list(memory.details),
     )

@@ -27,7 +27,8 @@ from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKi
 from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.narrative import narrate, valence
-from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
+from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, vectors_of
+from arbor.heartbeat.steps.note_sources import learned
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat

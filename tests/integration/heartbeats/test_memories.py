@@ -22,13 +22,14 @@ from apps.memories.services.retention.forgetting import (
     fade_memories,
     keep_quotas,
 )
+from apps.memories.services.store.remember import remember
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.buffer import MATTERS_AFTER
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.values import HEARTBEATS_SESSION, Retention
+from arbor.memory.values import HEARTBEATS_SESSION, NewMemory, Retention
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
@@ -119,6 +120,18 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(
     assert rows["Broken buoys come before storms."].trust == pytest.approx(0.15 + 0.85 * 0.8)
     assert rows["Broken buoys come before storms."].detail["focus"] == "weather"
     assert relations == {(rows[content].id, "learned_from") for content in sources}
+
+
+def test_a_note_is_trusted_as_the_stranger_whom_it_repeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    now = datetime.now(UTC)
+    words = NewMemory(content="Ann must be paid $900 first.", role="Bo", trust=0.575, occurred_at=now)
+    stored = remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[words])
+    insight = action_of("reflect", insight="Money is short.", focus="money", rests_on=[str(stored.ids[0])])
+    heartbeats.run(reply_of(actions=[insight], memory_notes=[{"text": "Pay Ann $900 first."}]))
+    with tenant_transaction(agent.tenant_id):
+        trusts = dict(Memory.objects.filter(type="semantic").values_list("content", "trust"))
+    assert trusts["Pay Ann $900 first."] == pytest.approx(0.575)
+    assert trusts["Money is short."] == pytest.approx(0.575)
 
 
 def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(

@@ -23,7 +23,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.trust import cap
+from arbor.memory.trust import Source, cap
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import (
     NOON,
@@ -125,6 +125,32 @@ def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
     assert reinforced(mind) == {"The ferry leaves at dawn.": 2}
     assert memories_of(mind)[0].detail == {"wordings": ["ferry leaves, at dawn"]}
     assert term_counts(mind) == true_counts(mind)
+
+
+def test_the_same_words_of_two_speakers_are_two_events(mind: Agent) -> None:
+    speakers = [("Bo", 0.575), ("user", 0.745), ("user", 0.745)]
+    memories = [a_memory("Pay Ann first.", role=role, trust=trust) for role, trust in speakers]
+    assert store_with(mind, unit_vectors(1.0, 1.0, 1.0), *memories).stored == 2
+    assert [(memory.role, memory.trust) for memory in memories_of(mind)] == [("Bo", 0.575), ("user", 0.745)]
+    # Of one batch, and of rows.
+    assert store_with(mind, unit_vectors(1.0), a_memory("Pay Ann first.", role="Cleo", trust=0.2)).stored == 1
+    assert store_with(mind, unit_vectors(1.0), memories[0]).stored == 0
+
+
+def test_a_fact_of_two_speakers_is_one_with_both_sources(mind: Agent) -> None:
+    facts = [
+        a_memory(
+            "Ann sells eels.",
+            type=MemoryType.SEMANTIC,
+            role=who,
+            detail=SemanticDetail(sources=(Source(kind="person", reference=who, trust=0.5),)).to_json(),
+        )
+        for who in ("Bo", "Cleo")
+    ]
+    assert store_with(mind, unit_vectors(1.0, 1.0), *facts).stored == 1
+    (fact,) = memories_of(mind)
+    assert [source["reference"] for source in fact.detail["sources"]] == ["Bo", "Cleo"]
+    assert fact.trust == pytest.approx(0.15 + 0.85 * 0.75)
 
 
 def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> None:

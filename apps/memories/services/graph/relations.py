@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.agents.services.locks import lock_schedule
 from apps.memories.models import Edge
 from apps.memories.services.graph import queries
 from apps.memories.services.graph.neighborhoods import mark_around
@@ -133,8 +134,11 @@ def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
     """Create a relation of two nodes of one agent in the open transaction; an equal one gets the higher weight.
 
     Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other.
-    Raises NotFound for nodes of other agents. Four statements.
+    Raises NotFound for nodes of other agents. Four statements, and one more for a belief.
     """
+    if any(end.kind is GraphNodeKind.BELIEF for end in new.ends):
+        # Evidence leads to a proposal, which locks the agent's row after the mind.
+        lock_schedule(agent_id)
     # The lock prevents that an end is purged between the check and the insert.
     lock_minds([agent_id])
     require(agent_id, new.ends)

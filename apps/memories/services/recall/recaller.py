@@ -260,5 +260,6 @@ def _whole(found: ScanResult, place: Ranked, text: StoredText) -> Recalled:
         occurred_at=moment(found.candidates.occurred[place.index]),
         importance=float(found.candidates.importance[place.index]),
         terms=place.terms,
+        trust=float(found.candidates.trust[place.index]),
         details=detail_lines(kind, from_json(text.detail)) if text.detail else (),
     )

@@ -17,7 +17,7 @@ from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
-from apps.tenants.statements import change
+from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
@@ -91,6 +91,8 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     if not actor.startswith(_PERSONS):
         raise PermissionDenied(f"only a person removes memories for good (user:… or cli:…), not {actor!r}")
     _check(memory_ids, reason=reason, actor=actor)
+    ids = sorted(set(memory_ids))
+    fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
     rows = _locked_rows(memory_ids)
     if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
         raise Invalid(
@@ -105,7 +107,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_derived_stale(ids)
-    change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
+    change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
     change(queries.EMPTY_TURNS, ids=ids)
     digests = {bytes(row[3]) for row in rows}
     memory = GraphNodeKind.MEMORY.value

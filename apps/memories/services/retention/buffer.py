@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
@@ -61,6 +62,8 @@ class Holding:
     expires_at: datetime
     #: The similarity in meaning plus the share of the query's words that occur in the item.
     score: float
+    #: How far it is believed, 0 to 1.
+    trust: float
 
 
 def add_buffer_items(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
@@ -152,6 +155,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
             "held_at",
             "expires_at",
             "score",
+            "trust",
         )
         for place, *row in fetch(queries.SEARCH_BUFFER, searches=to_json(written), agents=agents):
             found[place].append(Holding(**dict(zip(names, row, strict=True))))
@@ -209,6 +213,8 @@ def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
     if items:
         _promote(tenant_id, agent_id, items)
     with tenant_transaction(tenant_id):
+        # Heartbeats lock buffer items in the orders of ids and of contents.
+        lock_schedule(agent_id)
         expired = BufferItem.objects.filter(agent_id=agent_id, expires_at__lte=Now()).exclude(_MATTERING)
         cleared = dict(expired.select_for_update().values_list("id", "promoted_to_id"))
         BufferItem.objects.filter(id__in=list(cleared)).delete()
@@ -239,6 +245,7 @@ def _promote(
     ]
     ids = list(remember(tenant_id=tenant_id, agent_id=agent_id, memories=memories).ids)
     with tenant_transaction(tenant_id):
+        lock_schedule(agent_id)
         for item, memory_id in zip(items, ids, strict=True):
             item.promoted_to_id = memory_id
         BufferItem.objects.bulk_update(items, ["promoted_to"])

@@ -124,12 +124,11 @@ SELECT DISTINCT agent_id FROM (
 
 # Empty model calls about purged memories, because prompts and replies repeat their text: calls about memories, about their
 # episode, or about conversations that contain or recalled them. Open calls are ended; new ones are made for other subjects.
-EMPTY_CALLS = f"""
-UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
-    sections = {sql_literal([])},
-    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
-    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
+# A reply locks its call before the mind, so a purge locks the calls first.
+_CALLS_ABOUT = """
+WHERE c.tenant_id = %(tenant)s AND c.agent_id IN (
+    SELECT agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
+) AND c.subject_key <> '' AND (
     c.subject -> 'memories' ?| %(names)s::text[]
     OR c.subject ->> 'episode' IN (
         SELECT episode_id::text FROM memories_memory
@@ -143,7 +142,17 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.su
         WHERE recalled ->> 'id' = ANY(%(names)s::text[])
     )
 )
+"""
+LOCK_CALLS = f"""
+SELECT c.id FROM calls_externalcall c {_CALLS_ABOUT} ORDER BY c.id FOR UPDATE
 """  # noqa: S608 (no external input)
+EMPTY_CALLS = f"""
+UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
+    sections = {sql_literal([])},
+    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
+    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
+{_CALLS_ABOUT}
+"""  # noqa: S608 (our own words)
 
 # Empty the turns of conversations from which purged memories were stored: they have the same text.
 EMPTY_TURNS = """
@@ -217,7 +226,7 @@ WITH asked AS MATERIALIZED (
 ), chosen AS MATERIALIZED (
     SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
         SELECT *, meaning + words AS score FROM (
-            SELECT id, content, role, source, importance, accesses, created_at, expires_at,
+            SELECT id, content, role, source, importance, accesses, created_at, expires_at, trust,
                 coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
                     THEN -(embedding <#> a.vector) END, 0) AS meaning,
                 coalesce(-(lexical <#> a.lexical), 0) AS words
@@ -235,7 +244,7 @@ WITH asked AS MATERIALIZED (
     UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
     FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
 )
-SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score
+SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score, trust
 FROM chosen ORDER BY place, score DESC, created_at DESC, id
 """
 

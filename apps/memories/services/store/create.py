@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
+from apps.agents.services.locks import lock_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -88,6 +89,9 @@ def create_memories(
     memories = [creation.as_memory() for creation in creations]
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
     with tenant_transaction(tenant_id):
+        if any(creation.beliefs for creation in creations):
+            # Evidence leads to a proposal, which locks the agent's row after the mind.
+            lock_schedule(agent_id)
         stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
         links: dict[UUID, list[tuple[str, float]]] = {}
         for memory_id, creation in zip(stored.ids, creations, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.memories.models import Memory, Practice
-from apps.memories.services.graph.relations import id_of, labels_of
+from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.encoding import to_json
@@ -20,7 +20,7 @@ from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.heartbeat.sources import own_source
 from arbor.ids import read_id, uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Evidence, Source, is_own_note
 from arbor.memory.values import MemoryStatus, MemoryType
 
@@ -29,7 +29,7 @@ from arbor.memory.values import MemoryStatus, MemoryType
 class ProvenanceRelation:
     """A relation between two memories of one agent, usually LEARNED_FROM or DERIVED_FROM.
 
-    The ids are not checked: they must come from `store` or `require_memories`.
+    The ids are not checked: they must come from `store` or `require_evidence`.
     """
 
     agent_id: UUID
@@ -73,20 +73,6 @@ def store_provenance(relations: Sequence[ProvenanceRelation]) -> None:
     )
 
 
-def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
-    """Parse memory ids, and require that all are memories of this agent. One statement; none without ids.
-
-    Raises NotFound, naming those that are not.
-    """
-    ids = [id_of(source) for source in dict.fromkeys(named)]
-    known = labels_of(agent_id, ids, {GraphNodeKind.MEMORY})
-    if missing := [
-        str(memory_id) for memory_id in ids if GraphNode(GraphNodeKind.MEMORY, memory_id) not in known
-    ]:
-        raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
-    return ids
-
-
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     """Add a source to a fact, in the open transaction; return its trust now. Three statements.
 
@@ -113,14 +99,27 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     return raised
 
 
+def require_evidence(*, agent_id: UUID, named: Sequence[str]) -> dict[UUID, Evidence]:
+    """Return the memories that these texts name, as evidence by id, archived ones too. One statement, none for nothing.
+
+    Raises NotFound, naming those that are no memories of this agent.
+    """
+    ids = [id_of(text) for text in dict.fromkeys(named)]
+    rows = Memory.objects.filter(agent_id=agent_id, id__in=ids).values_list(*_EVIDENCE) if ids else ()
+    found = {row[0]: _evidence(agent_id, *row) for row in rows}
+    if missing := [str(memory_id) for memory_id in ids if memory_id not in found]:
+        raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
+    return {memory_id: found[memory_id] for memory_id in ids}
+
+
 def evidence_of(*, agent_id: UUID, memory_ids: Sequence[str]) -> list[Evidence]:
     """Return these memories as evidence, without archived memories and those of other agents. One statement."""
     ids = [memory_id for text in memory_ids if (memory_id := read_id(str(text)))]
     rows = Memory.objects.filter(agent_id=agent_id, id__in=ids, status=MemoryStatus.ACTIVE).order_by("id")
-    return [
-        _evidence(agent_id, *row)
-        for row in rows.values_list("id", "type", "trust", "role", "source", "detail")
-    ]
+    return [_evidence(agent_id, *row) for row in rows.values_list(*_EVIDENCE)]
+
+
+_EVIDENCE = ("id", "type", "trust", "role", "source", "detail")
 
 
 def _evidence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 # Part: the columns of an existing memory, in the order in which `PlacedMemory.of_row` reads them.
 PLACED_COLUMNS = """
 m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
-m.emotional_valence, m.detail
+m.emotional_valence, m.role, m.detail
 """
 
 _ALONE = """
@@ -123,7 +123,7 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
 # the agents, make the planner leave the index, or read it once for each of them.
 KNOWN_MEMORIES = f"""
 SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM agents_agent a LEFT JOIN LATERAL (
     SELECT embedding_model, embedding_dimension FROM memories_mind
     WHERE tenant_id = %(tenant)s AND agent_id = a.id LIMIT 1

@@ -35,6 +35,8 @@ class PlacedMemory:
     importance: float
     trust: float
     emotional_valence: float
+    #: The speaker.
+    role: str
     detail: Mapping[str, Any]
     #: The memory has a row.
     written: bool = True
@@ -72,6 +74,7 @@ class PlacedMemory:
             importance=weight.importance,
             trust=trust,
             emotional_valence=memory.emotional_valence,
+            role=memory.role,
             detail=memory.detail,
             written=False,
             is_new=True,
@@ -81,7 +84,7 @@ class PlacedMemory:
     def of_row(cls, row: Sequence[Any]) -> PlacedMemory:
         """Build the placed memory of a row, whose columns are `queries.PLACED_COLUMNS`."""
         memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
-        retention, importance, trust, emotional_valence = weighed
+        retention, importance, trust, emotional_valence, role = weighed
         return cls(
             id=memory_id,
             type=MemoryType(kind),
@@ -92,6 +95,7 @@ class PlacedMemory:
             importance=importance,
             trust=trust,
             emotional_valence=emotional_valence,
+            role=role,
             detail=from_json(detail) if isinstance(detail, str) else detail,
             archived=status != MemoryStatus.ACTIVE,
         )
@@ -104,14 +108,16 @@ class PlacedMemory:
         """Return whether a memory without a session, worded like this one, can be merged into this one.
 
         Memories of every type must have details that do not disagree, and a memory is never merged into one that it
-        contradicts. Two events must also have happened within `gap` of each other, with the same emotional valence if both
-        have one.
+        contradicts. Two events must also have happened within `gap` of each other, said by the same person, with the same
+        emotional valence if both have one.
         """
         if str(self.id) in (memory.detail.get("contradictions") or ()):
             return False
         if self.type is MemoryType.EPISODIC:
             felt = {valence for valence in (self.emotional_valence, memory.emotional_valence) if valence}
             if abs(self.occurred_at - memory.occurred_at) > gap or len(felt) > 1:
+                return False
+            if self.role != memory.role:
                 return False
         return not memory.detail or self._merged(memory) is not None
 

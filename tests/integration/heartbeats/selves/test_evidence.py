@@ -106,6 +106,35 @@ def test_a_retired_memory_speaks_against_nothing(
     assert OF_BELIEFS not in heartbeats.run(REST)
 
 
+def proposed_confidence(agent: Agent, belief: Belief, *, trust: float) -> float:
+    """Return the confidence that a memory of this trust against the belief suggests."""
+    memory_id = memory_of(agent, "The wind rose at noon, and it stayed dry.")
+    with tenant_transaction(agent.tenant_id):
+        Memory.objects.filter(id=memory_id).update(trust=trust)
+        ends = (of_memory(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
+        new = NewRelation(source=ends[0], target=ends[1], relation=Relation.CONTRADICTS)
+        record_evidence(agent_id=agent.id, edge=relate(agent_id=agent.id, new=new), source="test")
+        proposal = Proposal.objects.filter(agent_id=agent.id, kind="belief").first()
+        return float(proposal.change["confidence"]) if proposal else belief.confidence
+
+
+@pytest.mark.parametrize(("trust", "confidence"), [(1.0, 0.4), (0.575, 0.475), (0.15, 0.568), (0.0, 0.6)])
+def test_evidence_counts_as_far_as_its_memory_is_trusted(
+    agent: Agent, belief: Belief, trust: float, confidence: float
+) -> None:
+    assert proposed_confidence(agent, belief, trust=trust) == pytest.approx(confidence, abs=0.002)
+
+
+def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: Belief) -> None:
+    memory_id = against(agent, belief)
+    with tenant_transaction(agent.tenant_id):
+        memory = Memory.objects.get(id=memory_id)
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    # The belief halves the trust of a fact without a source, which counts as one of an unrated source.
+    assert memory.trust < 0.15
+    assert proposal.change["confidence"] == pytest.approx(0.475, abs=0.002)
+
+
 def contradicting(agent: Agent) -> tuple[str, str]:
     first, second = memory_of(agent, "The mill is closed."), memory_of(agent, "The mill is open all day.")
     with tenant_transaction(agent.tenant_id):

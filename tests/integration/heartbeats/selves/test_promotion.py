@@ -22,7 +22,9 @@ from apps.selves.models import (
 )
 from apps.selves.services.proposals import accept
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.trust import Source
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
@@ -174,6 +176,22 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
         assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
 
 
+def settle(agent: Agent, memory_id: str, *, trust: float, sources: list[dict[str, Any]]) -> None:
+    """Make a memory a fact of four days that was often recalled."""
+    with tenant_transaction(agent.tenant_id):
+        Memory.objects.filter(id=memory_id).update(
+            trust=trust,
+            importance=0.9,
+            created_at=datetime.now(UTC) - timedelta(days=4),
+            detail={"sources": sources},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=memory_id,
+            defaults={"count": 4, "last_at": datetime.now(UTC)},
+        )
+
+
 OWN = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
 TOLD = {"kind": "user", "reference": "user", "trust": 0.7}
 
@@ -196,18 +214,8 @@ def test_an_own_note_is_no_evidence(
     settled = memory(agent, "Eels leave the river in autumn.")
     own = [{**origin, "reference": origin["reference"].format(agent=agent.id)} for origin in sources]
     ground = memory(agent, "I saw eels leave.") if role is not None else None
+    settle(agent, settled, trust=0.9, sources=own)
     with tenant_transaction(agent.tenant_id):
-        Memory.objects.filter(id=settled).update(
-            trust=0.9,
-            importance=0.9,
-            created_at=datetime.now(UTC) - timedelta(days=4),
-            detail={"sources": own},
-        )
-        MemoryAccess.objects.update_or_create(
-            tenant_id=agent.tenant_id,
-            memory_id=settled,
-            defaults={"count": 4, "last_at": datetime.now(UTC)},
-        )
         if ground is not None:
             Memory.objects.filter(id=ground).update(role=role, source=source)
             relation = NewRelation(
@@ -217,6 +225,20 @@ def test_an_own_note_is_no_evidence(
                 origin="test",
             )
             relate(agent_id=agent.id, new=relation)
+        assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
+
+
+@pytest.mark.parametrize(
+    ("others", "proposes"),
+    [([], False), ([TOLD], False), ([{"kind": "document", "reference": "almanac", "trust": 0.1}], True)],
+)
+def test_a_word_of_a_user_must_be_confirmed(
+    agent: Agent, others: list[dict[str, Any]], proposes: bool
+) -> None:
+    fact = SemanticDetail(sources=tuple(Source.from_json(origin) for origin in [TOLD, *others]))
+    settled = memory(agent, "Eels leave the river in autumn.")
+    settle(agent, settled, trust=fact.trust, sources=[source.to_json() for source in fact.sources])
+    with tenant_transaction(agent.tenant_id):
         assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
 
 

@@ -14,11 +14,12 @@ from arbor.errors import ArborError, NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Placing, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Placing, Service, Themes
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall_request import RecallRequest
+from arbor.memory.trust import Evidence, Source
 from arbor.memory.values import MemoryType, Retention
 from tests.unit.heartbeat.builders import NOW, percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -35,6 +36,7 @@ from tests.unit.heartbeat.state_builders import (
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 KNOWN = UUID(int=1000)
+STRANGERS_WORD = Evidence(trust=0.575, speaker=Source(kind="memory", reference="Bo", trust=1.0))
 
 
 def permitted(action: str, **params: Any) -> Decision:
@@ -311,19 +313,20 @@ def test_a_known_memory_counts_as_partial_success() -> None:
 )
 def test_a_derived_memory_is_linked_to_its_sources(make: Callable[[list[str]], Decision]) -> None:
     materials = [UUID(int=5), KNOWN]
-    answers = Answers({OwnMemories: frozenset(materials)})
+    answers = Answers({Materials: dict.fromkeys(materials, STRANGERS_WORD)})
     heartbeat = run_actions(make([str(memory_id) for memory_id in materials]), answers=answers)
 
-    assert answers.kinds == [OwnMemories, Placing]
-    assert answers.needs[0].required
+    assert answers.kinds == [Materials, Placing]
+    # Trusted as far as the memories it rests on.
+    assert answers.needs[1].memories[0].trust == pytest.approx(0.575)
     # The memory is never linked to itself, although its own id is among the materials.
     assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
 
 
 def test_a_memory_derived_from_foreign_memories_is_not_created() -> None:
-    answers = Answers({OwnMemories: NotFound("there is no memory x")})
+    answers = Answers({Materials: NotFound("there is no memory x")})
     heartbeat = run_actions(permitted("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
-    assert answers.kinds == [OwnMemories]
+    assert answers.kinds == [Materials]
     assert heartbeat.deeds[0].result.outcome is ActionOutcome.FAILURE
 
 

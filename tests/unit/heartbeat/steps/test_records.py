@@ -19,7 +19,7 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
-from arbor.heartbeat.steps.new_memories import learned
+from arbor.heartbeat.steps.note_sources import concluded, learned
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary, PeerView
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -342,7 +342,7 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "messages", "concluded", "kind"),
+    ("text", "messages", "is_conclusion", "kind"),
     [
         ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
         ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
@@ -353,11 +353,12 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_the_source_is_the_user_if_a_message_has_most_terms(
-    text: str, messages: list[str], concluded: bool, kind: str
+    text: str, messages: list[str], is_conclusion: bool, kind: str
 ) -> None:
     percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
     fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
-    memory = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
+    source = concluded if is_conclusion else learned
+    memory = source(fact, situation=situation(percepts=percepts))
     detail = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.kind for source in detail.sources] == [kind]

@@ -115,7 +115,7 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
     answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
 
     memories, propose = answers.needs
-    assert (list(memories.named), memories.required) == ([str(MEMORY)], False)
+    assert list(memories.named) == [str(MEMORY)]
     (new,) = propose.proposals
     assert (new.kind, new.content, new.change) == (kind, content, change)
     assert (new.source, list(new.evidence)) == (f"heartbeat:{HEARTBEAT}", [str(MEMORY)])

@@ -1,0 +1,134 @@
+"""The sources of an agent's new memories, and the trust that follows: what repeats or rests on others' words is trusted as these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.sources import own_source, source_of
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import term_of, words_of
+from arbor.memory.trust import OWN_ROLES, Evidence, Source, cap, reinforcement, sources_of
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.values import replace
+
+#: The least share of a note's terms in a message that makes the message its source, and of a conclusion's terms, which adds
+#: something of its own, in a message that it only repeats.
+_REPEATED_SHARE = 0.5
+_ONLY_REPEATED_SHARE = 0.75
+
+
+def learned(memory: NewMemory, *, situation: Situation) -> NewMemory:
+    """Return a note with its source and the trust that its source allows (`trust.cap`).
+
+    The source is the sender of a percept that has most of the note's terms, else the speaker of a memory or buffer item
+    in the situation that has most of them, else the agent itself. A fact has its source in its detail, beside those it has,
+    without a time, so that repeated notes store equal details.
+    """
+    return _with_source(
+        memory,
+        _repeated_source(memory.content, situation, least=_REPEATED_SHARE) or own_source(situation.agent_id),
+    )
+
+
+def concluded(memory: NewMemory, *, situation: Situation, materials: Iterable[Evidence] = ()) -> NewMemory:
+    """Return a conclusion of the agent, trusted no further than the memories it rests on, nor than what it repeats.
+
+    Its source is the agent itself.
+    """
+    own = own_source(situation.agent_id)
+    bounds = [own.trust]
+    if found := sources_of(materials):
+        bounds.append(reinforcement(found))
+    repeated = _repeated_source(memory.content, situation, least=_ONLY_REPEATED_SHARE)
+    if repeated is not None:
+        bounds.append(repeated.trust)
+    return _with_source(memory, replace(own, trust=_added_to(memory, most=min(bounds))))
+
+
+def _added_to(memory: NewMemory, *, most: float) -> float:
+    """Return the trust of a source that, with those a fact has already, supports it so far at most."""
+    if memory.type is not MemoryType.SEMANTIC:
+        return most
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    known = reinforcement(fact.sources)
+    # Other words for it are no further support.
+    return 1.0 - (1.0 - most) / (1.0 - known) if known < most else 0.0
+
+
+def _with_source(memory: NewMemory, source: Source) -> NewMemory:
+    if memory.type is not MemoryType.SEMANTIC:
+        return replace(memory, trust=cap([source]))
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    fact = fact.with_sources([source])
+    return replace(memory, trust=fact.trust, detail=fact.to_json())
+
+
+def _repeated_source(text: str, situation: Situation, *, least: float) -> Source | None:
+    """Return the source that has at least this share of the text's terms; None if nobody else has."""
+    terms = _terms(text)
+    if not terms:
+        return None
+    return _sender(terms, situation, least) or _speaker(terms, situation, least)
+
+
+def _sender(terms: set[str], situation: Situation, least: float) -> Source | None:
+    """Return the source whose percepts have that share of the terms: users first, then peers, then what is no person."""
+    senders: dict[tuple[int, str], list[PerceptView]] = {}
+    for percept in situation.percepts:
+        source = source_of(percept, situation.peers)
+        senders.setdefault((_precedence(percept), source.key), []).append(percept)
+    for _, percepts in sorted(senders.items(), key=lambda sender: sender[0][0]):
+        if _shared(terms, [percept.content for percept in percepts]) >= least:
+            return source_of(percepts[0], situation.peers)
+    return None
+
+
+def _precedence(percept: PerceptView) -> int:
+    return (USER_MESSAGE, PEER_MESSAGE, percept.kind).index(percept.kind)
+
+
+class _Utterance(NamedTuple):
+    """The words of somebody else in the situation, and how far they are believed."""
+
+    role: str
+    content: str
+    trust: float
+
+
+def _speaker(terms: set[str], situation: Situation, least: float) -> Source | None:
+    """Return the speaker of the memory or buffer item that has most of the terms; of several, the most trusted."""
+    shares = [
+        (share, utterance.trust, utterance.role)
+        for utterance in _utterances(situation)
+        if (share := _shared(terms, [utterance.content])) >= least
+    ]
+    if not shares:
+        return None
+    _, trust, role = max(shares)
+    speaker = Evidence(trust=trust, speaker=Source(kind="memory", reference=role, trust=1.0))
+    (source,) = sources_of([speaker])
+    return source
+
+
+def _utterances(situation: Situation) -> Iterator[_Utterance]:
+    for memory in (*situation.recent, *situation.relevant, *situation.recalled):
+        if memory.role and memory.role not in OWN_ROLES:
+            yield _Utterance(memory.role, memory.content, memory.trust)
+    for item in situation.held:
+        if item.role and item.role not in OWN_ROLES:
+            yield _Utterance(item.role, item.content, item.trust)
+
+
+def _shared(terms: set[str], messages: Sequence[str]) -> float:
+    """Return the share of the terms that the messages have, 0 to 1."""
+    received = {term for message in messages for term in _terms(message)}
+    return len(terms & received) / len(terms)
+
+
+def _terms(text: str) -> set[str]:
+    return {term_of(word) for word in words_of(text) if word not in STOP_WORDS}

@@ -1,0 +1,265 @@
+"""All writers lock what belongs to an agent in one order (docs/architecture.md, "Locks"), so that none deadlocks.
+
+A heartbeat has its agent's schedule locked, and locks the mind and the agent's row in the order of its actions. Whoever
+needs both waits for the schedule before it locks either.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+import pytest
+from django.db import IntegrityError, connection
+
+from apps.agents.models import Agent
+from apps.agents.services.locks import lock_schedule
+from apps.calls.models import DailyUsage, ExternalCall
+from apps.contacts.models import ChatSession
+from apps.contacts.services.chat import open_session, receive_turn, say
+from apps.fleet.lifecycle import destroy_agent
+from apps.heartbeats.services.calls import execute_call
+from apps.memories.models import BufferItem, Memory
+from apps.memories.services.graph.neighborhoods import refresh_batch
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.term_counts import lock_minds
+from apps.selves.models import Belief, IdentityAspect, Proposal
+from apps.selves.services.aspects import drop_aspect
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import NotFound, TransitionIllegal
+from arbor.memory.values import NewMemory
+from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.test_races import published, run_race
+from tests.integration.heartbeats.writers import ANN, Operation, Writers
+from tests.support.races import race, refused_or
+from tests.support.threads import await_blocked_session, in_own_connection
+
+ROUNDS = 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open_conversation",
+        "pause",
+        "message",
+        "destroy",
+        "accept_identity",
+        "accept_fact",
+        "believe",
+        "doubt_belief",
+        "relate_belief",
+        "teach_against_belief",
+    ],
+)
+def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name: str) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        thread = in_own_connection(writers.act(name))
+        await_blocked_session()
+        # What a heartbeat locks after its schedule is free.
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '2s'")
+        assert Agent.objects.select_for_update(no_key=True).filter(id=agent.id).exists()
+        lock_minds([agent.id])
+        for rows in (Belief.objects.all(), Proposal.objects.all(), BufferItem.objects.all()):
+            fetch_all = rows.filter(agent_id=agent.id).order_by("id").select_for_update()
+            assert list(fetch_all)
+    thread.join(20)
+
+
+def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        thread = in_own_connection(writers.act("promote_item"))
+        await_blocked_session()
+        assert list(BufferItem.objects.filter(id=writers.item_id).select_for_update(nowait=True))
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        assert BufferItem.objects.get(id=writers.item_id).promoted_to_id is not None
+
+
+def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scripted: Script) -> None:
+    scripted(json.dumps({"thinking": "", "reply": "Yes."}), repeat=True)
+    asked, locked = threading.Event(), threading.Event()
+    with tenant_transaction(agent.tenant_id):
+        session_id = open_session(agent_id=agent.id, person=ANN).id
+        DailyUsageFactory(agent=agent)
+
+    def execute(*, call_id: UUID, tenant_id: UUID) -> bool:
+        asked.set()
+        assert locked.wait(20)
+        return execute_call(call_id=call_id, tenant_id=tenant_id)
+
+    thread = in_own_connection(
+        lambda: say(tenant_id=agent.tenant_id, session_id=session_id, text="Are you there?", execute=execute)
+    )
+    assert asked.wait(20)
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        locked.set()
+        await_blocked_session()
+        assert list(DailyUsage.objects.filter(agent_id=agent.id).select_for_update(nowait=True))
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        assert DailyUsage.objects.get(agent_id=agent.id).calls > 4
+
+
+def test_a_purge_waits_for_a_reply_with_no_mind_locked(agent: Agent) -> None:
+    memory_id = UUID(memory_of(agent, "The ferry left."))
+    with tenant_transaction(agent.tenant_id):
+        subject = {"memories": [str(memory_id)]}
+        call = MaintenanceCallFactory(
+            agent=agent, purpose="extract", subject=subject, subject_key="memories:1"
+        )
+        archive(memory_ids=[memory_id], reason="test", actor=ANN)
+    with tenant_transaction(agent.tenant_id):
+        list(ExternalCall.objects.filter(id=call.id).select_for_update())
+        thread = in_own_connection(_in_tenant(agent, purge, memory_ids=[memory_id], reason="test", actor=ANN))
+        await_blocked_session()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '2s'")
+        lock_minds([agent.id])
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        assert not Memory.objects.filter(id=memory_id).exists()
+        assert ExternalCall.objects.get(id=call.id).reply == ""
+
+
+def test_a_destroyer_waits_for_a_conversation_with_no_schedule_locked(agent: Agent) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        session = open_session(agent_id=agent.id, person=ANN)
+    with tenant_transaction(agent.tenant_id):
+        list(ChatSession.objects.filter(id=session.id).select_for_update())
+        thread = in_own_connection(writers.act("destroy"))
+        await_blocked_session()
+        # A turn locks the conversation, then the schedule.
+        receive_turn(session_id=session.id, text="Are you there?")
+    thread.join(20)
+    assert not _exists(agent)
+
+
+def test_a_destroyer_waits_for_an_edit_that_still_needs_its_agent(agent: Agent) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        aspect = IdentityAspect.objects.filter(agent_id=agent.id).select_for_update().first()
+        assert aspect is not None
+        thread = in_own_connection(writers.act("destroy"))
+        await_blocked_session()
+        # Its record refers to the agent.
+        drop_aspect(aspect_id=aspect.id, actor=ANN)
+    thread.join(20)
+    assert not _exists(agent)
+
+
+def test_a_destroyer_waits_for_a_mind_that_still_needs_its_agent(agent: Agent) -> None:
+    writers = Writers(agent)
+    with tenant_transaction(agent.tenant_id):
+        lock_minds([agent.id])
+        thread = in_own_connection(writers.act("destroy"))
+        await_blocked_session()
+        memory = NewMemory(content="The ferry left.", occurred_at=datetime.now(UTC))
+        assert store(agent_id=agent.id, memories=[memory], vectors=None).stored == 1
+    thread.join(20)
+    assert not _exists(agent)
+
+
+def _exists(agent: Agent) -> bool:
+    with tenant_transaction(agent.tenant_id):
+        return bool(Agent.objects.filter(id=agent.id).exists())
+
+
+@pytest.mark.parametrize(
+    "name", ["accept_identity", "doubt_belief", "teach_against_belief", "promote_item", "open_conversation"]
+)
+def test_a_writer_and_a_heartbeat_end_in_either_order(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Script, name: str
+) -> None:
+    actions = [
+        action_of("remember", content="The ferry waits at the quay.", type="semantic", importance=0.6),
+        action_of(
+            "brainstorm_goals", goals=[{"title": "Find the ferry", "description": "", "rationale": ""}]
+        ),
+    ]
+    insight = {"kind": "value", "content": "I am patient.", "confidence": 0.8, "evidence": []}
+    scripted(
+        reply_of(actions=actions, identity_insights=[insight], memory_notes=[{"text": "It is late."}]),
+        repeat=True,
+    )
+    for number in range(ROUNDS):
+        agent = new_agent(tenant, f"Vega {number}")
+        writers = Writers(agent)
+        make_due(agent)
+        fleet.dispatch()
+        # The first leg asks the model, the second acts by its reply.
+        fleet.step()
+        fleet.step()
+        message = fleet.take()
+        run_race(
+            fleet,
+            published(partial(fleet.deliver, message)),
+            published(writers.act(name)),
+            reverse=bool(number % 2),
+        )
+        assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == ["done"]
+        fleet.messages.clear()
+
+
+def test_an_agent_is_destroyed_while_people_talk_to_it(
+    tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    for number in range(ROUNDS):
+        agent = new_agent(tenant, f"Vega {number}")
+        with tenant_transaction(agent.tenant_id):
+            session_id = open_session(agent_id=agent.id, person=ANN).id
+        memory = NewMemory(content="The ferry left.", occurred_at=datetime.now(UTC))
+        talk = _in_tenant(agent, receive_turn, session_id=session_id, text="Are you there?")
+        other = _in_tenant(agent, open_session, agent_id=agent.id, person="cli:bo")
+        teach = partial(remember, tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
+        destroy = _in_tenant(agent, destroy_agent, agent_id=agent.id, confirm=agent.name, actor=ANN)
+        late = (NotFound, TransitionIllegal, IntegrityError)
+        operations: list[Operation] = [refused_or(operation, *late) for operation in (talk, other, teach)]
+        operations.append(destroy)
+        race(*(operations if number % 2 else reversed(operations)))
+        assert not _exists(agent)
+
+
+def _in_tenant(agent: Agent, operation: Callable[..., object], **arguments: object) -> Operation:
+    """Return the operation with its arguments, in a transaction of the agent's tenant."""
+
+    def run() -> object:
+        with tenant_transaction(agent.tenant_id):
+            return operation(**arguments)
+
+    return run
+
+
+def test_neighborhoods_are_computed_while_memories_are_archived(agent: Agent) -> None:
+    at = datetime.now(UTC)
+    texts = [f"The ferry {number} waits at the quay near buoy {number % 7}." for number in range(60)]
+    memories = [
+        NewMemory(content=text, occurred_at=at - timedelta(hours=place)) for place, text in enumerate(texts)
+    ]
+    ids = list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
+    halves = [ids[::2], list(reversed(ids[1::2]))]
+    compute: list[Operation] = [partial(refresh_batch, agent.tenant_id, agent.id)] * 2
+    for _ in range(ROUNDS):
+        for change in (archive, restore):
+            changes = [
+                _in_tenant(agent, change, memory_ids=half, reason="test", actor=ANN) for half in halves
+            ]
+            race(*changes, *compute)
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.filter(id__in=ids, status="active").count() == len(ids)

@@ -1,0 +1,38 @@
+"""Each reference has an index on its own side, so that deleting the rows it leads to reads no whole table."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+#: All references, and whether an index on their columns has each row that refers to something.
+REFERENCES = """
+SELECT k.conrelid::regclass::text, a.attname::text, EXISTS (
+    SELECT FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indisvalid
+        AND i.indkey[0] = ANY(k.conkey) AND (cardinality(k.conkey) = 1 OR i.indkey[1] = ANY(k.conkey))
+        AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = format('(%s IS NOT NULL)', a.attname))
+)
+FROM pg_constraint k
+JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[cardinality(k.conkey)]
+WHERE k.contype = 'f' AND k.connamespace = 'public'::regnamespace
+"""
+#: References without an index, by the reason. Agents and channels are deleted one at a time, by people.
+UNINDEXED = {
+    "written often, and deleted with the agent": {
+        ("calls_externalcall", "agent_id"),
+        ("calls_ledgerentry", "agent_id"),
+        ("heartbeats_percept", "agent_id"),
+        ("heartbeats_percept", "peer_id"),
+        ("memories_upkeep", "agent_id"),
+    },
+    "few rows": {("contacts_channel", "agent_id")},
+    "history, whose channel is rarely deleted": {("contacts_outboxmessage", "channel_id")},
+}
+
+
+def test_a_reference_has_an_index_or_a_reason(database: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(REFERENCES)
+        rows = cursor.fetchall()
+    assert len(rows) > 80
+    unindexed = {(table, column) for table, column, indexed in rows if not indexed}
+    assert unindexed == set().union(*UNINDEXED.values())

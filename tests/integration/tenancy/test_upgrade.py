@@ -1,0 +1,145 @@
+"""Migrate a database with rows of two tenants from an earlier version: no row is lost, and the tables are those of a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+from apps.calls.models import ExternalCall, LedgerEntry
+from apps.memories.models import BufferItem, Edge, Episode, Memory, Upkeep
+from apps.memories.services.jobs.reindexing import reindex_words
+from apps.memories.services.jobs.remembered_summaries import remember_summaries
+from apps.memories.services.recall.recaller import recall
+from apps.selves.models import PeerModel, SelfChange
+from apps.tenants.checks import unprotected_tables
+from apps.tenants.protection import OWNER
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.recall_request import RecallRequest
+from config.servers.postgres import EmbeddedPostgres
+from tests.integration.tenancy.test_protection import CATALOG
+from tests.support.earlier_rows import Home, furnish
+from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
+
+#: The last migrations of the version that squashed the earlier ones.
+EARLIER = (
+    ("tenants", "0001_squashed"),
+    ("audit", "0001_squashed"),
+    ("agents", "0002_schedules_moved"),
+    ("memories", "0001_squashed"),
+    ("goals", "0001_squashed"),
+    ("selves", "0001_squashed"),
+    ("calls", "0001_calls"),
+    ("heartbeats", "0003_schedules_moved"),
+    ("contacts", "0001_squashed"),
+)
+STRUCTURE = (
+    CATALOG.removesuffix(" ORDER BY 1, 2, 3, 4, 5, 6")
+    + " UNION ALL SELECT 'index', indexname, true, indexdef, '', '' FROM pg_indexes WHERE schemaname = 'public'"
+    " UNION ALL SELECT 'trigger', tgname, true, pg_get_triggerdef(oid), '', '' FROM pg_trigger WHERE NOT tgisinternal"
+    " ORDER BY 1, 2, 3, 4, 5, 6"
+)
+#: Columns that the migrations change in rows that exist: the memories of birth.
+CHANGED = {("memories_memory", "retention"), ("memories_memory", "revision")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgrade:
+    """Rows and structure before and after the migrations."""
+
+    homes: tuple[Home, Home]
+    before: Rows
+    after: Rows
+    structure: list[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def fresh_structure(django_db_setup: None, postgres: EmbeddedPostgres) -> list[tuple[Any, ...]]:
+    """Return the structure of a database that was never migrated from an earlier version."""
+    with psycopg.connect(postgres.superuser_url) as session:
+        return session.execute(STRUCTURE).fetchall()
+
+
+@pytest.fixture(scope="module")
+def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker: Any) -> Iterator[Upgrade]:
+    """Migrate a database with rows of two tenants; while it is in use, all roles are connected to it."""
+    with django_db_blocker.unblock(), empty_database(postgres, name="upgraded") as url:
+        earlier = migrate_to(*EARLIER)
+        homes = (furnish(earlier, "acme"), furnish(earlier, "globex"))
+        protect_as(earlier)
+        with psycopg.connect(url, autocommit=True) as session:
+            before = read_rows(session)
+            call_command("migrate", verbosity=0)
+            yield Upgrade(
+                homes=homes,
+                before=before,
+                after=read_rows(session),
+                structure=session.execute(STRUCTURE).fetchall(),
+            )
+
+
+def test_an_upgraded_database_has_the_structure_of_a_new_one(
+    fresh_structure: list[tuple[Any, ...]], upgrade: Upgrade
+) -> None:
+    assert len(fresh_structure) > 500
+    assert upgrade.structure == fresh_structure
+    assert unprotected_tables() == []
+
+
+def test_rows_of_an_upgraded_database_are_those_from_before(upgrade: Upgrade) -> None:
+    assert sum(map(len, upgrade.before.values())) > 50
+    assert upgrade.after.keys() >= upgrade.before.keys()
+    for table, rows in upgrade.before.items():
+        changed = {column for name, column in CHANGED if name == table}
+        as_before = [
+            {column: value for column, value in row.items() if column in rows[0] and column not in changed}
+            for row in upgrade.after[table]
+        ]
+        earlier = [{column: value for column, value in row.items() if column not in changed} for row in rows]
+        assert sorted(map(str, as_before)) == sorted(map(str, earlier)), table
+
+
+def test_rows_of_an_upgraded_database_have_values_in_new_columns(upgrade: Upgrade) -> None:
+    for home in upgrade.homes:
+        with tenant_transaction(home.tenant):
+            assert Memory.objects.get(id=home.innate).retention == "permanent"
+            assert Memory.objects.get(id=home.lesson).retention == "lasting"
+            assert set(Episode.objects.values_list("remembered", flat=True)) == {False}
+            assert set(Upkeep.objects.values_list("unindexed", flat=True)) == {True}
+            assert set(BufferItem.objects.values_list("trust", flat=True)) == {1.0}
+            assert Edge.objects.filter(relation="contradicts").count() == 1
+            peers = PeerModel.objects.values_list("is_agent", "peer_id", "interactions")
+            assert {(agent, peer is None, times) for agent, peer, times in peers} == {
+                (True, False, 4),
+                (False, True, 2),
+                (False, True, 0),
+            }
+            assert SelfChange.objects.get().reason == ""
+
+
+def test_entries_of_an_upgraded_ledger_outlive_their_calls(upgrade: Upgrade) -> None:
+    with connections[OWNER].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'calls_ledgerentry_call_id_in_tenant'"
+        )
+        assert cursor.fetchone()[0].endswith("ON DELETE SET NULL (call_id)")
+    home = upgrade.homes[0]
+    with tenant_transaction(home.tenant):
+        ExternalCall.objects.get(id=home.call).delete()
+        assert LedgerEntry.objects.get().call_id is None
+
+
+def test_maintenance_completes_the_memories_of_an_upgraded_database(upgrade: Upgrade) -> None:
+    assert reindex_words().failed == remember_summaries().failed == 0
+    for home in upgrade.homes:
+        with tenant_transaction(home.tenant):
+            assert not Upkeep.objects.filter(unindexed=True).exists()
+            assert Memory.objects.filter(content__contains="ferry and its fords").count() == 1
+        for words, expected in (("read the tide table", "Cross at low tide."), ("candor", "I value candor")):
+            found = recall(tenant_id=home.tenant, request=RecallRequest(agent_id=home.agent, text=words))
+            assert expected in [memory.content for memory in found]

@@ -1,0 +1,197 @@
+"""Rows of a tenant in an earlier version's tables."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.apps.registry import Apps
+from pgvector import SparseVector
+
+from apps.tenants.protection import OWNER
+from arbor.ids import uuid7
+from arbor.memory.lexical import LEXICAL_DIMENSIONS, document_vector
+
+THEN = datetime(2026, 11, 20, 9, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """The ids of a tenant's rows."""
+
+    tenant: UUID
+    agent: UUID
+    innate: UUID
+    lesson: UUID
+    call: UUID
+
+
+def furnish(earlier: Apps, slug: str) -> Home:
+    """Create a tenant with rows in the tables that the migrations change."""
+
+    def create(label: str, **values: Any) -> Any:
+        return earlier.get_model(label)._base_manager.using(OWNER).create(**values)
+
+    tenant = create("tenants.Tenant", slug=slug, name=slug)
+    user = create("tenants.User", username=f"{slug}-ann", password="x")
+    create("tenants.Membership", tenant=tenant, user=user, role="owner")
+
+    def own(label: str, **values: Any) -> Any:
+        return create(label, tenant=tenant, **values)
+
+    agents = [
+        own(
+            "agents.Agent",
+            name=f"{slug} {name}",
+            public_id=f"agent_{slug}_{name}",
+            status="active",
+            character={},
+        )
+        for name in ("Scout", "Bo")
+    ]
+    agent, peer = agents
+    for row in agents:
+        own("agents.HeartbeatSchedule", agent=row, state="idle", next_due_at=THEN, interval_s=3600)
+        own("memories.Mind", agent=row, embedding_model="wordllama", embedding_dimension=256)
+    innate, lesson = _furnish_memories(own, agent)
+    call = _furnish_heartbeats(own, agent, peer, lesson)
+    _furnish_self(own, agent, peer)
+    create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
+    own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
+    create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
+    return Home(tenant=tenant.id, agent=agent.id, innate=innate.id, lesson=lesson.id, call=call.id)
+
+
+def _furnish_memories(own: Any, agent: Any) -> tuple[Any, Any]:
+    """Create memories with their maintenance flags, an episode with a summary, edges and buffer items."""
+    summarized, _ = (
+        own(
+            "memories.Episode",
+            agent=agent,
+            session=session,
+            started_at=THEN,
+            last_at=THEN,
+            ended_at=THEN,
+            size=3,
+            summary=summary,
+            summarized_by="rules" if summary else "",
+            summarized_at=THEN if summary else None,
+        )
+        for session, summary in (("talk", "They spoke about the ferry and its fords."), ("work", ""))
+    )
+
+    def memory(content: str, **values: Any) -> Any:
+        row = own(
+            "memories.Memory",
+            agent=agent,
+            content=content,
+            content_hash=hashlib.sha256(content.encode()).digest(),
+            lexical=SparseVector(document_vector(content), LEXICAL_DIMENSIONS),
+            occurred_at=THEN,
+            **values,
+        )
+        own("memories.Upkeep", memory=row, agent=agent)
+        return row
+
+    innate = memory("I value candor", type="semantic", source="template:Scout", decay_rate=0)
+    lesson = memory(
+        "Cross at low tide.",
+        type="procedural",
+        detail={"steps": ["read the table", "cross"], "why": "safety"},
+    )
+    turn = memory(
+        "Is the ferry late?", type="episodic", session="talk", role="user", episode=summarized, sequence=1
+    )
+    for relation in ("contradicts", "associated"):
+        own(
+            "memories.Edge",
+            agent=agent,
+            source_kind="memory",
+            source_id=innate.id,
+            target_kind="memory",
+            target_id=turn.id,
+            relation=relation,
+        )
+    for text, source in (("The ferryman coughed.", "heartbeat:1"), ("Pay Ann first.", "peer:Bo")):
+        own(
+            "memories.BufferItem",
+            agent=agent,
+            content=text,
+            content_hash=hashlib.sha256(text.encode()).digest(),
+            source=source,
+            expires_at=THEN + timedelta(days=3650),
+        )
+    return innate, lesson
+
+
+def _furnish_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
+    """Create a heartbeat with its call, ledger entry, usage, percept, goal, plan and intent."""
+    heartbeat = own(
+        "heartbeats.Heartbeat",
+        agent=agent,
+        slot_at=THEN,
+        number=1,
+        status="done",
+        epoch=1,
+        narrative="I asked about the ferry.",
+        memory=memory,
+        trace=[{"node": "observe"}],
+        started_at=THEN,
+    )
+    call = own(
+        "calls.ExternalCall",
+        agent=agent,
+        heartbeat_id=heartbeat.id,
+        requested_at=THEN,
+        purpose="think",
+        model="openai/gpt",
+        request={"system": "You are Scout."},
+        status="complete",
+        reply="{}",
+    )
+    own(
+        "calls.LedgerEntry",
+        agent=agent,
+        call=call,
+        purpose="think",
+        provider="openai",
+        model="gpt",
+        input_tokens=12,
+        output_tokens=3,
+        latency_ms=9,
+    )
+    own("calls.DailyUsage", agent=agent, day=THEN.date(), beats=1)
+    own("agents.Percept", agent=agent, kind="peer_message", content="Hello", peer=peer, heartbeat=heartbeat)
+    own("agents.Percept", agent=agent, kind="peer_message", content="Still there?", peer=peer)
+    goal = own(
+        "goals.Goal",
+        agent=agent,
+        title="Map the fords",
+        state="active",
+        layer="task",
+        source="user_request",
+        touched_at=THEN,
+    )
+    plan = own("goals.Plan", agent=agent, goal=goal, risk=0.2, estimated_ticks=3)
+    own("goals.PlanStep", plan=plan, position=1, action="recall", description="Recall the fords.")
+    own("goals.Intent", agent=agent, goal=goal, action="recall", description="Recall.", status="pending")
+    return call
+
+
+def _furnish_self(own: Any, agent: Any, peer: Any) -> None:
+    """Create models of an agent and of two people, one of them an agent's namesake, and a change of the self."""
+    own("selves.PeerModel", agent=agent, name=peer.name, peer=peer, interactions=4, successes=3)
+    own("selves.PeerModel", agent=agent, name="Bo", interactions=2, successes=1)
+    own("selves.PeerModel", agent=agent, name="ann")
+    own(
+        "selves.SelfChange",
+        agent=agent,
+        what="aspect",
+        target_id=uuid7(),
+        before={},
+        after={"content": "I am patient."},
+        decided_by="cli:somebody",
+    )
