@@ -35,7 +35,7 @@ def test_a_belief_gets_memory_filters(arbor: Arbor, vega: str) -> None:
     refused = arbor(*change, "--effect", "hide")
     assert (refused.code, "needs a word or a type" in refused.err) == (1, True)
     assert arbor(*change).code == 2
-    assert "has 0 memory filters" in arbor(*change, "--clear").out
+    assert "has 0 memory filters" in arbor(*change, "--clear", "--reason", "too harsh").out
 
 
 def test_a_belief_is_added_revised_and_dropped(arbor: Arbor, vega: str) -> None:
