@@ -1,4 +1,4 @@
-"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, ledger, usage and audit."""
+"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage and audit."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Record(StrEnum):
     CONVERSATIONS = "conversations"
     #: Messages of agents that were delivered or given up.
     MESSAGES = "messages"
+    #: Ended plans, with their steps and intents.
+    PLANS = "plans"
     #: The cost of single calls; daily usage has their sums.
     LEDGER = "ledger"
     #: Daily usage.

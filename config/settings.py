@@ -359,13 +359,14 @@ ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, ledger, usage and audit are deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage and audit are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
         Record.CALLS: env.str("ARBOR_CALLS_DAYS", default="30"),
         Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
         Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
+        Record.PLANS: env.str("ARBOR_PLANS_DAYS", default="365"),
         # A year and a month: the same month of last year can be compared.
         Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),

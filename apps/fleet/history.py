@@ -15,12 +15,13 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from apps.agents.models import Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, OutboxMessage
+from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.rounds import Round, make_round
@@ -28,6 +29,8 @@ from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.values import DeliveryStatus
+from arbor.goals.plans import PlanStatus
+from arbor.goals.values import GoalState
 from arbor.heartbeat.failure_modes import BEATS_WATCHED
 from arbor.history import AUDIT_SPAN, Record
 
@@ -62,6 +65,16 @@ r.ended_at IS NOT NULL AND r.started_at < (
     ORDER BY latest.started_at DESC OFFSET {RETAINED_HEARTBEATS - 1} LIMIT 1
 )
 """  # noqa: S608 (no external input)
+
+#: The latest plan of an open goal is what its review shows.
+_PLAN_ENDED = """
+(r.created_at < (
+    SELECT max(latest.created_at) FROM goals_plan latest
+    WHERE latest.tenant_id = t.id AND latest.goal_id = r.goal_id AND latest.status <> 'draft'
+) OR EXISTS (
+    SELECT FROM goals_goal g WHERE g.tenant_id = t.id AND g.id = r.goal_id AND g.state IN ('completed', 'abandoned')
+))
+"""
 
 #: Deletes some old rows of an agent, or of a tenant; returns how many.
 type _Step = Callable[[UUID, UUID, datetime], int]
@@ -152,6 +165,20 @@ def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
         return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
 
 
+def _delete_plans(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        later = Plan.objects.filter(goal_id=OuterRef("goal_id"), created_at__gt=OuterRef("created_at"))
+        closed = Q(goal__state__in=[GoalState.COMPLETED, GoalState.ABANDONED])
+        old = Plan.objects.filter(
+            closed | Exists(later.exclude(status=PlanStatus.DRAFT)), agent_id=agent_id, ended_at__lt=before
+        )
+        ids = list(_oldest(old, "ended_at", STEP // 10, of=("self",)).values_list("id", flat=True))
+        Intent.objects.filter(step__plan_id__in=ids).delete()
+        # Their steps go with them.
+        Plan.objects.filter(id__in=ids).delete()
+        return len(ids)
+
+
 def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = DailyUsage.objects.filter(day__lt=before.date())
@@ -220,8 +247,8 @@ def _delete_sessions_and_jobs(now: datetime) -> None:
     JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
 
 
-def _oldest[M: Model](rows: QuerySet[M], column: str, count: int) -> QuerySet[M]:
-    return rows.order_by(column).select_for_update(skip_locked=True)[:count]
+def _oldest[M: Model](rows: QuerySet[M], column: str, count: int, *, of: tuple[str, ...] = ()) -> QuerySet[M]:
+    return rows.order_by(column).select_for_update(skip_locked=True, of=of)[:count]
 
 
 def _delete(rows: QuerySet[Any]) -> int:
@@ -255,6 +282,9 @@ _SWEEPS = {
         column="created_at",
         ended="r.status NOT IN ('pending', 'sending')",
         step=_delete_messages,
+    ),
+    Record.PLANS: _Sweep(
+        waiting=_AGENTS, model=Plan, column="ended_at", ended=_PLAN_ENDED, step=_delete_plans
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),

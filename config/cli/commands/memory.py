@@ -59,6 +59,7 @@ _recall = agent_command(
     *time_options(),
     option("--session", default="", help="Only memories of one session."),
     concept_option(),
+    option("--theme", "cluster", metavar="NAME", help="Only memories of a theme, by its name or id."),
     option("--episode", metavar="ID", help="Only memories of one episode."),
     option("--min-importance", type=SHARE, default=0.0, help="The least importance."),
     option("--min-trust", type=SHARE, default=0.0, help="The least trust."),

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from apps.memories.services.clusters.clusters import find_cluster
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from apps.memories.services.recall.partial_recall import PartialActivation, partial_recall_about
 from apps.memories.services.recall.recaller import recall
@@ -69,13 +70,15 @@ def _filter(
     until: datetime | None,
     session: str,
     concept: str | None,
+    cluster: str | None,
     episode: str | None,
     min_importance: float,
     min_trust: float,
 ) -> RecallFilter:
-    """Build the filter from the options. Raises Invalid, and NotFound for a concept or an episode."""
+    """Build the filter from the options. Raises Invalid, and NotFound for a concept, a theme or an episode."""
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
+        cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None
         episode_id = find_episode(agent, episode) if episode is not None else None
     return RecallFilter(
         types=frozenset(MemoryType(name) for name in types),
@@ -83,6 +86,7 @@ def _filter(
         until=until,
         session=session,
         concept=concept_id,
+        cluster=cluster_id,
         episode=episode_id,
         min_importance=min_importance,
         min_trust=min_trust,

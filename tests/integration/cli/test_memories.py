@@ -14,6 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.memory.values import ScoreTerms
 from config.cli.memory import recall as memory_views
+from tests.factories.memories import ClusterMemberFactory
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"
@@ -177,6 +178,12 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
         return {memory["content"] for memory in recalled["results"]}
 
     assert contents("--concept", "garden") == {"Quinces want sun."}
+    with tenant_transaction(tenant_by_slug("acme").id):
+        memory = Memory.objects.get(content="Quinces want sun.")
+        theme = ClusterMemberFactory(
+            memory=memory, cluster__agent=memory.agent, cluster__name="Orchard"
+        ).cluster
+    assert contents("--theme", "orchard") == contents("--theme", str(theme.id)) == {"Quinces want sun."}
     assert len(contents("--type", "episodic")) == 3
     (episode,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
     assert contents("--episode", episode["id"]) == contents("--type", "episodic")
@@ -187,6 +194,7 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
         (("--min-trust", "7"), 2),
         (("--since", "2026-01-02", "--until", "2026-01-01"), 1),
         (("--concept", "astronomy"), 1),
+        (("--theme", "astronomy"), 1),
         (("--episodes", "--type", "semantic"), 2),
     ):
         assert arbor("recall", vega, "quince", *options).code == code, options

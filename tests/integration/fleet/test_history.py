@@ -15,6 +15,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, OutboxMessage
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
+from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
@@ -25,6 +26,7 @@ from arbor.errors import NotFound
 from arbor.history import Record
 from arbor.ids import uuid7
 from tests.factories.contacts import ChatMessageFactory, ChatSessionFactory, OutboxMessageFactory
+from tests.factories.goals import GoalFactory, IntentFactory, PlanFactory, PlanStepFactory
 from tests.factories.heartbeats import (
     ExternalCallFactory,
     HeartbeatFactory,
@@ -130,6 +132,30 @@ def test_records_that_are_not_over_stay_whatever_their_age(agent: Agent) -> None
     with tenant_transaction(agent.tenant_id):
         assert ExternalCall.objects.count() == ChatMessage.objects.count() == 1
         assert OutboxMessage.objects.get().status == "pending"
+
+
+def test_ended_plans_go_with_their_steps_and_intents(agent: Agent) -> None:
+    def ended(goal: Goal, days: int, **values: Any) -> Plan:
+        at = LONG_AGO + timedelta(days=days)
+        plan = PlanFactory(agent=agent, goal=goal, status="abandoned", ended_at=at, **values)
+        Plan.objects.filter(id=plan.id).update(created_at=at)
+        IntentFactory(
+            agent=agent, goal=goal, step=PlanStepFactory(plan=plan), status="abandoned", ended_at=at
+        )
+        return plan
+
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        closed = GoalFactory(agent=agent, state="abandoned")
+        goal = GoalFactory(agent=agent, state="active")
+        gone = [ended(closed, 1), ended(goal, 2), ended(goal, 3)]
+        latest = ended(goal, 4)
+        draft = PlanFactory(agent=agent, goal=goal, status="draft")
+    assert sweep_history().done == len(gone)
+    with tenant_transaction(agent.tenant_id):
+        assert set(Plan.objects.filter(agent_id=agent.id)) == {latest, draft}
+        assert Intent.objects.get(agent_id=agent.id).step == PlanStep.objects.get() == latest.steps.get()
+    assert sweep_history().done == 0
 
 
 def test_each_tenant_is_swept_by_itself(agent: Agent, other_tenant: Tenant) -> None:
