@@ -33,7 +33,7 @@ def secret_folder() -> SecretFolder:
 
 
 class ServerUrls(TypedDict, total=False):
-    """The addresses that `arbor up` writes for its servers (`run/servers.json`, readable by the owner only)."""
+    """The addresses that `arbor up` writes for its servers (`run/servers.json`), without passwords."""
 
     database_url: str
     broker_url: str

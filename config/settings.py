@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import timedelta
 from typing import Any
 
 from django.utils.csp import CSP
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
-from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
@@ -20,54 +18,35 @@ from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, 
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
-from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
+from config import credentials
+from config.environment import data_dir, env, secret, server_urls
 from config.logs import logging_config
 from config.mail import mailers
-from config.secrets import SecretName
 
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
 #: The address of the servers where `arbor up` does not run and no server is configured. Nothing listens there, while another
 #: server may listen on the usual ports.
-_NO_SERVER = DATA_DIR / "run" / "not-running"
+_NO_SERVER = DATA_DIR / "run" / credentials.NO_SERVER
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
-_master_key_text = secret("ARBOR_MASTER_KEY") or secret_folder().read(SecretName.MASTER_KEY)
-#: 32 bytes, or None before the first start; code that needs the key raises an error with the way to create one.
-ARBOR_MASTER_KEY: bytes | None = parse_master_key(_master_key_text) if _master_key_text else None
+#: 32 bytes; None before the first start and in processes that do not use it. Code that needs the key raises an error with the
+#: way to create one.
+ARBOR_MASTER_KEY: bytes | None = credentials.master_key()
+#: Names of secrets that the installation has and this process does not (`config.process_secrets`).
+ARBOR_WITHHELD = credentials.withheld()
 
-
-_EPHEMERAL_KEY = secrets.token_bytes(32)
-
-
-def _derive(purpose: str) -> str:
-    # Without a master key (static checks, `--help`), each process has a random value, which fails closed.
-    if ARBOR_MASTER_KEY is None:
-        return derive_secret(_EPHEMERAL_KEY, purpose).hex()
-    return derive_secret(ARBOR_MASTER_KEY, purpose).hex()
-
-
-SECRET_KEY = secret("SECRET_KEY") or _derive("django-secret-key")
+SECRET_KEY = secret("SECRET_KEY") or credentials.derived("django-secret-key")
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
-# --- Database: three roles, one database ---------------------------------------------------------------
+# --- Database: four roles, one database ----------------------------------------------------------------
 
-#: The owner of the tables, for migrations and the creation of the two roles below, never to serve.
-DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get(
-    "database_url", f"postgres://arbor@{_NO_SERVER.name}/arbor"
-)
-ARBOR_APP_ROLE = env.str("ARBOR_APP_ROLE", default="arbor_app")
-ARBOR_OPS_ROLE = env.str("ARBOR_OPS_ROLE", default="arbor_ops")
-
-_app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_APP_ROLE, _derive("postgres-role-app")
-)
-_ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_OPS_ROLE, _derive("postgres-role-ops")
-)
+#: The owner of the tables, for migrations and the creation of the roles below, never to serve.
+DATABASE_URL = credentials.owner_url(_SERVERS)
+_ROLE_URLS = credentials.role_urls(DATABASE_URL)
 #: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
@@ -99,8 +78,9 @@ def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
 
 
 DATABASES = {
-    "default": _database(_app_url, pool_size=ARBOR_DB_POOL_SIZE),
-    "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
+    "default": _database(_ROLE_URLS["default"], pool_size=ARBOR_DB_POOL_SIZE),
+    "ops": _database(_ROLE_URLS["ops"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
+    "accounts": _database(_ROLE_URLS["accounts"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
 #: Limits of a statement and of an idle transaction of the serving roles, set by `arbor prepare`; and of a statement of a page.
@@ -118,7 +98,7 @@ for _name, _limit in (
 ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NO_SERVER)
 #: Whether `arbor up` runs from this data folder, with an embedded or an external database.
 ARBOR_RUNS_HERE = bool(_SERVERS)
-DATABASE_ROUTERS: list[str] = []
+DATABASE_ROUTERS = ["apps.tenants.routing.AccountsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Applications --------------------------------------------------------------------------------------
@@ -240,11 +220,7 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 
 # --- Broker --------------------------------------------------------------------------------------------
 
-CELERY_BROKER_URL = (
-    secret("CELERY_BROKER_URL")
-    or secret("REDIS_URL")
-    or _SERVERS.get("broker_url", f"redis+socket://{_NO_SERVER}")
-)
+CELERY_BROKER_URL = credentials.broker_url(_SERVERS)
 
 # --- Models --------------------------------------------------------------------------------------------
 

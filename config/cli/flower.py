@@ -21,6 +21,7 @@ from tornado.web import RequestHandler
 
 from arbor.errors import ServerError
 from config.cli.celery_process import load_app
+from config.process_secrets import keep_own_secrets, secrets_of
 
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
@@ -34,6 +35,7 @@ type Check = Callable[[str, str, str], bool]
 
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
+    keep_own_secrets(secrets_of("flower"))
     app = load_app()
     # With Django, which the application has set up by now; the fork server loads this module without.
     check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts

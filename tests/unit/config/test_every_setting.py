@@ -42,7 +42,7 @@ OF_DJANGO = {
     "MAILERS",
 }
 #: Parts of the addresses of the databases, which Django reads.
-OF_DATABASES = {"_app_url", "_ops_url", "DATABASE_URL", "ARBOR_APP_ROLE", "ARBOR_OPS_ROLE"}
+OF_DATABASES = {"_ROLE_URLS", "DATABASE_URL"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +140,11 @@ PROBES: dict[str, Probe] = {
     "ARBOR_APP_DATABASE_URL": Probe(
         values=("postgres://app@a/arbor", "postgres://app@b/arbor"), shows=database("default", "HOST")
     ),
+    "ARBOR_ACCOUNTS_DATABASE_URL": Probe(
+        values=("postgres://accounts@a/arbor", "postgres://accounts@b/arbor"),
+        shows=database("accounts", "HOST"),
+    ),
+    "ARBOR_ACCOUNTS_ROLE": Probe(values=("accounts_a", "accounts_b"), shows=database("accounts", "USER")),
     "ARBOR_OPS_ROLE": Probe(values=("ops_a", "ops_b"), shows=database("ops", "USER")),
     "ARBOR_APP_ROLE": Probe(values=("app_a", "app_b"), shows=database("default", "USER")),
     "ARBOR_STATEMENT_TIMEOUT_S": Probe(
