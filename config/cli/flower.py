@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -66,6 +67,8 @@ class GuardedFlower(Flower):  # type: ignore[misc]
     """Flower that tells nothing but its health to anybody whom `check` does not accept."""
 
     check: Check
+    #: Django refuses queries in the thread of an event loop.
+    checking: ThreadPoolExecutor
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
         """Return the handler of a request, or the one that asks for a password."""
@@ -81,7 +84,7 @@ class GuardedFlower(Flower):  # type: ignore[misc]
             return False
         if kind.lower() != "basic" or not separator:
             return False
-        return self.check(name, password, request.remote_ip or "")
+        return self.checking.submit(self.check, name, password, request.remote_ip or "").result()
 
 
 def make_server(app: Celery, check: Check) -> Flower:
@@ -94,6 +97,7 @@ def make_server(app: Celery, check: Check) -> Flower:
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = GuardedFlower(capp=app, options=options, **urls_settings)
     server.check = check
+    server.checking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sign-in")
     # Flower serves this page without a password, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from celery import Celery
+from django.utils.asyncio import async_unsafe
 from flower.urls import handlers
 from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
@@ -24,6 +25,7 @@ def addresses() -> list[str]:
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 
 
+@async_unsafe("A query is refused in the thread of an event loop.")
 def is_operator(name: str, password: str, _address: str) -> bool:
     return (name, password) == ("operator", "secret")
 
