@@ -138,6 +138,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "apps.tenants.middleware.TenantMiddleware",
+    "apps.console.rate_limits.RateLimitMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -183,6 +184,13 @@ ARBOR_SIGN_IN_WINDOW = timedelta(seconds=env.float("ARBOR_SIGN_IN_WINDOW_S", def
 if ARBOR_SIGN_IN_FAILURES < 1 or not timedelta(0) < ARBOR_SIGN_IN_WINDOW:
     raise ConfigurationInvalid(
         "ARBOR_SIGN_IN_FAILURES must be 1 or more, ARBOR_SIGN_IN_WINDOW_S above 0 seconds"
+    )
+#: Pages that a person may open, and acts (posted forms) a minute in each web process; a tenant five times as many. 0: no limit.
+ARBOR_PAGES_PER_MINUTE = env.int("ARBOR_PAGES_PER_MINUTE", default=300)
+ARBOR_ACTS_PER_MINUTE = env.int("ARBOR_ACTS_PER_MINUTE", default=60)
+if ARBOR_PAGES_PER_MINUTE < 0 or ARBOR_ACTS_PER_MINUTE < 0:
+    raise ConfigurationInvalid(
+        "ARBOR_PAGES_PER_MINUTE and ARBOR_ACTS_PER_MINUTE must be 0 (no limit) or more"
     )
 #: Reverse proxies before the console. Each adds one to X-Forwarded-For; with none, that header is what anybody wrote.
 ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)

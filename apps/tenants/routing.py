@@ -9,9 +9,7 @@ from django.db import models
 from apps.tenants.scope import ACCOUNTS
 
 #: The models of `tenants` that tell who signs in; memberships, which tell what for, are a tenant's rows.
-_OF_TENANTS = frozenset(
-    {"user", "user_groups", "user_user_permissions", "consolesession", "signinfailure", "consolerequest"}
-)
+_OF_TENANTS = frozenset({"user", "user_groups", "user_user_permissions", "consolesession", "signinfailure"})
 
 
 class AccountsRouter:

@@ -133,6 +133,8 @@ PROBES: dict[str, Probe] = {
     "ARBOR_SESSION_IDLE_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SESSION_IDLE")),
     "ARBOR_SIGN_IN_FAILURES": Probe(values=("3", "4"), shows=lambda: loaded("ARBOR_SIGN_IN_FAILURES")),
     "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
+    "ARBOR_PAGES_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_PAGES_PER_MINUTE")),
+    "ARBOR_ACTS_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_ACTS_PER_MINUTE")),
     "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),
     "ARBOR_OPS_DATABASE_URL": Probe(
         values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
