@@ -75,6 +75,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             _limit_blocking(conn.sock)
             conn.parser = http.get_parser(conn.cfg, conn.sock, conn.client)
             conn.initialized = True
+        conn.arriving = True
         conn.received = bytearray()
         conn.continued = False
         conn.timeout = time.monotonic() + ARRIVES_WITHIN_S
@@ -87,6 +88,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _receive(self, conn: Any, client: Any) -> None:
         """Read what has arrived; the event loop calls this."""
+        if not conn.arriving:
+            # Ended to make room, by an event of the same round.
+            return
         try:
             data = client.recv(_CHUNK)
         except BlockingIOError:
@@ -126,6 +130,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._end(self.pending_conns[0])
 
     def _forget(self, conn: Any) -> None:
+        conn.arriving = False
         self.poller.unregister(conn.sock)
         self.pending_conns.remove(conn)
         self._buffered -= len(conn.received)
@@ -141,7 +146,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         """End the requests that did not arrive in time. gunicorn calls this once a second."""
         now = time.monotonic()
         while self.pending_conns and self.pending_conns[0].timeout <= now:
-            self._end(self.pending_conns[0], answer=_TIMED_OUT)
+            oldest = self.pending_conns[0]
+            # A browser that opened a connection for later would take an answer for that of its request.
+            self._end(oldest, answer=_TIMED_OUT if oldest.received else b"")
 
     def handle(self, conn: Any) -> Any:
         """Answer a request, in a thread."""

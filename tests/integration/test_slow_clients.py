@@ -24,6 +24,7 @@ SERVER = """
 import sys, time
 from config.cli import web, web_worker
 web_worker.ARRIVES_WITHIN_S = 3.0
+web_worker.MAX_ARRIVING = 40
 web.WORKER_TIMEOUT_S = 6
 
 def application(environ, start_response):
@@ -90,6 +91,17 @@ def test_half_open_connections_keep_nobody_waiting(port: int, half: bytes) -> No
         for client in slow:
             while client.recv(4096):
                 pass
+
+
+def test_beyond_the_limit_the_oldest_connections_end(port: int) -> None:
+    with ExitStack() as stack:
+        slow = [stack.enter_context(connect(port)) for _ in range(80)]
+        for client in slow:
+            client.sendall(b"GET")
+        assert post(port, b"abc") == b"3"
+        started = time.monotonic()
+        assert slow[0].recv(10) == b""
+        assert time.monotonic() - started < 2.5
 
 
 def test_pages_that_hang_in_every_thread_end(port: int) -> None:
