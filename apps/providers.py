@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from django.conf import settings
@@ -31,8 +32,13 @@ def credentials() -> Credentials:
 
 
 def default_model() -> str:
-    """Return the handle of the model for agents without one of their own."""
-    return settings.ARBOR_DEFAULT_MODEL or default_handle(credentials())
+    """Return the handle of the model for agents without one of their own; a key withheld from this process counts."""
+    return settings.ARBOR_DEFAULT_MODEL or default_handle(_with_withheld_keys())
+
+
+def _with_withheld_keys() -> Credentials:
+    withheld = {name.lower(): "withheld" for name in settings.ARBOR_WITHHELD}
+    return replace(credentials(), **withheld)
 
 
 def calls_limit(provider: Provider) -> int:

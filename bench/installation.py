@@ -22,6 +22,8 @@ from typing import Self
 import psutil
 
 from config.cli.parts import InstallationPlan, parts_of
+from config.credentials import WITHHELD
+from config.environment import OWN_SECRETS
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
@@ -234,12 +236,15 @@ class Installation:
             demo=False,
             fork_server=None,
             only=frozenset({name}),
+            secrets={},
         )
         plan.run.make()
         part = next(part for part in parts_of(plan) if part.name == name)
         if self._command is not None or number > 1:
             part = replace(part, launch=self._launch_of(part, title))
-        process = PartProcess(part, {**self.env, **(settings or {})}, self.folder / f"{title}.log")
+        # The part chooses its own secrets from all of them, as one that an operator starts.
+        env = {**self.env, OWN_SECRETS: "false", WITHHELD: "", **(settings or {})}
+        process = PartProcess(part, env, self.folder / f"{title}.log")
         self._parts[title] = process
         return process
 

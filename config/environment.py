@@ -22,6 +22,16 @@ if _ENV_FILE and Path(_ENV_FILE).exists():
     env.read_env(_ENV_FILE, overwrite=False)
 
 
+#: Set in the environment of a process that was given its own secrets: it looks for no other ones, not even in files.
+OWN_SECRETS = "ARBOR_OWN_SECRETS"
+
+
+def has_own_secrets() -> bool:
+    """Return whether this process was given its secrets, and must not look for others."""
+    given: bool = env.bool(OWN_SECRETS, default=False)
+    return given
+
+
 def data_dir() -> Path:
     """Return the folder of all files of this installation."""
     return Path(env.str("ARBOR_DATA_DIR", default="") or BASE_DIR / ".arbor").resolve()
@@ -33,7 +43,7 @@ def secret_folder() -> SecretFolder:
 
 
 class ServerUrls(TypedDict, total=False):
-    """The addresses that `arbor up` writes for its servers (`run/servers.json`, readable by the owner only)."""
+    """The addresses that `arbor up` writes for its servers (`run/servers.json`), without passwords."""
 
     database_url: str
     broker_url: str

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from arbor.errors import ConfigurationInvalid
 from arbor.sealing import MasterKeys, parse_master_key
-from config.environment import env, secret, secret_file, secret_folder
+from config.environment import env, has_own_secrets, secret, secret_file, secret_folder
 from config.secrets import SecretName, new_master_key, read_secret, write_unfinished
 
 CURRENT, OTHER = "ARBOR_MASTER_KEY", "ARBOR_OTHER_MASTER_KEY"
@@ -23,7 +23,7 @@ OTHER_ENDING = ".other"
 class KeySource:
     """The source of the master keys of a process. Files are read at each use, so a running process learns of a new key."""
 
-    #: The file with the current key; None: both keys are in the environment.
+    #: The file with the current key; None: both keys are in the environment, or this process does not use them.
     file: Path | None = None
     current_text: str = field(default="", repr=False)
     #: The other key of the environment, which has precedence over the file's.
@@ -40,7 +40,9 @@ class KeySource:
         if file is not None:
             # A file that is named must be there; the one of the secrets folder is made at the first start.
             read_secret(file)
-        return cls(file=file or secret_folder().file(SecretName.MASTER_KEY), other_text=other)
+        elif not has_own_secrets():
+            file = secret_folder().file(SecretName.MASTER_KEY)
+        return cls(file=file, other_text=other)
 
     @property
     def other_file(self) -> Path:
@@ -49,7 +51,7 @@ class KeySource:
         return file.with_name(file.name + OTHER_ENDING)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys, or None before the first start. Raises ConfigurationInvalid for what is no key."""
+        """Return the keys; None before the first start, and without them. Raises ConfigurationInvalid for what is no key."""
         # The current key first: a rotation stores the other file before it replaces this one.
         current = self.current_text or (_read_if_there(self.file) if self.file is not None else "")
         if not current:

@@ -27,8 +27,10 @@ class SecretName(StrEnum):
 
     #: The master key, from which all keys and internal passwords are derived.
     MASTER_KEY = "master_key"
-    #: The password of the embedded PostgreSQL's superuser and of the owner of the tables.
+    #: The password of the embedded PostgreSQL's superuser, which the supervisor alone uses.
     POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 (a file's name)
+    #: The password of the owner of the tables there, for migrations.
+    POSTGRES_OWNER_PASSWORD = "postgres_owner_password"  # noqa: S105
     #: The password of the embedded Valkey.
     VALKEY_PASSWORD = "valkey_password"  # noqa: S105
     #: The first operator's password for the console and Flower.
@@ -52,6 +54,7 @@ def _readable_password() -> str:
 _MAKERS: dict[SecretName, Callable[[], str]] = {
     SecretName.MASTER_KEY: new_master_key,
     SecretName.POSTGRES_PASSWORD: _machine_password,
+    SecretName.POSTGRES_OWNER_PASSWORD: _machine_password,
     SecretName.VALKEY_PASSWORD: _machine_password,
     SecretName.OPERATOR_PASSWORD: _readable_password,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import timedelta
 from typing import Any
 
@@ -20,8 +19,9 @@ from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, 
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
-from arbor.sealing import SESSION_PURPOSE, derive_secret
-from config.environment import data_dir, env, secret, server_urls, with_user
+from arbor.sealing import SESSION_PURPOSE
+from config import credentials
+from config.environment import data_dir, env, secret, server_urls
 from config.keys import KeySource
 from config.logs import logging_config
 from config.mail import mailers
@@ -30,56 +30,34 @@ DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
 #: The address of the servers where `arbor up` does not run and no server is configured. Nothing listens there, while another
 #: server may listen on the usual ports.
-_NO_SERVER = DATA_DIR / "run" / "not-running"
+_NO_SERVER = DATA_DIR / "run" / credentials.NO_SERVER
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
 #: Where the master keys are; a rotation changes them while this process runs (`apps.tenants.keys`).
 ARBOR_MASTER_KEYS = KeySource.of_environment()
-_keys_at_start = ARBOR_MASTER_KEYS.read()
-# Without a master key (static checks, `--help`), each process has a random value, which fails closed.
-_opening_keys = _keys_at_start.opening if _keys_at_start else (secrets.token_bytes(32),)
-
-
-def _derive(purpose: str) -> str:
-    return derive_secret(_opening_keys[0], purpose).hex()
-
-
+#: Names of secrets that the installation has and this process does not (`config.process_secrets`).
+ARBOR_WITHHELD = credentials.withheld()
 _own_secret_key = secret("SECRET_KEY")
-SECRET_KEY = _own_secret_key or _derive(SESSION_PURPOSE)
-SECRET_KEY_FALLBACKS = (
-    [] if _own_secret_key else [derive_secret(key, SESSION_PURPOSE).hex() for key in _opening_keys[1:]]
+SECRET_KEY, *_earlier_keys = (
+    [_own_secret_key] if _own_secret_key else credentials.derived_by_keys(SESSION_PURPOSE)
 )
+SECRET_KEY_FALLBACKS = _earlier_keys
 #: Whether sessions are signed with a secret derived from the master key.
 ARBOR_SESSIONS_DERIVED = not _own_secret_key
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
-# --- Database: three roles, one database ---------------------------------------------------------------
+# --- Database: four roles, one database ----------------------------------------------------------------
 
-#: The owner of the tables, for migrations and the creation of the two roles below, never to serve.
-DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get(
-    "database_url", f"postgres://arbor@{_NO_SERVER.name}/arbor"
-)
-ARBOR_APP_ROLE = env.str("ARBOR_APP_ROLE", default="arbor_app")
-ARBOR_OPS_ROLE = env.str("ARBOR_OPS_ROLE", default="arbor_ops")
-
-_app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_APP_ROLE, _derive("postgres-role-app")
-)
-_ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
-    DATABASE_URL, ARBOR_OPS_ROLE, _derive("postgres-role-ops")
-)
+#: The owner of the tables, for migrations and the creation of the roles below, never to serve.
+DATABASE_URL = credentials.owner_url(_SERVERS)
+_ROLE_URLS = credentials.role_urls(DATABASE_URL)
 #: The roles whose passwords are derived from the master key, with the purposes of the derivations.
-ARBOR_DERIVED_ROLES = {
-    role: purpose
-    for url, role, purpose in (
-        ("ARBOR_APP_DATABASE_URL", ARBOR_APP_ROLE, "postgres-role-app"),
-        ("ARBOR_OPS_DATABASE_URL", ARBOR_OPS_ROLE, "postgres-role-ops"),
-    )
-    if not secret(url)
-}
+ARBOR_DERIVED_ROLES = credentials.derived_roles()
+#: A folder with the passwords that a rotation of the master key gave to roles, a file each, for processes without the key.
+ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords()
 #: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
@@ -111,8 +89,9 @@ def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
 
 
 DATABASES = {
-    "default": _database(_app_url, pool_size=ARBOR_DB_POOL_SIZE),
-    "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
+    "default": _database(_ROLE_URLS["default"], pool_size=ARBOR_DB_POOL_SIZE),
+    "ops": _database(_ROLE_URLS["ops"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
+    "accounts": _database(_ROLE_URLS["accounts"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
 #: Limits of a statement and of an idle transaction of the serving roles, set by `arbor prepare`; and of a statement of a page.
@@ -130,7 +109,7 @@ for _name, _limit in (
 ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NO_SERVER)
 #: Whether `arbor up` runs from this data folder, with an embedded or an external database.
 ARBOR_RUNS_HERE = bool(_SERVERS)
-DATABASE_ROUTERS: list[str] = []
+DATABASE_ROUTERS = ["apps.tenants.routing.AccountsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Applications --------------------------------------------------------------------------------------
@@ -170,6 +149,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "apps.tenants.middleware.TenantMiddleware",
+    "apps.console.rate_limits.RateLimitMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -216,6 +196,13 @@ if ARBOR_SIGN_IN_FAILURES < 1 or not timedelta(0) < ARBOR_SIGN_IN_WINDOW:
     raise ConfigurationInvalid(
         "ARBOR_SIGN_IN_FAILURES must be 1 or more, ARBOR_SIGN_IN_WINDOW_S above 0 seconds"
     )
+#: Pages that a person may open, and acts (posted forms) a minute in each web process; a tenant five times as many. 0: no limit.
+ARBOR_PAGES_PER_MINUTE = env.int("ARBOR_PAGES_PER_MINUTE", default=300)
+ARBOR_ACTS_PER_MINUTE = env.int("ARBOR_ACTS_PER_MINUTE", default=60)
+if ARBOR_PAGES_PER_MINUTE < 0 or ARBOR_ACTS_PER_MINUTE < 0:
+    raise ConfigurationInvalid(
+        "ARBOR_PAGES_PER_MINUTE and ARBOR_ACTS_PER_MINUTE must be 0 (no limit) or more"
+    )
 #: Reverse proxies before the console. Each adds one to X-Forwarded-For; with none, that header is what anybody wrote.
 ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
 SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
@@ -252,11 +239,7 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 
 # --- Broker --------------------------------------------------------------------------------------------
 
-CELERY_BROKER_URL = (
-    secret("CELERY_BROKER_URL")
-    or secret("REDIS_URL")
-    or _SERVERS.get("broker_url", f"redis+socket://{_NO_SERVER}")
-)
+CELERY_BROKER_URL = credentials.broker_url(_SERVERS)
 
 # --- Models --------------------------------------------------------------------------------------------
 

@@ -28,3 +28,5 @@ for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_") 
 os.environ["ARBOR_MASTER_KEY"] = secrets.token_hex(32)
 os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
 os.environ["ARBOR_ENV_FILE"] = ""
+# Crawls open more pages a minute than a person; the tests of these limits set them.
+os.environ["ARBOR_PAGES_PER_MINUTE"] = os.environ["ARBOR_ACTS_PER_MINUTE"] = "0"

@@ -90,4 +90,6 @@ class PlatformEvent(AbstractAuditEvent):
 
     app_privileges: ClassVar[str] = ""
     ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    # Sign-ins and changes of accounts are recorded in the transaction of the act.
+    accounts_privileges: ClassVar[str] = "INSERT"
     deleted_after: ClassVar[Record] = Record.AUDIT

@@ -38,10 +38,11 @@ def record(
 
 
 def record_platform(
-    *, action: AuditAction, actor: str, message: str, detail: dict[str, Any] | None = None
+    *, action: AuditAction, actor: str, message: str, detail: dict[str, Any] | None = None, using: str = OPS
 ) -> None:
-    """Record an act on the installation as a whole."""
-    PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
+    """Record an act on the installation as a whole, through the connection of the act itself."""
+    event = PlatformEvent(action=action, actor=actor, message=message, detail=detail or {})
+    event.save(using=using, force_insert=True)
 
 
 def record_for_both(

@@ -23,7 +23,6 @@ from apps.fleet.accounts import (
 )
 from apps.fleet.members import admit_member, dismiss_member, member_by_id
 from apps.tenants.models import Role, User
-from apps.tenants.scope import OPS
 from apps.tenants.sessions import public_id_of
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
@@ -101,7 +100,7 @@ def act_on_user(request: HttpRequest, user_id: int) -> HttpResponse:
     """Apply the posted act to an account, and redirect to its page with the result."""
     if not is_platform_operator(request):
         raise PermissionDenied("only those who run the installation change accounts")
-    user = User.objects.using(OPS).filter(pk=user_id).first()
+    user = User.objects.filter(pk=user_id).first()
     if user is None:
         raise NotFound(f"there is no account {user_id}")
     act = USER_ACTS.get(request.POST.get("act", ""))

@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.sign_in import hash_name
 from apps.tenants.models import ConsoleSession, SignInFailure, User
-from apps.tenants.scope import OPS
+from apps.tenants.scope import ACCOUNTS
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 
 
@@ -32,12 +32,13 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     _require_good_password(password, user)
-    if User.objects.using(OPS).filter(username__iexact=username).exists():
+    if User.objects.filter(username__iexact=username).exists():
         raise AlreadyExists(f"there is an account {username!r} already")
     user.set_password(password)
-    with transaction.atomic(using=OPS):
-        user.save(using=OPS, force_insert=True)
+    with transaction.atomic(using=ACCOUNTS):
+        user.save(using=ACCOUNTS, force_insert=True)
         record_platform(
+            using=ACCOUNTS,
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             message=f"created account {username}",
@@ -48,7 +49,7 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
 
 def account_by_name(username: str) -> User:
     """Return the account. Raises NotFound."""
-    user = User.objects.using(OPS).filter(username=username).first() if "\0" not in username else None
+    user = User.objects.filter(username=username).first() if "\0" not in username else None
     if user is None:
         shown = username[:150]
         raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")
@@ -57,13 +58,14 @@ def account_by_name(username: str) -> User:
 
 def disable_account(*, username: str, actor: str) -> User:
     """Lock an account out and end its sessions. Raises NotFound, TransitionIllegal for the last superuser."""
-    with transaction.atomic(using=OPS):
+    with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
         if user.is_superuser:
             _require_another_superuser(user)
-        User.objects.using(OPS).filter(pk=user.pk).update(is_active=False)
+        User.objects.filter(pk=user.pk).update(is_active=False)
         ended = _sessions_of(user).delete()[0]
         record_platform(
+            using=ACCOUNTS,
             action=AuditAction.ACCOUNT_DISABLED,
             actor=actor,
             message=f"disabled account {username}",
@@ -75,11 +77,12 @@ def disable_account(*, username: str, actor: str) -> User:
 
 def enable_account(*, username: str, actor: str) -> User:
     """Enable an account, and delete the record of its failed sign-ins. Raises NotFound."""
-    with transaction.atomic(using=OPS):
+    with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
-        User.objects.using(OPS).filter(pk=user.pk).update(is_active=True)
-        forgotten = SignInFailure.objects.using(OPS).filter(name_hash=hash_name(username)).delete()[0]
+        User.objects.filter(pk=user.pk).update(is_active=True)
+        forgotten = SignInFailure.objects.filter(name_hash=hash_name(username)).delete()[0]
         record_platform(
+            using=ACCOUNTS,
             action=AuditAction.ACCOUNT_ENABLED,
             actor=actor,
             message=f"enabled account {username}",
@@ -91,11 +94,11 @@ def enable_account(*, username: str, actor: str) -> User:
 
 def change_password(*, username: str, password: str, actor: str) -> User:
     """Set a new password and end the sessions of the account. Raises NotFound, Invalid for one that is easy to guess."""
-    with transaction.atomic(using=OPS):
+    with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
         _require_good_password(password, user)
         user.set_password(password)
-        User.objects.using(OPS).filter(pk=user.pk).update(password=user.password)
+        User.objects.filter(pk=user.pk).update(password=user.password)
         ended = _sessions_of(user).delete()[0]
         _record_password_change(username=username, actor=actor, sessions_ended=ended)
     return user
@@ -103,14 +106,14 @@ def change_password(*, username: str, password: str, actor: str) -> User:
 
 def forget_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
     """End all sessions of a person who changed the password, except the current one, and audit the change."""
-    # Through the connection of the request, which has locked the session that it replaced.
-    sessions = ConsoleSession.objects.filter(user_id=user.pk)
+    sessions = _sessions_of(user)
     ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
     _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
 
 
 def _record_password_change(*, username: str, actor: str, sessions_ended: int) -> None:
     record_platform(
+        using=ACCOUNTS,
         action=AuditAction.PASSWORD_CHANGED,
         actor=actor,
         message=f"changed the password of {username}",
@@ -127,7 +130,7 @@ def sessions_of(user: User) -> list[ConsoleSession]:
 
 def end_sessions(*, user: User, actor: str, session_id: UUID | None = None, but: UUID | None = None) -> int:
     """End one session of an account, or all of them but one, and return their number. Raises NotFound for the one."""
-    with transaction.atomic(using=OPS):
+    with transaction.atomic(using=ACCOUNTS):
         sessions = _sessions_of(user)
         if session_id is not None:
             sessions = sessions.filter(public_id=session_id)
@@ -137,6 +140,7 @@ def end_sessions(*, user: User, actor: str, session_id: UUID | None = None, but:
         if session_id is not None and not ended:
             raise NotFound(f"{user.username} has no session {session_id}")
         record_platform(
+            using=ACCOUNTS,
             action=AuditAction.SESSIONS_ENDED,
             actor=actor,
             message=f"ended {ended} session{'' if ended == 1 else 's'} of {user.username}",
@@ -146,7 +150,7 @@ def end_sessions(*, user: User, actor: str, session_id: UUID | None = None, but:
 
 
 def _sessions_of(user: User) -> QuerySet[ConsoleSession]:
-    return ConsoleSession.objects.using(OPS).filter(user_id=user.pk)
+    return ConsoleSession.objects.filter(user_id=user.pk)
 
 
 def _require_good_password(password: str, user: User) -> None:
@@ -157,7 +161,7 @@ def _require_good_password(password: str, user: User) -> None:
 
 
 def _require_another_superuser(user: User) -> None:
-    rows = User.objects.using(OPS).select_for_update().filter(is_superuser=True, is_active=True)
+    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True)
     if list(rows.order_by("id").values_list("pk", flat=True)) == [user.pk]:
         raise TransitionIllegal(
             f"{user.username} is the last account that runs the installation; create another superuser first"

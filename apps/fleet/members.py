@@ -56,12 +56,11 @@ def dismiss_member(*, slug: str, username: str, actor: str) -> None:
 def member_by_id(*, slug: str, membership_id: UUID) -> str:
     """Return the username of a tenant's member. Raises NotFound."""
     tenant = tenant_by_slug(slug)
-    row = (
-        Membership.own.using(OPS).select_related("user").filter(tenant_id=tenant.id, id=membership_id).first()
-    )
-    if row is None:
+    members = Membership.own.using(OPS).filter(tenant_id=tenant.id, id=membership_id)
+    username: str | None = members.values_list("user__username", flat=True).first()
+    if username is None:
         raise NotFound(f"{slug} has no member {membership_id}")
-    return row.user.username
+    return username
 
 
 def _require_another_owner(tenant: Tenant, user: User) -> None:

@@ -1,4 +1,4 @@
-"""Slow down guessing of passwords, and audit who signs in (decision 0017).
+"""Slow down guessing of passwords, and audit who signs in (decision 0018).
 
 Failures of the last fifteen minutes are counted by account and address together, by address, and by account.
 """
@@ -14,7 +14,7 @@ from django.utils import timezone
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.tenants.models import SignInFailure, User
-from apps.tenants.scope import OPS
+from apps.tenants.scope import ACCOUNTS
 from arbor.errors import LimitReached
 
 _ADDRESS_LENGTH = 64
@@ -47,6 +47,7 @@ def record_failed_sign_in(*, username: str, address: str) -> None:
     # A person may have typed the password where the name belongs: a name that is no account's is not stored.
     shown = username if known else "an account that does not exist"
     record_platform(
+        using=ACCOUNTS,
         action=AuditAction.SIGN_IN_FAILED,
         actor="anonymous",
         message=f"failed to sign in as {shown}",
@@ -56,6 +57,7 @@ def record_failed_sign_in(*, username: str, address: str) -> None:
         require_sign_in_allowed(username=username, address=address)
     except LimitReached:
         record_platform(
+            using=ACCOUNTS,
             action=AuditAction.SIGN_IN_BLOCKED,
             actor="anonymous",
             message=f"sign-ins as {shown} from {address or 'an unknown address'} are blocked for a while",
@@ -68,6 +70,7 @@ def record_sign_in(*, user: User, address: str) -> None:
     address = address[:_ADDRESS_LENGTH]
     SignInFailure.objects.filter(name_hash=hash_name(user.username), address=address).delete()
     record_platform(
+        using=ACCOUNTS,
         action=AuditAction.SIGNED_IN,
         actor=f"user:{user.username}",
         message=f"{user.username} signed in",
@@ -81,7 +84,7 @@ def hash_name(username: str) -> str:
 
 
 def _exists(username: str) -> bool:
-    return "\0" not in username and User.objects.using(OPS).filter(username=username).exists()
+    return "\0" not in username and User.objects.filter(username=username).exists()
 
 
 def _minutes(duration: timedelta) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 from django.conf import settings
 
 from arbor.errors import ConfigurationInvalid
@@ -28,9 +32,30 @@ def session_secrets() -> tuple[str, ...]:
 
 
 def role_passwords(role: str) -> tuple[str, ...]:
-    """Return the passwords that a role of the database may have, one for each open key; empty where none is derived."""
+    """Return the passwords that a role of the database may have, besides the one of its address.
+
+    One for each open key where they are derived from the master key. A process that was not given the master key reads the
+    password that the last rotation stored, if there was one.
+    """
     purpose: str | None = settings.ARBOR_DERIVED_ROLES.get(role)
     keys: MasterKeys | None = settings.ARBOR_MASTER_KEYS.read() if purpose else None
-    if purpose is None or keys is None:
+    if purpose is not None and keys is not None:
+        return tuple(derive_secret(key, purpose).hex() for key in keys.opening)
+    stored: Path = settings.ARBOR_ROTATED_PASSWORDS / role
+    try:
+        return (stored.read_text(encoding="utf-8").strip(),)
+    except OSError:
+        # Never rotated, or another user's files: the password of the address holds.
         return ()
-    return tuple(derive_secret(key, purpose).hex() for key in keys.opening)
+
+
+def store_role_password(role: str, password: str) -> None:
+    """Store a role's new password for the processes that were not given the master key, where secrets are in files."""
+    folder: Path = settings.ARBOR_ROTATED_PASSWORDS
+    if not folder.parent.exists():
+        return
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(prefix=f".{role}.", dir=folder)  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(password + "\n")
+    Path(unfinished).replace(folder / role)

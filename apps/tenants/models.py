@@ -19,6 +19,11 @@ from arbor.ids import uuid7
 class User(AbstractUser):
     """A person who signs in. What they may do in a tenant is their membership there."""
 
+    #: Names only, for lists of members.
+    app_privileges: ClassVar[str] = "SELECT (id, username)"
+    ops_privileges: ClassVar[str] = "SELECT (id, username)"
+    accounts_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (last_login, password, is_active)"
+
     #: The new password from `set_password`, until the row is saved (an attribute of Django's).
     _password: str | None
 
@@ -144,8 +149,10 @@ class Membership(TenantModel):
 class ConsoleSession(AbstractBaseSession):
     """A person's session in the console. Its key opens the console, so pages and commands name it by `public_id`."""
 
-    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
-    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+    app_privileges: ClassVar[str] = ""
+    #: For the deletion of expired ones.
+    ops_privileges: ClassVar[str] = "SELECT (public_id, expire_date), DELETE"
+    accounts_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
     public_id = models.UUIDField(unique=True, editable=False)
     #: Nobody, until a person signs in.
@@ -175,8 +182,9 @@ class ConsoleSession(AbstractBaseSession):
 class SignInFailure(models.Model):
     """A failed sign-in, counted for a while to slow guessing down. The audit log has its own record."""
 
-    app_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
-    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+    app_privileges: ClassVar[str] = ""
+    ops_privileges: ClassVar[str] = ""
+    accounts_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
 
     at = models.DateTimeField()
     #: Hashed: a person may have typed the password where the name belongs.

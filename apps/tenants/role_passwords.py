@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-from apps.tenants.keys import master_keys, role_passwords
+from apps.tenants.keys import master_keys, role_passwords, store_role_password
 from apps.tenants.postgresql.passwords import is_refused_password
 
 
@@ -24,8 +24,11 @@ def derived_aliases() -> Iterator[str]:
 def set_role_password(alias: str) -> None:
     """Set the role's password to the one of the current master key. Each role may change its own."""
     role = str(connections[alias].settings_dict["USER"])
+    password = role_passwords(role)[0]
+    # First, because processes without the master key try it beside their earlier one.
+    store_role_password(role, password)
     with connections[alias].cursor() as cursor:
-        verifier = scram_verifier(connections[alias].connection, role, role_passwords(role)[0])
+        verifier = scram_verifier(connections[alias].connection, role, password)
         # Not a parameter: utility statements have none.
         cursor.execute(
             sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier))

@@ -20,9 +20,13 @@ from arbor.errors import TenantMismatch, TenantRequired
 #: The transaction-local settings that the policies compare with.
 TENANT_SETTING = "arbor.tenant_id"
 USER_SETTING = "arbor.user_id"
-#: Aliases of the two serving roles.
+#: Aliases of the connections, by role: one tenant's rows, operations over all tenants, accounts and their sessions.
 APP = "default"
 OPS = "ops"
+ACCOUNTS = "accounts"
+SERVING = (APP, OPS, ACCOUNTS)
+#: The owner of the tables, which no serving process signs in as.
+OWNER = "owner"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ def list_users() -> Output:
         tenants.setdefault(member.user_id, []).append(f"{member.tenant.slug} ({member.role})")
     return listing(
         "users",
-        list(User.objects.using(OPS).defer("password").order_by("username")),
+        list(User.objects.defer("password").order_by("username")),
         (
             OutputColumn("user", "user", value=lambda user: user.username),
             OutputColumn("enabled", "enabled", value=lambda user: user.is_active),

@@ -22,6 +22,7 @@ from tornado.web import RequestHandler
 
 from arbor.errors import ServerError
 from config.cli.celery_process import load_app
+from config.process_secrets import keep_own_secrets, secrets_of
 
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
@@ -35,6 +36,7 @@ type Check = Callable[[str, str, str], bool]
 
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
+    keep_own_secrets(secrets_of("flower"))
     app = load_app()
     # Imported here, because the module needs Django, which `load_app` has set up; the fork server imports this module earlier.
     check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts
@@ -65,8 +67,8 @@ class GuardedFlower(Flower):  # type: ignore[misc]
     """Flower with a password: requests that `check` does not accept get nothing but the health page."""
 
     check: Check
-    #: The database refuses code that runs in an event loop.
-    _checking: ThreadPoolExecutor
+    #: Django refuses queries in the thread of an event loop.
+    checking: ThreadPoolExecutor
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
         """Return the handler of a request, or the handler that asks for a password."""
@@ -82,7 +84,7 @@ class GuardedFlower(Flower):  # type: ignore[misc]
             return False
         if kind.lower() != "basic" or not separator:
             return False
-        return self._checking.submit(self.check, name, password, request.remote_ip or "").result()
+        return self.checking.submit(self.check, name, password, request.remote_ip or "").result()
 
 
 def make_server(app: Celery, check: Check) -> Flower:
@@ -95,7 +97,7 @@ def make_server(app: Celery, check: Check) -> Flower:
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = GuardedFlower(capp=app, options=options, **urls_settings)
     server.check = check
-    server._checking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="flower-check")
+    server.checking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sign-in")
     # Flower serves this page without a password, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server

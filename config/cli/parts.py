@@ -7,11 +7,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from config.credentials import without_password
 from config.environment import BASE_DIR
 from config.pools import POOLS, WorkerPool, worker_pools
+from config.process_secrets import own_environment, secrets_of, secrets_of_queues
 from config.servers.ports import LOOPBACK
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.process import EmbeddedServer
@@ -55,6 +57,8 @@ class InstallationPlan:
     demo: bool
     only: frozenset[str]
     fork_server: ForkServer | None
+    #: Every secret of the installation by the name of its setting, of which each part gets its own.
+    secrets: Mapping[str, str] = field(repr=False)
 
     @property
     def web_reached_at(self) -> str:
@@ -72,12 +76,12 @@ class InstallationPlan:
         return f"http://{LOOPBACK}:{self.flower_port}/"
 
     def server_urls(self) -> dict[str, str]:
-        """Return the addresses of the servers, for every process of this installation."""
+        """Return the addresses of the servers without passwords, for commands on this machine."""
         urls = {"web_url": self.web_url, "flower_url": self.flower_url}
         if self.postgres is not None:
-            urls["database_url"] = self.postgres.owner_url
+            urls["database_url"] = without_password(self.postgres.owner_url)
         if self.valkey is not None:
-            urls["broker_url"] = self.valkey.url
+            urls["broker_url"] = without_password(self.valkey.url)
         return urls
 
 
@@ -93,7 +97,13 @@ def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
         servers.append(_fork_server_part(plan, plan.fork_server))
     prepare = ManagedProcess(
         name="prepare",
-        launch=_arbor(plan, "prepare", *arguments, *(() if plan.demo else ("--no-demo",))),
+        launch=_arbor(
+            plan,
+            "prepare",
+            *arguments,
+            *(() if plan.demo else ("--no-demo",)),
+            secrets=secrets_of("prepare"),
+        ),
         needs=tuple(part.name for part in servers),
         once=True,
     )
@@ -126,16 +136,21 @@ def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> ManagedProcess:
         f"--pool={pool.kind}",
         f"--concurrency={pool.concurrency}",
         f"--name={pool.name}",
+        secrets=secrets_of_queues(pool.queues),
         env=pool.env,
     )
 
 
 def _scheduler_part(plan: InstallationPlan) -> ManagedProcess:
-    return _signalling_part(plan, "scheduler", "scheduler")
+    return _signalling_part(plan, "scheduler", "scheduler", secrets=secrets_of("scheduler"))
 
 
 def _signalling_part(
-    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+    plan: InstallationPlan,
+    name: str,
+    *arguments: str,
+    secrets: frozenset[str],
+    env: dict[str, str] | None = None,
 ) -> ManagedProcess:
     """Return a part that touches a file when it is ready."""
     ready_file = plan.run.ready_file(name)
@@ -145,7 +160,9 @@ def _signalling_part(
 
     return ManagedProcess(
         name=name,
-        launch=_arbor(plan, name, *arguments, env={**(env or {}), READY_FILE: str(ready_file)}),
+        launch=_arbor(
+            plan, name, *arguments, secrets=secrets, env={**(env or {}), READY_FILE: str(ready_file)}
+        ),
         needs=("prepare",),
         prepare=forget_readiness,
         ready=ready_file.exists,
@@ -155,7 +172,14 @@ def _signalling_part(
 def _web_part(plan: InstallationPlan) -> ManagedProcess:
     return ManagedProcess(
         name="web",
-        launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
+        launch=_arbor(
+            plan,
+            "web",
+            "web",
+            f"--host={plan.web_host}",
+            f"--port={plan.web_port}",
+            secrets=secrets_of("web"),
+        ),
         needs=("prepare",),
         ready=_http_probe(plan.web_reached_at, plan.web_port, "/healthz"),
     )
@@ -164,7 +188,14 @@ def _web_part(plan: InstallationPlan) -> ManagedProcess:
 def _flower_part(plan: InstallationPlan) -> ManagedProcess:
     return ManagedProcess(
         name="flower",
-        launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
+        launch=_arbor(
+            plan,
+            "flower",
+            "flower",
+            f"--host={LOOPBACK}",
+            f"--port={plan.flower_port}",
+            secrets=secrets_of("flower"),
+        ),
         needs=("prepare",),
         ready=_http_probe(LOOPBACK, plan.flower_port, "/healthcheck"),
     )
@@ -190,12 +221,12 @@ def _fork_server_part(plan: InstallationPlan, fork_server: ForkServer) -> Manage
 
 
 def base_env(run: RunFolder) -> dict[str, str]:
-    """Return the environment that all parts have in common."""
+    """Return the environment that all parts have in common, without any secret."""
     data_dir = run.path.parent
     return {
         # Agents are many and each computes little, so threads inside one computation only slow the others.
         "OPENBLAS_NUM_THREADS": "1",
-        **os.environ,
+        **own_environment(secrets_of("fork-server"), secrets={}, environment=os.environ),
         "ARBOR_DATA_DIR": str(data_dir),
         "PYTHONUNBUFFERED": "1",
         **mark(data_dir),
@@ -203,12 +234,17 @@ def base_env(run: RunFolder) -> dict[str, str]:
 
 
 def _arbor(
-    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+    plan: InstallationPlan,
+    name: str,
+    *arguments: str,
+    secrets: frozenset[str],
+    env: dict[str, str] | None = None,
 ) -> Callable[[], Launch]:
+    own = own_environment(secrets, secrets=plan.secrets, environment=base_env(plan.run))
     launch = Launch(
         argv=(sys.executable, "-m", "config.cli", *arguments),
         arbor=arguments,
-        env={**base_env(plan.run), "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
+        env={**own, "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
         # The servers end with the supervisor, and a worker would wait forever for its broker.
         orphan_signal=signal.SIGKILL,

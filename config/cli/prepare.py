@@ -59,7 +59,7 @@ def _seed_templates() -> None:
 def _create_operator() -> tuple[str, bool]:
     """Create the first operator's account; return its name, and whether it is new."""
     name = env.str("ARBOR_OPERATOR", default="operator")
-    if User.objects.using(OPS).filter(username=name).exists():
+    if User.objects.filter(username=name).exists():
         return name, False
     password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
     create_account(username=name, password=password, superuser=True, actor=ACTOR)

@@ -120,6 +120,7 @@ def list_members(slug: str) -> Output:
         Membership.own.using(OPS)
         .filter(tenant_id=tenant.id)
         .select_related("user")
+        .only("tenant", "role", "user__username")
         .order_by("user__username")
     )
     return listing(

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from config.cli.output import console
 from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
+from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder
 from config.keys import OTHER_ENDING
 from config.secrets import SecretName, read_secret
@@ -96,6 +97,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         postgres = EmbeddedPostgres(
             data_dir() / "postgres",
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
+            owner_password=folder.ensure(SecretName.POSTGRES_OWNER_PASSWORD),
             port=port,
             say=_print_step,
         )
@@ -119,7 +121,18 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
+        secrets=installation_secrets(_server_urls(postgres, valkey)),
     )
+
+
+def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | None) -> dict[str, str]:
+    """Return the addresses of the embedded servers with their passwords."""
+    urls = {}
+    if postgres is not None:
+        urls["database_url"] = postgres.owner_url
+    if valkey is not None:
+        urls["broker_url"] = valkey.url
+    return urls
 
 
 def _port(title: str, wanted: int, host: str) -> int:
@@ -135,7 +148,7 @@ def _print_moved_port(title: str, wanted: int, actual: int) -> None:
 
 def _supervise(plan: InstallationPlan, started: float) -> None:
     parts = parts_of(plan)
-    log = Log([part.name for part in parts], mask=Mask(_known_secrets()))
+    log = Log([part.name for part in parts], mask=Mask(_known_secrets() | set(plan.secrets.values())))
 
     def note(states: list[dict[str, Any]]) -> None:
         plan.run.note(web_url=plan.web_url, flower_url=plan.flower_url, parts=states)

@@ -9,6 +9,8 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
 from config.cli.serving_role import refuse_unsafe_role
+from config.cli.web_worker import BufferingWorker
+from config.process_secrets import keep_own_secrets, secrets_of
 
 #: Threads per process. Pages mostly wait for the database, so a second process only adds a second CPU core.
 THREADS = 8
@@ -37,13 +39,19 @@ class Console(BaseApplication):  # type: ignore[misc]
 
 def web(host: str, port: int, processes: int) -> None:
     """Run the console."""
+    keep_own_secrets(secrets_of("web"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor web"
     refuse_unsafe_role()
+    serve(host=host, port=port, processes=processes)
+
+
+def serve(*, host: str, port: int, processes: int) -> None:
+    """Run gunicorn until a signal ends it."""
     Console(
         {
             "bind": f"{host}:{port}",
             "workers": processes,
-            "worker_class": "gthread",
+            "worker_class": BufferingWorker,
             "threads": THREADS,
             "timeout": WORKER_TIMEOUT_S,
             "graceful_timeout": GRACEFUL_TIMEOUT_S,

@@ -93,10 +93,7 @@ NOT_DURABLE = {
 
 
 class EmbeddedPostgres(EmbeddedServer):
-    """PostgreSQL 18 with pgvector on one data folder.
-
-    Files: `data_dir` itself, and `data_dir` + `.log` beside it. Every role needs its password.
-    """
+    """PostgreSQL 18 with pgvector on one data folder. Every role needs its password."""
 
     title = "PostgreSQL"
     program = "postgres"
@@ -106,6 +103,7 @@ class EmbeddedPostgres(EmbeddedServer):
         data_dir: Path,
         *,
         password: str | None = None,
+        owner_password: str | None = None,
         port: int | None = None,
         durable: bool = True,
         settings: Mapping[str, str] | None = None,
@@ -114,11 +112,13 @@ class EmbeddedPostgres(EmbeddedServer):
     ) -> None:
         """Store the parameters; no file is touched before `prepare`.
 
-        `password` is that of both roles (None: a new random one, so only for a new folder). Where `port` is in use, the next
-        free one is chosen. `say` receives messages for people.
+        `password` is the superuser's (None: a new random one, so only for a new folder), `owner_password` the owner's, set at
+        each start (None: a new random one). Where `port` is in use, the next free one is chosen. `say` receives messages for
+        people.
         """
         super().__init__(data_dir, throwaway=throwaway)
         self.password = password or secrets.token_urlsafe(24)
+        self.owner_password = owner_password or secrets.token_urlsafe(24)
         self.port = free_port(port)
         self._settings = {
             **tuning(psutil.virtual_memory().total),
@@ -148,7 +148,8 @@ class EmbeddedPostgres(EmbeddedServer):
 
     def url(self, *, user: str, password: str | None = None, database: str = DATABASE) -> str:
         """Return the address of a database for a role."""
-        key = quote(password or self.password, safe="")
+        own = self.owner_password if user == OWNER else self.password
+        key = quote(password or own, safe="")
         return f"postgresql://{quote(user, safe='')}:{key}@{LOOPBACK}:{self.port}/{database}"
 
     # --- Start ---------------------------------------------------------------------------------------
@@ -270,14 +271,14 @@ class EmbeddedPostgres(EmbeddedServer):
         return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == _STATUS_READY
 
     def after_ready(self) -> None:
-        """Create the owner, its database and the vector extension, once."""
+        """Create the owner, its database and the vector extension, once; set the owner's password."""
         try:
             with psycopg.connect(
                 self.url(user=SUPERUSER, database="postgres"), autocommit=True
             ) as connection:
-                if connection.execute(queries.FIND_DATABASE, [DATABASE]).fetchone():
-                    return
-                self._make_database(connection)
+                if not connection.execute(queries.FIND_DATABASE, [DATABASE]).fetchone():
+                    self._make_database(connection)
+                self._set_owner_password(connection)
         except psycopg.OperationalError as error:
             raise ServerError(
                 f"{self.data_dir} does not open: {error}. It needs the password it was created with: "
@@ -288,6 +289,16 @@ class EmbeddedPostgres(EmbeddedServer):
         with psycopg.connect(self.url(user=SUPERUSER, database="template1"), autocommit=True) as template:
             template.execute(queries.ADD_VECTOR)
         if not connection.execute(queries.FIND_ROLE, [OWNER]).fetchone():
-            connection.execute(queries.CREATE_OWNER.format(sql.Identifier(OWNER), sql.Literal(self.password)))
+            connection.execute(queries.CREATE_OWNER.format(sql.Identifier(OWNER)))
         connection.execute(queries.CLOSE_OTHERS)
         connection.execute(queries.CREATE_DATABASE.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
+
+    def _set_owner_password(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        """Set the owner's password, which was the superuser's in older installations."""
+        # A verifier: a failed statement may appear in the server's log.
+        verifier = connection.pgconn.encrypt_password(
+            self.owner_password.encode(), OWNER.encode(), algorithm=b"scram-sha-256"
+        )
+        connection.execute(
+            queries.SET_OWNER_PASSWORD.format(sql.Identifier(OWNER), sql.Literal(verifier.decode()))
+        )

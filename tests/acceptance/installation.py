@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from config.environment import with_user
 from config.servers.process import processes_in
 from config.supervisor.run_folder import find_orphans
 
@@ -100,7 +101,9 @@ class Installation:
     def wait_for_heartbeats(self, completed: int, *, within_s: float) -> None:
         """Wait until this number of heartbeats has completed, over one connection of the tables' owner."""
         servers = json.loads((self.folder / "run" / "servers.json").read_text())
-        with psycopg.connect(servers["database_url"], autocommit=True) as session:
+        password = (self.folder / "secrets" / "postgres_owner_password").read_text().strip()
+        url = with_user(servers["database_url"], "arbor_owner", password)
+        with psycopg.connect(url, autocommit=True) as session:
 
             def reached() -> bool:
                 row = session.execute(

@@ -93,11 +93,16 @@ def test_the_doctor_finds_nothing_wrong(installation: Installation) -> None:
 
 def test_the_log_has_no_secret(installation: Installation) -> None:
     secrets = {file.name: file.read_text().strip() for file in (installation.folder / "secrets").iterdir()}
-    assert secrets.keys() == {"master_key", "operator_password", "postgres_password", "valkey_password"}
+    assert secrets.keys() == {
+        "master_key",
+        "operator_password",
+        "postgres_password",
+        "postgres_owner_password",
+        "valkey_password",
+    }
     # The output is no terminal.
-    assert secrets["operator_password"] not in installation.output
-    for name in ("master_key", "postgres_password", "valkey_password"):
-        assert secrets[name] not in installation.output
+    for secret in secrets.values():
+        assert secret not in installation.output
 
 
 def test_no_argument_of_any_process_contains_a_secret(installation: Installation) -> None:
@@ -105,6 +110,12 @@ def test_no_argument_of_any_process_contains_a_secret(installation: Installation
     for process in installation.processes():
         line = " ".join(process.cmdline())
         assert not [secret for secret in secrets if secret in line], line
+
+
+def test_the_file_of_addresses_contains_no_secret(installation: Installation) -> None:
+    secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
+    text = (installation.folder / "run" / "servers.json").read_text()
+    assert not [secret for secret in secrets if secret in text]
 
 
 def test_the_console_and_flower_require_a_login(installation: Installation) -> None:

@@ -9,7 +9,7 @@ import factory
 from django.contrib.auth.hashers import make_password
 
 from apps.tenants.models import User
-from apps.tenants.scope import OPS
+from apps.tenants.scope import ACCOUNTS
 from tests.factories.rows import RowFactory
 
 #: The password of every user of the factory.
@@ -25,7 +25,7 @@ def _hashed() -> str:
 class UserFactory(RowFactory[User]):
     class Meta:
         model = User
-        database = OPS
+        database = ACCOUNTS
         skip_postgeneration_save = True
 
     username = factory.Sequence(lambda n: f"person{n}")
@@ -34,5 +34,5 @@ class UserFactory(RowFactory[User]):
     @classmethod
     def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> User:
         user: User = model_class(*args, **kwargs, password=_hashed())
-        user.save(using=OPS)
+        user.save(using=ACCOUNTS)
         return user

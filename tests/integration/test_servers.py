@@ -68,6 +68,20 @@ class TestPostgres:
             row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
         assert row == (False,)
 
+    def test_the_owner_and_the_superuser_have_passwords_of_their_own(
+        self, postgres: EmbeddedPostgres
+    ) -> None:
+        for user, others in (("postgres", postgres.owner_password), ("arbor_owner", postgres.password)):
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                psycopg.connect(postgres.url(user=user, password=others))
+
+    def test_an_older_installation_gets_a_password_for_its_owner(self, tmp_folder: Path) -> None:
+        folder = tmp_folder / "postgres"
+        with EmbeddedPostgres(folder, password="kept", owner_password="kept", durable=False):
+            pass
+        with EmbeddedPostgres(folder, password="kept", owner_password="new", durable=False) as server:
+            psycopg.connect(server.owner_url).close()
+
     @pytest.mark.parametrize("user", ["postgres", "arbor_owner"])
     def test_nobody_gets_in_without_the_password(self, postgres: EmbeddedPostgres, user: str) -> None:
         for password in ("wrong", ""):

@@ -22,7 +22,7 @@ from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
-from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.plan import Depth
@@ -101,7 +101,7 @@ def test_the_first_operator_has_the_name_that_is_set(
     monkeypatch.setenv("ARBOR_OPERATOR", name)
     monkeypatch.setenv("ARBOR_OPERATOR_PASSWORD", "correct horse battery")
     assert prepare._create_operator() == (name, True)
-    assert get_user_model().objects.using(OPS).filter(username=name).exists()
+    assert get_user_model().objects.filter(username=name).exists()
     assert prepare._create_operator() == (name, False)
 
 

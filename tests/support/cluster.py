@@ -42,7 +42,9 @@ def migrated_server() -> EmbeddedPostgres:
     """Return a server on a copy of the migrated cluster, not started; its files are deleted when the server stops."""
     folder = Path(tempfile.mkdtemp(prefix="arbor-postgres-"))
     copy_cluster(folder / "data")
-    return EmbeddedPostgres(folder / "data", password=PASSWORD, durable=False, throwaway=True)
+    return EmbeddedPostgres(
+        folder / "data", password=PASSWORD, owner_password=PASSWORD, durable=False, throwaway=True
+    )
 
 
 def copy_cluster(target: Path) -> None:

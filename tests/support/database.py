@@ -1,4 +1,4 @@
-"""The database of a test process: the connections of three roles, emptied after each test."""
+"""The database of a test process: the connections of its roles, emptied after each test."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from django.db import connections
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Identifier
 
-from apps.tenants.scope import APP, OPS
+from apps.tenants.scope import OWNER, SERVING
 from config.environment import env, with_user
 
-OWNER = "owner"
-ALIASES = (APP, OPS, OWNER)
+ALIASES = (*SERVING, OWNER)
 #: Tables that migrations fill.
 FILLED = ("django_migrations", "django_content_type", "auth_permission")
 
 
 def use_database(owner_url: str) -> None:
-    """Point the three roles' connections at the database; one that is open leads to another server."""
+    """Point the roles' connections at the database; one that is open leads to another server."""
     for alias in ALIASES:
         connections[alias].close()
         settings = connections.settings[alias]
@@ -74,7 +73,7 @@ def _emptying(tables: list[str]) -> Composed:
 
 def _end_transactions() -> None:
     """End the sessions that have a transaction open, with its locks; the others stay for the next test."""
-    for alias in (APP, OPS):
+    for alias in SERVING:
         wrapper = connections[alias]
         session: Any = wrapper.connection
         if session is None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.apps.registry import Apps
 from pgvector import SparseVector
 
-from apps.tenants.protection import OWNER
+from apps.tenants.scope import OWNER
 from arbor.ids import uuid7
 from arbor.memory.lexical import LEXICAL_DIMENSIONS, document_vector
 

@@ -13,11 +13,11 @@ import pytest
 from django.db import connections
 from psycopg.sql import SQL, Identifier
 
-from apps.tenants.scope import APP, OPS
+from apps.tenants.scope import SERVING
 
 #: Packages whose clock is moved, and Django's, which they use.
 _MOVED = ("arbor", "apps", "workers", "config", "django.utils.timezone")
-_ROLES = (APP, OPS)
+_ROLES = SERVING
 #: Found before those of pg_catalog, which the statements of Arbor name without their schema.
 _FUNCTIONS = ("now", "statement_timestamp", "clock_timestamp", "transaction_timestamp")
 

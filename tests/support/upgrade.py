@@ -15,7 +15,8 @@ from psycopg.sql import SQL, Identifier
 
 from apps.tenants import protection
 from apps.tenants.checks import tenant_models
-from apps.tenants.protection import OWNER, protect
+from apps.tenants.protection import protect
+from apps.tenants.scope import OWNER
 from config.servers.postgres import OWNER as OWNER_ROLE
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.database import use_database

@@ -110,7 +110,8 @@ class MembershipAdmin(ConsoleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         """Read the tenant's members; their manager raises an error without a tenant."""
         members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
-        return members
+        # Of an account the serving role may read nothing but the name.
+        return members.only("tenant", "user", "role", "created_at", "user__username")
 
     person = columns.cell("person", lambda membership: membership.user.get_username())
     role_badge = columns.cell("role", lambda membership: cells.badge(membership.role, "calm"))

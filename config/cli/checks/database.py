@@ -9,7 +9,7 @@ from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.tenants.checks import unprotected_tables, unsafe_role
-from apps.tenants.scope import APP, OPS
+from apps.tenants.scope import APP, SERVING
 from config.away import explain_missing_database
 from config.cli.checks import queries
 from config.cli.checks.finding import Finding, fail, ok, warn
@@ -20,8 +20,8 @@ _CLOCKS_WITHIN_S = 5.0
 
 
 def check_database() -> Finding:
-    """Check that both serving roles can sign in."""
-    for alias in (APP, OPS):
+    """Check that the serving roles can sign in."""
+    for alias in SERVING:
         try:
             with connections[alias].cursor() as cursor:
                 cursor.execute(queries.SERVER_VERSION)

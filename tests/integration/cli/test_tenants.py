@@ -58,7 +58,7 @@ def test_a_generated_password_goes_to_a_new_private_file(
     password = file.read_text().strip()
     assert password not in created.out + created.err
     assert file.stat().st_mode & 0o777 == 0o600
-    user = User.objects.using(OPS).get(username="maria")
+    user = User.objects.get(username="maria")
     assert user.check_password(password)
     assert user.is_staff
     assert not user.is_superuser
@@ -72,7 +72,7 @@ def test_a_generated_password_goes_to_a_new_private_file(
 def test_a_generated_password_goes_into_no_pipe(arbor: Arbor, database: None) -> None:
     ran = arbor("tenant", "user", "create", "maria", "--generate")
     assert (ran.code, "--password-file" in ran.err) == (2, True)
-    assert not User.objects.using(OPS).exists()
+    assert not User.objects.exists()
 
 
 def test_a_generated_password_is_shown_once_on_a_terminal(
@@ -88,7 +88,7 @@ def test_a_generated_password_is_shown_once_on_a_terminal(
 
 def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "user", "create", "maria", "--password-stdin", "--tenant", "acme", stdin=PASSWORD)
-    client = sign_in(User.objects.using(OPS).get(username="maria"))
+    client = sign_in(User.objects.get(username="maria"))
     (session,) = arbor("tenant", "user", "sessions", "maria", "--json").json["sessions"]
     assert (
         arbor("tenant", "user", "sign-out", "maria", "--session", session["id"], "--json").json["ended"] == 1
@@ -102,7 +102,7 @@ def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:
     assert (user["user"], user["enabled"], user["tenants"]) == ("maria", False, "")
     arbor("tenant", "user", "enable", "maria")
     arbor("tenant", "user", "password", "maria", "--password-stdin", stdin="another long river")
-    maria = User.objects.using(OPS).get(username="maria")
+    maria = User.objects.get(username="maria")
     assert maria.is_active
     assert maria.check_password("another long river")
 
@@ -112,7 +112,7 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
     ran = arbor("tenant", "user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{password}\n")
     assert ran.code == 0
     assert password not in ran.out + ran.err
-    user = User.objects.using(OPS).get()
+    user = User.objects.get()
     assert user.check_password(password)
     assert user.is_superuser
 
@@ -144,7 +144,7 @@ def test_a_wrong_command_explains_itself_with_its_exit_code(
     ran = arbor(*arguments)
     assert ran.code == code
     assert message in ran.err
-    assert not User.objects.using(OPS).exists()
+    assert not User.objects.exists()
 
 
 def test_a_name_is_given_to_one_account_only(arbor: Arbor, database: None) -> None:

@@ -165,7 +165,7 @@ def test_an_operator_ends_sessions_and_sets_passwords(root: Client, client: Clie
 
 
 def test_the_last_superuser_stays(root: Client, database: None) -> None:
-    user = User.objects.using(OPS).get(username="root")
+    user = User.objects.get(username="root")
     assert "Nothing was done" in act_on(root, user, "disable").content.decode()
     assert User.objects.get(username="root").is_active
 
@@ -196,7 +196,7 @@ def test_flower_follows_the_password_of_a_superuser(ann: User, monkeypatch: pyte
     change_password(username=chief.username, password=NEW, actor="cli:tests")
     assert not check.accepts("chief", PASSWORD, "")
     assert check.accepts("chief", NEW, "")
-    User.objects.using(OPS).update(is_active=False)
+    User.objects.update(is_active=False)
     assert not check.accepts("chief", NEW, "")
 
 

@@ -15,8 +15,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.checks import tenant_models
 from apps.tenants.planner_statistics import seed_statistics
-from apps.tenants.protection import OWNER
-from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tenants.scope import APP, OPS, OWNER, tenant_transaction
 from tests.integration.heartbeats.fleet import Fleet
 
 #: Tables in which a tenant has many rows, and a heartbeat needs few of them.

@@ -14,8 +14,8 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.tenants.checks import tenant_models, unsafe_role
-from apps.tenants.protection import OWNER, protect
-from apps.tenants.scope import APP, OPS, TENANT_SETTING, tenant_transaction
+from apps.tenants.protection import protect
+from apps.tenants.scope import APP, OPS, OWNER, TENANT_SETTING, tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory

@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from apps.tenants.protection import OWNER
+from apps.tenants.scope import OWNER
 
 type Node = tuple[str, str]
 

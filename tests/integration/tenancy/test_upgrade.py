@@ -18,8 +18,7 @@ from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
 from apps.selves.models import PeerModel, SelfChange
 from apps.tenants.checks import unprotected_tables
-from apps.tenants.protection import OWNER
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import OWNER, tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG

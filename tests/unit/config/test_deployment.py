@@ -13,6 +13,7 @@ import yaml
 
 from apps.queues import Queue
 from config.pools import POOLS
+from config.process_secrets import ALL_SECRETS, secrets_of, secrets_of_queues
 
 ROOT = Path(__file__).parents[3]
 #: Set by Arbor for its own processes, or by its environment; not by an operator.
@@ -21,10 +22,18 @@ INTERNAL = {
     "ARBOR_PROCESS_NAME",
     "ARBOR_READY_FILE",
     "ARBOR_SUPERVISED",
+    "ARBOR_OWN_SECRETS",
+    "ARBOR_WITHHELD",
     "DJANGO_SETTINGS_MODULE",
 }
 #: Read by compose itself.
-COMPOSE_ONLY = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
+COMPOSE_ONLY = {
+    "POSTGRES_PASSWORD",
+    "VALKEY_PASSWORD",
+    "APP_PASSWORD",
+    "OPS_PASSWORD",
+    "ACCOUNTS_PASSWORD",
+}
 SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
 
 
@@ -121,14 +130,28 @@ def test_compose_has_no_default_for_any_secret() -> None:
     assert used
     for name, rest in used:
         if SECRET.search(name):
-            assert rest == ":-" or rest.startswith(":?"), f"{name}{rest}"
+            assert rest in (":-", f":+{name}") or rest.startswith(":?"), f"{name}{rest}"
     required = {name for name, rest in used if rest.startswith(":?")}
-    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "ARBOR_MASTER_KEY", "ARBOR_OPERATOR_PASSWORD"}
+    assert required == COMPOSE_ONLY | {"ARBOR_MASTER_KEY", "ARBOR_OPERATOR_PASSWORD"}
 
 
 def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None:
     passed = set(services["web"]["environment"])
-    assert passed - COMPOSE_ONLY <= settings_read()
+    assert passed - COMPOSE_ONLY - INTERNAL <= settings_read()
+
+
+def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
+    expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
+    expected |= {name: secrets_of(name) for name in ("prepare", "scheduler", "web", "flower")}
+    embed = {"prepare", "web", "heartbeat", "maintenance", "model"}
+    for name, own in expected.items():
+        environment = services[name]["environment"]
+        missing = ALL_SECRETS - environment.keys()
+        assert not missing, f"{name} reads {missing} from .env"
+        given = {key for key in ALL_SECRETS if environment[key]} - {"DATABASE_URL"}
+        # Whether an embedder uses it is decided at the start of the process.
+        optional = {"OPENAI_API_KEY"} if name in embed else set()
+        assert given - optional == own - optional - {"DATABASE_URL"}, name
 
 
 def test_compose_gives_the_owner_password_to_no_serving_process(services: dict[str, Any]) -> None:

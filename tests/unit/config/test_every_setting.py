@@ -42,7 +42,7 @@ OF_DJANGO = {
     "MAILERS",
 }
 #: Parts of the addresses of the databases, which Django reads.
-OF_DATABASES = {"_app_url", "_ops_url", "DATABASE_URL", "ARBOR_APP_ROLE", "ARBOR_OPS_ROLE"}
+OF_DATABASES = {"_ROLE_URLS", "DATABASE_URL"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,8 @@ PROBES: dict[str, Probe] = {
     "ARBOR_SESSION_IDLE_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SESSION_IDLE")),
     "ARBOR_SIGN_IN_FAILURES": Probe(values=("3", "4"), shows=lambda: loaded("ARBOR_SIGN_IN_FAILURES")),
     "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
+    "ARBOR_PAGES_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_PAGES_PER_MINUTE")),
+    "ARBOR_ACTS_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_ACTS_PER_MINUTE")),
     "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),
     "ARBOR_OPS_DATABASE_URL": Probe(
         values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
@@ -140,6 +142,11 @@ PROBES: dict[str, Probe] = {
     "ARBOR_APP_DATABASE_URL": Probe(
         values=("postgres://app@a/arbor", "postgres://app@b/arbor"), shows=database("default", "HOST")
     ),
+    "ARBOR_ACCOUNTS_DATABASE_URL": Probe(
+        values=("postgres://accounts@a/arbor", "postgres://accounts@b/arbor"),
+        shows=database("accounts", "HOST"),
+    ),
+    "ARBOR_ACCOUNTS_ROLE": Probe(values=("accounts_a", "accounts_b"), shows=database("accounts", "USER")),
     "ARBOR_OPS_ROLE": Probe(values=("ops_a", "ops_b"), shows=database("ops", "USER")),
     "ARBOR_APP_ROLE": Probe(values=("app_a", "app_b"), shows=database("default", "USER")),
     "ARBOR_STATEMENT_TIMEOUT_S": Probe(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 from celery import Celery
+from django.utils.asyncio import async_unsafe
 from flower.urls import handlers
 from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
@@ -25,6 +26,7 @@ def addresses() -> list[str]:
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 
 
+@async_unsafe("A query is refused in the thread of an event loop.")
 def is_operator(name: str, password: str, _address: str) -> bool:
     # Django's database refuses to work in an event loop.
     with pytest.raises(RuntimeError, match="no running event loop"):

@@ -88,6 +88,7 @@ def test_the_first_password_goes_to_a_terminal_only(
         demo=False,
         only=frozenset(),
         fork_server=None,
+        secrets={},
     )
     summary = up._summary(plan, 1.0)
     assert (summary.password == password) is shown

@@ -14,6 +14,7 @@ import pytest
 
 from arbor.errors import ConfigurationInvalid
 from config.mail import mailers
+from config.secrets import SecretFolder, SecretName
 from tests.support.settings import read_settings
 
 ROOT = Path(__file__).parents[3]
@@ -35,14 +36,19 @@ def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None
 def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     urls = {
-        "database_url": "postgres://arbor:x@127.0.0.1:7001/arbor",
-        "broker_url": "redis://:x@127.0.0.1:7002/0",
+        "database_url": "postgres://127.0.0.1:7001/arbor",
+        "broker_url": "redis://127.0.0.1:7002/0",
     }
     (tmp_path / "run" / "servers.json").write_text(json.dumps(urls))
+    folder = SecretFolder(path=tmp_path / "secrets")
+    owner = folder.ensure(SecretName.POSTGRES_OWNER_PASSWORD)
+    broker = folder.ensure(SecretName.VALKEY_PASSWORD)
     settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
     addresses = {(database["HOST"], database["PORT"]) for database in settings["DATABASES"].values()}
     assert addresses == {("127.0.0.1", 7001)}
-    assert settings["CELERY_BROKER_URL"] == urls["broker_url"]
+    assert settings["CELERY_BROKER_URL"] == f"redis://:{broker}@127.0.0.1:7002/0"
+    assert settings["DATABASES"]["owner"]["USER"] == "arbor_owner"
+    assert settings["DATABASES"]["owner"]["PASSWORD"] == owner
 
 
 @pytest.mark.parametrize(
@@ -107,13 +113,14 @@ def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: i
 
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
     by_alias = databases(DATABASE_URL="postgres://db.example:5432/arbor")
-    assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops")} == {
+    assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops", "accounts")} == {
         "default": "arbor_app",
         "ops": "arbor_ops",
+        "accounts": "arbor_accounts",
     }
     for database in by_alias.values():
         assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5432, "arbor")
-    assert by_alias["default"]["PASSWORD"] != by_alias["ops"]["PASSWORD"] != ""
+    assert len({by_alias[alias]["PASSWORD"] for alias in ("default", "ops", "accounts")} - {""}) == 3
     assert (by_alias["owner"]["USER"], by_alias["owner"]["PASSWORD"]) == ("", "")
 
 

@@ -9,7 +9,8 @@ from django.core.management.commands import migrate
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
-from apps.tenants.protection import OWNER, protect
+from apps.tenants.protection import protect
+from apps.tenants.scope import OWNER
 
 
 class Command(migrate.Command):

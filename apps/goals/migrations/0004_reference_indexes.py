@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0003_percepts_by_heartbeat'),
-        ('goals', '0002_procedures'),
+        ('goals', '0003_conditions_met'),
         ('tenants', '0002_sessions'),
     ]
 

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0003_percepts_by_heartbeat'),
-        ('selves', '0003_complete_records'),
+        ('selves', '0004_memory_filters'),
         ('tenants', '0002_sessions'),
     ]
 

@@ -1,0 +1,105 @@
+"""Policies of row-level security and privileges of the serving roles, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import connections, models
+from psycopg import sql
+
+from apps.tenants.scope import ACCOUNTS, APP, OPS, SERVING, TENANT_SETTING, USER_SETTING
+
+# No sub-select, which would add two nodes to the plan for each table. As each statement has `tenant_id = …` too, the
+# planner compares the two values once per statement, not for each row.
+SCOPED_TENANT = sql.SQL("nullif(current_setting({}, true), '')::uuid").format(sql.Literal(TENANT_SETTING))
+SCOPED_USER = sql.SQL("(SELECT nullif(current_setting({}, true), '')::bigint)").format(
+    sql.Literal(USER_SETTING)
+)
+OWN_MEMBERSHIPS = sql.SQL("user_id = {}").format(SCOPED_USER)
+ALL_ROWS = sql.SQL("true")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPolicy:
+    """A policy of row-level security: the rows that a role may use, for a command."""
+
+    name: str
+    role: sql.Composable
+    using: sql.Composable
+    command: str = "ALL"
+    kind: str = "PERMISSIVE"
+
+
+def role_of(alias: str) -> sql.Identifier:
+    """Return the role of a connection."""
+    return sql.Identifier(str(connections[alias].settings_dict["USER"]))
+
+
+def force_row_security(cursor: Any, table: str) -> None:
+    """Enable row-level security on a table, for its owner too."""
+    cursor.execute(
+        sql.SQL("ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY").format(
+            sql.Identifier(table)
+        )
+    )
+
+
+def create_policy(cursor: Any, table: str, policy: RowPolicy) -> None:
+    """Create or replace a policy. A policy for INSERT alone has a check instead of a filter."""
+    name, identifier = sql.Identifier(policy.name), sql.Identifier(table)
+    condition = sql.SQL("WITH CHECK" if policy.command == "INSERT" else "USING")
+    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, identifier))
+    cursor.execute(
+        sql.SQL("CREATE POLICY {} ON {} AS {} FOR {} TO {} {} ({})").format(
+            name,
+            identifier,
+            sql.SQL(policy.kind),
+            sql.SQL(policy.command),
+            policy.role,
+            condition,
+            policy.using,
+        )
+    )
+
+
+def limit_deletion(cursor: Any, model: type[models.Model]) -> None:
+    """Let the operations role delete only those records that have reached their age (`deleted_after`).
+
+    The age is that of the settings when the tables were last protected, by the server's clock: no code of a serving
+    process, and no clock that runs ahead, deletes an audit record before its time.
+    """
+    record = getattr(model, "deleted_after", None)
+    if record is None:
+        return
+    age = settings.ARBOR_HISTORY_AGES[record]
+    seconds = sql.Literal(f"{age.total_seconds()} seconds") if age else sql.Literal("infinity")
+    aged = sql.SQL("at < now() - {}::interval").format(seconds)
+    policy = RowPolicy(
+        name="deleted_by_age", role=role_of(OPS), using=aged, command="DELETE", kind="RESTRICTIVE"
+    )
+    create_policy(cursor, model._meta.db_table, policy)
+
+
+def privileges_of(model: type[models.Model]) -> dict[str, str]:
+    """Return the privileges of each serving role on the model's table; it has none that is not named."""
+    return {
+        APP: str(getattr(model, "app_privileges", "")),
+        OPS: str(getattr(model, "ops_privileges", "")),
+        ACCOUNTS: str(getattr(model, "accounts_privileges", "")),
+    }
+
+
+def grant(cursor: Any, table: str, privileges: Mapping[str, str]) -> None:
+    """Give each serving role exactly these privileges on a table."""
+    identifier = sql.Identifier(table)
+    for alias in SERVING:
+        role = role_of(alias)
+        # Revokes those on single columns too.
+        cursor.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(identifier, role))
+        if privileges.get(alias):
+            cursor.execute(
+                sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privileges[alias]), identifier, role)
+            )

@@ -1,0 +1,32 @@
+"""Flower checks accounts with the role of accounts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+
+from apps.tenants.scope import APP, OPS
+from config.cli.operator_check import OperatorCheck
+from tests.factories.users import PASSWORD, UserFactory
+
+
+@pytest.fixture
+def accounts_only(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take the passwords of the other roles away."""
+    with monkeypatch.context() as patch:
+        for alias in (APP, OPS):
+            connections[alias].close()
+            patch.setitem(connections[alias].settings_dict, "PASSWORD", "withheld")
+        yield
+
+
+@pytest.mark.usefixtures("accounts_only")
+def test_flower_needs_the_role_of_accounts_alone() -> None:
+    UserFactory(username="root", is_superuser=True)
+    UserFactory(username="ann")
+    check = OperatorCheck()
+    assert not check.accepts("root", "wrong", "127.0.0.1")
+    assert not check.accepts("ann", PASSWORD, "127.0.0.1")
+    assert check.accepts("root", PASSWORD, "127.0.0.1")
