@@ -13,9 +13,8 @@ from psycopg.errors import FinishedPGconn
 from apps.tenants.postgresql.passwords import connect_as
 from arbor.sealing import derive_secret, parse_master_key
 from config.keys import KeySource
-from config.secrets import new_master_key
 
-OLD, NEW = new_master_key(), new_master_key()
+OLD, NEW = bytes(range(32)).hex(), bytes(range(1, 33)).hex()
 ROLE, PURPOSE = "arbor_app", "postgres-role-app"
 
 
