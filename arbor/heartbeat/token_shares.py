@@ -9,6 +9,9 @@ from enum import StrEnum
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
 _TOKENS_PER_FURTHER_BYTE = 0.4
+# Beside the quarter of any character: many tokenizers split numbers and ids into digits.
+_TOKENS_PER_DIGIT = 0.75
+_DIGITS = b"0123456789"
 #: The largest share of the model's window that is reserved for the reply.
 REPLY_SHARE = 0.25
 #: The least part of its share that a side keeps in a small window.
@@ -52,12 +55,16 @@ def estimate_tokens(text: str) -> int:
     """Return the estimated tokens of a text, by its script.
 
     About 4 ASCII characters are a token. A character of two bytes in UTF-8 (Cyrillic, Greek, Arabic) counts for two thirds of one, of
-    three (Chinese, Japanese, Devanagari) for one, of four (emoji) for one and a half: tokenizers join few of them.
+    three (Chinese, Japanese, Devanagari) for one, of four (emoji) for one and a half: tokenizers join few of them. A digit is a token.
     """
-    tokens = len(text) / CHARACTERS_PER_TOKEN
-    if not text.isascii():
-        tokens += _TOKENS_PER_FURTHER_BYTE * (len(text.encode(errors="surrogatepass")) - len(text))
-    return math.ceil(tokens)
+    encoded = text.encode(errors="surrogatepass")
+    digits = len(encoded) - len(encoded.translate(None, _DIGITS))
+    further_bytes = len(encoded) - len(text)
+    return math.ceil(
+        len(text) / CHARACTERS_PER_TOKEN
+        + _TOKENS_PER_FURTHER_BYTE * further_bytes
+        + _TOKENS_PER_DIGIT * digits
+    )
 
 
 def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:

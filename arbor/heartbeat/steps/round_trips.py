@@ -127,7 +127,7 @@ class Think:
             system=system,
             messages=tuple(messages),
             schema_name=SCHEMA_NAME,
-            max_tokens=max_reply_tokens(heartbeat),
+            max_tokens=max_reply_tokens(heartbeat, asked_tokens),
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation as JSON.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},

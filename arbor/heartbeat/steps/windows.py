@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from arbor.heartbeat.prompt import retry_note
@@ -10,7 +11,7 @@ from arbor.heartbeat.token_shares import estimate_tokens, reply_room, room_of
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage
-from arbor.models.windows import PromptLimits, prompt_limits, window_of
+from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 
 #: Tokens without which a reply is not worth its call.
 LEAST_REPLY = 256
@@ -30,10 +31,13 @@ def limits_of(heartbeat: Beat, models: Iterable[str]) -> PromptLimits:
     )
 
 
-def max_reply_tokens(heartbeat: Beat) -> int:
-    """Return the limit of a reply, in the tokens of its model."""
+def max_reply_tokens(heartbeat: Beat, asked_tokens: int) -> int:
+    """Return the limit of a reply to a prompt of `asked_tokens`, in the tokens of its model."""
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
-    return reply_room(window=window, reply=heartbeat.rules.reply_tokens)
+    ratio = bounded_ratio(heartbeat.routing.ratios.get(heartbeat.model, 1.0))
+    # A prompt with nothing left to leave out may take a part of the reply's share.
+    left = max(window - math.ceil(asked_tokens * ratio), LEAST_REPLY)
+    return min(reply_room(window=window, reply=heartbeat.rules.reply_tokens), left)
 
 
 def max_prompt_tokens(heartbeat: Beat) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
+from string import ascii_letters
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ def test_an_unreadable_chat_reply_raises_reply_invalid(text: str) -> None:
 
 
 def turns(count: int, length: int = 10) -> list[TurnView]:
-    return [TurnView(speaker=Speaker.USER, text=str(n) * length, at=NOW) for n in range(count)]
+    return [TurnView(speaker=Speaker.USER, text=ascii_letters[n] * length, at=NOW) for n in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,8 @@ def test_a_chat_prompt_fits_the_context_window_of_its_model(window: int) -> None
         assert set(cut) == {"conversation"}
         assert f"Earlier turns not shown: {3 + cut['conversation']}." in prompt.user
         # The oldest turns are cut, the newest remain.
-        assert "they: " + ("19" * 600) in prompt.user
-        assert "they: " + "0" * 100 not in prompt.user
+        assert "they: " + ("t" * 1_200) in prompt.user
+        assert "they: " + "a" * 100 not in prompt.user
     else:
         # The last turns and the best memories are worth more than stored code.
         assert cut["code"] == 3

@@ -110,7 +110,7 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
         ),
         (
             {"goals": [goal()], "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)]},
-            {"world_state": 300},
+            {"world_state": 330},
             {"intents": 2},
             ["intent-i0", "intent-i1"],
             ["intent-i2", "intent-i3"],
@@ -316,6 +316,8 @@ def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) 
         ("灯塔看守人在黎明时分数着渡船。", 13, 24),
         ("Смотритель маяка считает паромы на рассвете.", 12, 30),
         ("🌊🌊🌊🌊", 5, 12),
+        ("01a2066b-4e69-76fe-988b-e8018c9ad457", 22, 34),
+        ("2026-11-23 03:41", 8, 16),
     ],
 )
 def test_tokens_are_estimated_by_script(text: str, least: int, most: int) -> None:
