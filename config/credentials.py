@@ -67,8 +67,16 @@ def role_urls(database_url: str) -> dict[str, str]:
     """
     roles = role_names()
     return {
-        alias: secret(name) or with_user(database_url, roles[alias], _password(_PURPOSES[alias]))
-        for alias, name in _URLS.items()
+        alias: url or with_user(database_url, roles[alias], _password(_PURPOSES[alias]))
+        for alias, url in _given_urls().items()
+    }
+
+
+def _given_urls() -> dict[str, str]:
+    return {
+        "default": secret("ARBOR_APP_DATABASE_URL"),
+        "ops": secret("ARBOR_OPS_DATABASE_URL"),
+        "accounts": secret("ARBOR_ACCOUNTS_DATABASE_URL"),
     }
 
 
@@ -77,7 +85,7 @@ def derived_roles() -> dict[str, str]:
     if has_own_secrets():
         return {}
     roles = role_names()
-    return {roles[alias]: _PURPOSES[alias] for alias, name in _URLS.items() if not secret(name)}
+    return {roles[alias]: _PURPOSES[alias] for alias, url in _given_urls().items() if not url}
 
 
 def role_names() -> dict[str, str]:
@@ -89,11 +97,6 @@ def role_names() -> dict[str, str]:
     }
 
 
-_URLS = {
-    "default": "ARBOR_APP_DATABASE_URL",
-    "ops": "ARBOR_OPS_DATABASE_URL",
-    "accounts": "ARBOR_ACCOUNTS_DATABASE_URL",
-}
 _PURPOSES = {
     "default": "postgres-role-app",
     "ops": "postgres-role-ops",
@@ -152,7 +155,9 @@ def installation_secrets(servers: Mapping[str, str] | None = None) -> dict[str, 
     found["DATABASE_URL"] = (servers or {}).get("database_url") or owner_url(urls)
     found["CELERY_BROKER_URL"] = (servers or {}).get("broker_url") or broker_url(urls)
     by_alias = role_urls(found["DATABASE_URL"])
-    found |= {name: by_alias[alias] for alias, name in _URLS.items()}
+    found["ARBOR_APP_DATABASE_URL"] = by_alias["default"]
+    found["ARBOR_OPS_DATABASE_URL"] = by_alias["ops"]
+    found["ARBOR_ACCOUNTS_DATABASE_URL"] = by_alias["accounts"]
     return {name: value for name, value in found.items() if value}
 
 

@@ -27,7 +27,7 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
     before = arbor("keys", "status", "--json").json
     assert before["other"] is None
     assert {row["kind"]: row["sealed"] for row in before["secrets"]} == {
-        "role passwords": {before["current"]: 2},
+        "role passwords": {before["current"]: 3},
         "agent keys": {before["current"]: 2},
         "webhook secrets": {before["current"]: 1},
         "sessions": {before["current"]: 1},
@@ -37,7 +37,7 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
     assert rotated.json["complete"]
     assert rotated.json["other"] == before["current"]
     assert rotated.json["changed"] == {
-        "role passwords": 2,
+        "role passwords": 3,
         "agent keys": 2,
         "webhook secrets": 1,
         "sessions": 1,

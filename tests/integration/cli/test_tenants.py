@@ -82,7 +82,7 @@ def test_a_generated_password_is_shown_once_on_a_terminal(
     ran = arbor("tenant", "user", "create", "maria", "--generate")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", ran.out)
     (password,) = re.findall(r"shown only now\):\s+(\S+)", plain)
-    assert User.objects.using(OPS).get().check_password(password)
+    assert User.objects.get().check_password(password)
     assert password not in ran.err
 
 

@@ -25,7 +25,7 @@ from tests.support.sealed import Secrets, make_secrets
 ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "docs" / "how-to" / "operate.md"
 OWNER, OWNER_PASSWORD = "other_owner", "other-password-of-the-owner"
-APP_ROLE, OPS_ROLE = "other_app", "other_ops"
+APP_ROLE, OPS_ROLE, ACCOUNTS_ROLE = "other_app", "other_ops", "other_accounts"
 
 
 def documented(word: str) -> str:
@@ -128,6 +128,7 @@ def installation(url: str, folder: Path) -> dict[str, str]:
         "DATABASE_URL": url,
         "ARBOR_APP_ROLE": APP_ROLE,
         "ARBOR_OPS_ROLE": OPS_ROLE,
+        "ARBOR_ACCOUNTS_ROLE": ACCOUNTS_ROLE,
         "ARBOR_MASTER_KEY": settings.ARBOR_MASTER_KEYS.current_text,
         "ARBOR_OPERATOR_PASSWORD": "ford-at-the-bend",
         "ARBOR_DATA_DIR": str(folder / "data"),
@@ -168,13 +169,13 @@ def test_a_dump_is_restored_under_other_roles(
     with psycopg.connect(target.superuser_url) as session:
         known = {name for (name,) in session.execute("SELECT rolname FROM pg_roles").fetchall()}
         policies = {role for (role,) in session.execute("SELECT unnest(roles) FROM pg_policies").fetchall()}
-    assert {APP_ROLE, OPS_ROLE} <= known
-    assert not {"arbor_app", "arbor_ops"} & known
-    assert policies <= {APP_ROLE, OPS_ROLE}
+    assert {APP_ROLE, OPS_ROLE, ACCOUNTS_ROLE} <= known
+    assert not {"arbor_app", "arbor_ops", "arbor_accounts"} & known
+    assert policies <= {APP_ROLE, OPS_ROLE, ACCOUNTS_ROLE}
     uses = {
         row["kind"]: sum(row["sealed"].values()) for row in arbor(url, tmp_path, "keys", "status")["secrets"]
     }
-    assert uses == {"role passwords": 2, "agent keys": 6, "webhook secrets": 1, "sessions": 1}
+    assert uses == {"role passwords": 3, "agent keys": 6, "webhook secrets": 1, "sessions": 1}
     checks = {row["check"]: row["verdict"] for row in arbor(url, tmp_path, "doctor")["checks"]}
     assert {checks[name] for name in ("database", "roles and policies", "migrations", "agents' keys")} == {
         "ok"

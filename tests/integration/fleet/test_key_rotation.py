@@ -34,7 +34,7 @@ from config.servers.postgres import EmbeddedPostgres
 from tests.support.sealed import AGENTS, Secrets, key_file, make_agent_key, make_secrets
 
 ROOT = Path(__file__).parents[3]
-ALL = {"role passwords": 2, "agent keys": AGENTS, "webhook secrets": 1, "sessions": 1}
+ALL = {"role passwords": 3, "agent keys": AGENTS, "webhook secrets": 1, "sessions": 1}
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_killed_rotation_is_resumed(
     keys = master_keys()
     assert keys.other_id is not None
     # The page that was opened meanwhile has signed its session anew.
-    assert uses_of(keys.current_id) == {"role passwords": 2, "agent keys": 3, "sessions": 1}
+    assert uses_of(keys.current_id) == {"role passwords": 3, "agent keys": 3, "sessions": 1}
     assert uses_of(keys.other_id) == {"agent keys": AGENTS - 3, "webhook secrets": 1}
     secrets.assert_readable()
     resumed = command(source, ("keys", "rotate", "--json"))

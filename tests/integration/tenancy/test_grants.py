@@ -18,7 +18,7 @@ EVERYTHING = "DELETE INSERT SELECT UPDATE"
 USUAL = {APP: EVERYTHING, OPS: "SELECT"}
 #: The tables that differ, and all tables of the installation. A privilege on single columns names them.
 LISTED: dict[str, dict[str, str]] = {
-    "agents_agentkey": {APP: "INSERT SELECT"},
+    "agents_agentkey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
     "audit_auditevent": {APP: "INSERT SELECT", OPS: "DELETE INSERT SELECT"},
@@ -27,6 +27,7 @@ LISTED: dict[str, dict[str, str]] = {
     "auth_group_permissions": {ACCOUNTS: "SELECT"},
     "auth_permission": {ACCOUNTS: "SELECT"},
     "calls_ledgerentry": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
+    "calls_tokenratio": {APP: "SELECT", OPS: "INSERT SELECT UPDATE"},
     "contacts_outboxmessage": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
     "django_content_type": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},
     "django_migrations": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},

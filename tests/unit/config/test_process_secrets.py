@@ -44,6 +44,7 @@ EXPECTED = {
         "ARBOR_OPS_DATABASE_URL",
         "CELERY_BROKER_URL",
         "ARBOR_MASTER_KEY",
+        "ARBOR_OTHER_MASTER_KEY",
         "ARBOR_EMAIL_PASSWORD",
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
@@ -57,6 +58,7 @@ EXPECTED = {
         "ARBOR_ACCOUNTS_DATABASE_URL",
         "CELERY_BROKER_URL",
         "ARBOR_MASTER_KEY",
+        "ARBOR_OTHER_MASTER_KEY",
         "SECRET_KEY",
         "ARBOR_METRICS_TOKEN",
     },
@@ -68,6 +70,7 @@ EXPECTED = {
         "ARBOR_ACCOUNTS_DATABASE_URL",
         "CELERY_BROKER_URL",
         "ARBOR_MASTER_KEY",
+        "ARBOR_OTHER_MASTER_KEY",
         "ARBOR_OPERATOR_PASSWORD",
     },
     "fork-server": set(),
@@ -185,7 +188,7 @@ from django.conf import settings as configured
 import os
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 from apps.providers import default_model
-print(json.dumps([databases, settings.ARBOR_MASTER_KEY is None, settings.OPENAI_API_KEY, default_model()]))
+print(json.dumps([databases, settings.ARBOR_MASTER_KEYS.read() is None, settings.OPENAI_API_KEY, default_model()]))
 """
 
 
