@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import factory
-from django.contrib.auth.hashers import make_password
+from django.contrib.auth.hashers import get_hasher, make_password
 
 from apps.tenants.models import User
 from apps.tenants.scope import ACCOUNTS
@@ -17,9 +17,9 @@ PASSWORD = "correct horse battery staple"
 
 
 @cache
-def _hashed() -> str:
-    # A real hash takes its time: one for all.
-    return make_password(PASSWORD)
+def _hashed(algorithm: str) -> str:
+    # A real hash takes its time: one for all tests of the algorithm.
+    return make_password(PASSWORD, hasher=algorithm)
 
 
 class UserFactory(RowFactory[User]):
@@ -33,6 +33,6 @@ class UserFactory(RowFactory[User]):
 
     @classmethod
     def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> User:
-        user: User = model_class(*args, **kwargs, password=_hashed())
+        user: User = model_class(*args, **kwargs, password=_hashed(get_hasher().algorithm))
         user.save(using=ACCOUNTS)
         return user

@@ -112,7 +112,10 @@ def crash(server: EmbeddedPostgres, statement: str) -> None:
 
     thread = threading.Thread(target=execute)
     thread.start()
-    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(server.superuser_url) as observer:
+    with (
+        contextlib.suppress(psycopg.OperationalError),
+        psycopg.connect(server.superuser_url, autocommit=True) as observer,
+    ):
         query = "SELECT pid FROM pg_stat_activity WHERE query = %s AND state = 'active'"
         wait_until(lambda: observer.execute(query, [statement]).rowcount == 1)
         row = observer.execute(query, [statement]).fetchone()
@@ -147,7 +150,8 @@ class TestPostgresOnDisk:
         first.stop()
 
     def test_a_crashed_backend_logs_no_values(self, tmp_folder: Path) -> None:
-        with EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False) as server:
+        # Durable: a crash would undo the owner's password.
+        with EmbeddedPostgres(tmp_folder / "postgres", password="kept") as server:
             crash(server, "SELECT pg_sleep(60), 'the value'")
             wait_until(lambda: "was terminated by signal 9" in server.log_path.read_text())
             wait_until(lambda: accepts(server))
