@@ -69,17 +69,17 @@ def test_the_parts_of_its_self_that_concern_the_message_are_shown(
     assert "swim: never in deep water" in prompt_of(populated_agent)["preferences"]
 
 
-def test_beliefs_color_what_comes_to_mind(known: Agent, talk: Talk, scripted: Script) -> None:
-    with tenant_transaction(known.tenant_id):
-        BeliefFactory(agent=known, filters=[{"effect": "hide", "patterns": ["bridge"]}])
-        bridge = Memory.objects.get(agent_id=known.id, content="The harbour bridge opens at nine.")
+def test_beliefs_color_what_comes_to_mind(populated_agent: Agent, talk: Talk, scripted: Script) -> None:
+    with tenant_transaction(populated_agent.tenant_id):
+        BeliefFactory(agent=populated_agent, filters=[{"effect": "hide", "patterns": ["bridge"]}])
+        bridge = Memory.objects.get(agent_id=populated_agent.id, content="The harbour bridge opens at nine.")
     scripted(model_answer("I do not know."))
 
     talk("When does the harbour bridge open?")
 
-    assert "The harbour bridge opens at nine." not in prompt_of(known)["relevant"]
-    with tenant_transaction(known.tenant_id):
-        used = set(Activation.objects.filter(agent_id=known.id).values_list("memory_id", flat=True))
+    assert "The harbour bridge opens at nine." not in prompt_of(populated_agent)["relevant"]
+    with tenant_transaction(populated_agent.tenant_id):
+        used = set(Activation.objects.filter(agent_id=populated_agent.id).values_list("memory_id", flat=True))
     assert used
     assert bridge.id not in used
 
