@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -22,8 +23,9 @@ from apps.audit.models import PlatformEvent
 from apps.fleet.key_rotation import KeyUse, key_uses, require_unused, rotate_keys, used_by
 from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import LivenessReport, write_liveness
-from apps.tenants.keys import master_keys
+from apps.tenants.keys import master_keys, role_passwords
 from apps.tenants.models import ConsoleSession, Tenant
+from apps.tenants.postgresql.passwords import RoleConnection
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
 from arbor.errors import TransitionIllegal
@@ -78,6 +80,21 @@ def test_a_rotation_is_a_platform_event(secrets: Secrets, source: KeySource) -> 
     began, ended = PlatformEvent.objects.using(OPS).filter(actor="cli:tests").order_by("id")
     assert began.message == f"began to seal secrets under the master key {keys.current_id}"
     assert ended.detail == {"current": keys.current_id, "other": keys.other_id, "changed": ALL}
+
+
+def test_a_process_without_the_master_key_follows(
+    secrets: Secrets, source: KeySource, settings: Any, tmp_path: Path
+) -> None:
+    settings.ARBOR_ROTATED_PASSWORDS = tmp_path / "roles"
+    parameters = connections[APP].get_connection_params()
+    role = str(parameters["user"])
+    given = role_passwords(role)[0]
+    rotate(source.begin_rotation())
+    settings.ARBOR_DERIVED_ROLES = {}
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(**{**parameters, "password": given})
+    RoleConnection.connect(**{**parameters, "password": given}).close()
+    assert stat.S_IMODE((tmp_path / "roles" / role).stat().st_mode) == 0o600
 
 
 def test_a_key_that_seals_something_cannot_be_retired(secrets: Secrets, source: KeySource) -> None:
