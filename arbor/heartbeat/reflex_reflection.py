@@ -43,7 +43,7 @@ def reflect(situation: Situation, draft: Draft) -> None:
     views = memories_without_thoughts(situation)[:_MATERIALS]
     if question:
         draft.resolved.append(question)
-        draft.add_thought(f"I wondered: {excerpt(question)}")
+        draft.add_thought(f"I wondered: {_sentence(excerpt(question))}")
     if not views:
         draft.add_thought(_nothing_new(situation, question))
         if not _follow(situation, draft, [theme.name for theme in situation.themes]):
@@ -132,6 +132,10 @@ def _nothing_new(situation: Situation, question: str) -> str:
         "I found nothing about it that I have not thought of" if question else "Nothing new has reached me"
     )
     return f"{found}; it is {_time(situation)}."
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def _time(situation: Situation) -> str:
