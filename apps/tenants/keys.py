@@ -58,4 +58,7 @@ def store_role_password(role: str, password: str) -> None:
     descriptor, unfinished = tempfile.mkstemp(prefix=f".{role}.", dir=folder)  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(password + "\n")
+        file.flush()
+        # After a power cut no role may have a password whose file is empty.
+        os.fsync(file.fileno())
     Path(unfinished).replace(folder / role)
