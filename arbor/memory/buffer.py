@@ -67,11 +67,6 @@ class NewBufferItem:
         return appraise(self.content, role=role, type=MemoryType.EPISODIC).importance
 
 
-def is_worth_remembering(*, importance: float, accesses: int) -> bool:
-    """Return whether a buffer item is worth remembering."""
-    return importance >= MATTERS_FROM or accesses >= MATTERS_AFTER
-
-
 def shared_words(text: str) -> dict[int, float]:
     """Return a query's weights, whose product with a stored vector is the share of the query's words in the item, 0 to 1.
 

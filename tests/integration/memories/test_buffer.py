@@ -156,6 +156,20 @@ def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     assert len(memories_of(mind)) == 1
 
 
+@pytest.mark.parametrize(
+    ("importance", "accesses", "expected"),
+    [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
+)
+def test_an_important_or_often_used_item_is_promoted(
+    importance: float, accesses: int, expected: bool, mind: Agent
+) -> None:
+    keep(mind, "A parcel came.", importance=importance)
+    with tenant_transaction(mind.tenant_id):
+        BufferItem.objects.update(accesses=accesses)
+    promote_buffers()
+    assert [memory.content for memory in memories_of(mind)] == ["A parcel came."] * expected
+
+
 def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
     keep(mind, "The code is 4711.", importance=0.8)
     promote_buffers()

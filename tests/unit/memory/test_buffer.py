@@ -1,4 +1,4 @@
-"""Buffer items, and the rule that promotes them."""
+"""Buffer items and the words of their searches."""
 
 from __future__ import annotations
 
@@ -10,24 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.buffer import LASTS, LONGEST, NewBufferItem, is_worth_remembering, shared_words
+from arbor.memory.buffer import LASTS, LONGEST, NewBufferItem, shared_words
 from arbor.memory.lexical import document_vector
-
-
-@pytest.mark.parametrize(
-    ("importance", "accesses", "expected"),
-    [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
-)
-def test_an_important_or_often_used_item_matters(importance: float, accesses: int, expected: bool) -> None:
-    assert is_worth_remembering(importance=importance, accesses=accesses) is expected
-
-
-@given(st.floats(0, 1), st.integers(0, 100), st.floats(0, 1), st.integers(0, 100))
-def test_more_importance_or_use_never_lowers_the_verdict(
-    importance: float, accesses: int, weight: float, uses: int
-) -> None:
-    if is_worth_remembering(importance=importance, accesses=accesses):
-        assert is_worth_remembering(importance=max(importance, weight), accesses=accesses + uses)
 
 
 @pytest.mark.parametrize(
