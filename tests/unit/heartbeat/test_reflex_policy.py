@@ -11,13 +11,10 @@ from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.views import DriveView, PlanView, ProposalView
-from arbor.heartbeat.working_memory import Thought, WorkingMemory
+from arbor.heartbeat.views import PlanView, ProposalView
 from arbor.memory.values import MemoryType
-from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import (
-    NOW,
     full_situation,
     goal,
     intent,
@@ -213,126 +210,6 @@ def test_a_step_that_connects_memories_needs_two_of_them() -> None:
     assert actions(reply) == ["reflect"]
 
 
-def test_consolidation_connects_memories_that_share_most_words() -> None:
-    reply = reflex(
-        situation(
-            mode=Mode.CONSOLIDATION,
-            recent=[
-                memory("a", content="Bread is baked at dawn"),
-                memory("b", content="The lighthouse keeper counts ferries"),
-                memory("c", content="Ferries pass the lighthouse at night"),
-            ],
-        )
-    )
-
-    connect, reflect = reply["actions"][:2]
-    assert connect["params"] == {"from_id": "memory-b", "to_id": "memory-c", "relation": "associated"}
-    assert "lighthouse, ferries" in reflect["params"]["insight"]
-    assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
-
-
-def test_consolidation_does_not_connect_memories_already_thought_of() -> None:
-    views = [memory("pier"), memory("crane")]
-    first = reflex(situation(mode=Mode.CONSOLIDATION, recent=views))
-    insight = memory(
-        "own", role="", content=first["actions"][1]["params"]["insight"], type=MemoryType.SEMANTIC
-    )
-    again = reflex(situation(mode=Mode.CONSOLIDATION, recent=[*views, insight]))
-
-    assert actions(first) == ["connect", "reflect"]
-    assert actions(again) == ["rest"]
-    assert again["thinking"] != first["thinking"]
-
-
-def test_memories_with_equal_texts_are_not_connected() -> None:
-    twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
-
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["reflect"]
-
-
-def test_reflection_ignores_the_answers_of_the_agent() -> None:
-    answered = memory("own", role="agent", content="I answer by rule.")
-
-    for recent in ([answered], [answered, memory("pier")]):
-        reply = reflex(situation(recent=recent, beat_number=2))
-
-        assert "I answer by rule" not in reply["thinking"]
-
-
-def test_consolidation_without_similar_memories_reflects_or_rests() -> None:
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["reflect"]
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION))) == ["rest"]
-
-
-def test_reflection_resolves_its_question_and_adds_another() -> None:
-    reply = reflex(
-        situation(
-            recent=[memory("pier", content="The pier was rebuilt by Aurelio")],
-            working_memory=WorkingMemory(curiosity=["who built the pier?"]),
-        )
-    )
-
-    assert actions(reply) == ["reflect", "recall"]
-    assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
-    assert reply["actions"][1]["params"]["query"] == "Aurelio"
-    assert reply["resolved"] == ["who built the pier?"]
-    assert reply["curiosity"] == ["more about “Aurelio”"]
-    assert reply["new_goals"] == []
-
-
-def test_reflection_sums_up_several_memories() -> None:
-    reply = reflex(
-        situation(
-            recent=[memory("pier"), memory("crane")],
-            working_memory=WorkingMemory(curiosity=["more about “pier”"]),
-        )
-    )
-
-    summary = reply["actions"][0]
-    assert actions(reply)[:2] == ["synthesize", "connect"]
-    assert summary["params"]["materials"] == ["memory-pier", "memory-crane"]
-    assert summary["params"]["content"].startswith("About “pier”: Ada said “The pier was rebuilt")
-
-
-def test_a_reflection_is_not_repeated() -> None:
-    views = [memory("pier")]
-    first = reflex(situation(recent=views))
-    insight = memory(
-        "own", role="", content=first["actions"][0]["params"]["insight"], type=MemoryType.SEMANTIC
-    )
-    again = reflex(situation(recent=[*views, insight]))
-    thought = WorkingMemory(thoughts=[Thought(text=first["thinking"], at=NOW)])
-
-    assert "reflect" in actions(first)
-    for reply in (again, reflex(situation(recent=views, working_memory=thought))):
-        assert {"reflect", "synthesize"}.isdisjoint(actions(reply))
-
-
-def test_an_empty_mind_creates_no_goals() -> None:
-    for energy in (2, 10):
-        reply = reflex(situation(energy=energy))
-
-        assert (actions(reply), reply["new_goals"]) == (["rest"], [])
-
-
-def test_reflection_without_news_goes_back_to_each_subject() -> None:
-    goals = [goal(title=title, layer=GoalLayer.ASPIRATION) for title in ("Mend the pier", "Count the seals")]
-    replies = [reflex(situation(goals=goals, beat_number=number)) for number in (1, 2)]
-
-    assert [actions(reply) for reply in replies] == [["recall"], ["recall"]]
-    assert {reply["actions"][0]["params"]["query"] for reply in replies} == {
-        "Mend the pier",
-        "Count the seals",
-    }
-    assert all(reply["curiosity"] == [] for reply in replies)
-
-
-def test_an_urgent_need_for_rest_is_met() -> None:
-    tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
-
-    assert actions(reflex(tired)) == ["rest"]
-
-
 def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     def proposal(confidence: float, deferrals: int = 0) -> ProposalView:
         return ProposalView(
@@ -360,40 +237,6 @@ def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     assert [(update["goal_id"], update["state"]) for update in reply["goal_updates"]] == [
         ("goal-harbour", "active")
     ]
-
-
-@pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
-def test_reflection_promotes_a_waiting_goal(state: GoalState, up: str) -> None:
-    reply = reflex(situation(goals=[goal(state=state)]))
-
-    assert reply["actions"][-1]["params"] == {"goal_id": "goal-harbour", "state": up}
-    assert reply["new_goals"] == []
-
-
-def test_an_insight_is_no_material_of_another() -> None:
-    own = memory(
-        "own",
-        role="",
-        content="What stays with me is this: Ada said “the pier is old”.",
-        type=MemoryType.SEMANTIC,
-    )
-
-    assert actions(reflex(situation(recent=[own]))) == ["rest"]
-
-
-def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
-    own = memory("own", role="", content="I thought: “Ada said ‘the pier isn’t old’. So.” I spent 2 energy.")
-
-    insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
-
-    assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
-
-
-def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
-    quoted = memory("said", role="Ada", content="He said “come”.")
-    reply = reflex(situation(recent=[quoted]))
-
-    assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
 
 
 def test_different_situations_give_different_thoughts() -> None:
