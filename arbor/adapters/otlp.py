@@ -1,0 +1,80 @@
+"""Send spans to an OpenTelemetry collector by OTLP over HTTP.
+
+The exporter of OpenTelemetry reads the address, headers, certificates and compression from its own variables (`OTEL_EXPORTER_OTLP_…`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from arbor.errors import ConfigurationInvalid, DeliveryFailed
+from arbor.telemetry import ERROR_TYPE, Span
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExportResult
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+except ImportError:  # the packages are optional
+    INSTALLED = False
+else:
+    INSTALLED = True
+
+if TYPE_CHECKING:
+    from requests import Session
+
+_SCOPE = "arbor"
+#: The limit of one request.
+_TIMEOUT_S = 10.0
+
+
+class OtlpExporter:
+    """Implements `arbor.telemetry.SpanExporter` by OTLP."""
+
+    def __init__(self, *, service: str, session: Session | None = None) -> None:
+        """Create an exporter; `service` names the installation. Raises ConfigurationInvalid without the packages."""
+        if not INSTALLED:
+            raise ConfigurationInvalid(
+                "spans need the packages of OpenTelemetry: install arbor[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+            )
+        self._exporter = OTLPSpanExporter(timeout=_TIMEOUT_S, session=session)
+        # Adds OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
+        self._resource = Resource.create({"service.name": service})
+
+    def export(self, spans: Sequence[Span]) -> None:
+        """Send spans. Raises DeliveryFailed when the collector does not take them."""
+        result = self._exporter.export([self._readable(span) for span in spans])
+        if result is not SpanExportResult.SUCCESS:
+            raise DeliveryFailed(f"the OpenTelemetry collector did not take {len(spans)} spans")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
+
+    def _readable(self, span: Span) -> ReadableSpan:
+        attributes = {**span.attributes, **({ERROR_TYPE: span.error} if span.error else {})}
+        return ReadableSpan(
+            name=span.name,
+            context=_context(span.trace_id, span.span_id),
+            parent=None if span.parent_id is None else _context(span.trace_id, span.parent_id),
+            resource=self._resource,
+            attributes=attributes,
+            kind=SpanKind.CLIENT if span.client else SpanKind.INTERNAL,
+            status=Status(StatusCode.ERROR, span.error) if span.error else Status(StatusCode.UNSET),
+            start_time=_nanoseconds(span.started_at),
+            end_time=_nanoseconds(max(span.ended_at, span.started_at)),
+            instrumentation_scope=InstrumentationScope(_SCOPE),
+        )
+
+
+def _context(trace_id: int, span_id: int) -> SpanContext:
+    return SpanContext(trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+def _nanoseconds(at: datetime) -> int:
+    # Whole microseconds: a float of seconds would round them.
+    return int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000
