@@ -85,6 +85,20 @@ class _Figures(Collector):
         yield _gauge_by_label(
             "arbor_agents_noticed", "Agents by problem in their recent activity.", "kind", fleet.notices
         )
+        usage = fleet.usage
+        yield _gauge("arbor_model_calls_today", "Model calls of today (UTC).", usage.calls)
+        yield _gauge("arbor_model_tokens_today", "Tokens of today's model calls.", usage.tokens)
+        yield _gauge(
+            "arbor_model_cost_usd_today", "Cost of today's model calls in US dollars.", usage.cost_usd
+        )
+        yield _gauge(
+            "arbor_agents_short_of_budget",
+            "Agents whose budget of today is low or used up.",
+            usage.agents_short,
+        )
+        yield _gauge(
+            "arbor_proposals_pending", "Proposals that wait for a decision.", fleet.pending_proposals
+        )
         yield _gauge("arbor_scheduler_alive", "1 while the scheduler is alive.", fleet.scheduler_alive)
         yield from _maintenance_metrics(fleet.maintenance)
 

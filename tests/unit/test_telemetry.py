@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from arbor.telemetry import (
-    ExecutedAction,
     CallTiming,
+    ExecutedAction,
     HeartbeatRecord,
     StepTiming,
     heartbeat_spans,

@@ -47,6 +47,13 @@ SELECT notice ->> 'kind', count(*) FROM (
 ) state, jsonb_array_elements(state.notices) notice WHERE jsonb_typeof(notice) = 'object' GROUP BY 1
 """
 _CALLS = "SELECT count(*) FROM calls_externalcall WHERE status = 'pending'"
+# Of today (UTC), per tenant, to use the index on tenant and day.
+_USAGE = """
+SELECT coalesce(sum(u.calls), 0), coalesce(sum(u.tokens), 0), coalesce(sum(u.cost_usd), 0),
+    count(*) FILTER (WHERE u.level <> 'normal')
+FROM tenants_tenant t JOIN calls_dailyusage u ON u.tenant_id = t.id AND u.day = (now() AT TIME ZONE 'UTC')::date
+"""
+_PROPOSALS = "SELECT count(*) FROM selves_proposal WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +70,17 @@ class HeartbeatFigures:
     running: int
     lost_leases: int
     next_due_in_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageToday:
+    """The usage of models today (UTC), by all agents."""
+
+    calls: int
+    tokens: int
+    cost_usd: float
+    #: Agents whose day's budget is low or used up.
+    agents_short: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +104,9 @@ class FleetStatus:
     scheduler_alive: bool
     #: Numbers of agents by `arbor.heartbeat.situation.NoticeKind`.
     notices: dict[str, int]
+    usage: UsageToday
+    #: Proposals that wait for a decision.
+    pending_proposals: int
 
     def as_json(self) -> dict[str, Any]:
         """Return the metrics as a JSON object."""
@@ -93,7 +114,7 @@ class FleetStatus:
 
 
 def fleet_status() -> FleetStatus:
-    """Read the metrics of all tenants. Ten queries."""
+    """Read the metrics of all tenants. Twelve queries."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_HEARTBEATS, [WINDOW.total_seconds()])
         heartbeats: dict[str, int] = dict(cursor.fetchall())
@@ -105,6 +126,10 @@ def fleet_status() -> FleetStatus:
         notices = dict.fromkeys((kind.value for kind in NoticeKind), 0) | dict(cursor.fetchall())
         cursor.execute(_CALLS)
         (calls,) = cursor.fetchone()
+        cursor.execute(_USAGE)
+        usage = cursor.fetchone()
+        cursor.execute(_PROPOSALS)
+        (proposals,) = cursor.fetchone()
     health = read_health()
     backlogs = {figure.metric: figure.count for figure in health.figures}
     processes = living_processes()
@@ -138,6 +163,10 @@ def fleet_status() -> FleetStatus:
         outbox=asdict(installation_figures()),
         scheduler_alive=any(process.kind == "scheduler" for process in processes),
         notices=notices,
+        usage=UsageToday(
+            calls=int(usage[0]), tokens=int(usage[1]), cost_usd=float(usage[2]), agents_short=usage[3]
+        ),
+        pending_proposals=proposals,
     )
 
 
