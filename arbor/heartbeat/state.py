@@ -19,7 +19,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.json_text import Broken, find_objects
 from arbor.memory.concepts import concept_key
 from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
 from arbor.memory.summary import SUMMARY_LENGTH
+from arbor.models.json_text import Broken, find_objects
 
 #: The longest summary and the longest reply that are accepted.
 LONGEST_SUMMARY = 2_000

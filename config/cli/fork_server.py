@@ -30,7 +30,7 @@ _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 LOADED = (
     "arbor.adapters.connect",
     "arbor.agents.template",
-    "arbor.heartbeat.reflex_policy",
+    "arbor.heartbeat.reflex.policy",
     "arbor.pipeline.engine",
     "celery.app.control",
     "celery.apps.beat",

@@ -14,7 +14,7 @@ from apps.tenants.encoding import from_json
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.heartbeat.questions import request_of
+from arbor.heartbeat.prompts.questions import request_of
 
 #: Time to store a reply after the model's deadline; a summary is embedded first.
 _STORING = timedelta(seconds=10)

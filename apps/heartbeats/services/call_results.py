@@ -23,7 +23,7 @@ from apps.queues import enqueue
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.heartbeat.json_text import storable
+from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply
 
 log = structlog.get_logger(__name__)

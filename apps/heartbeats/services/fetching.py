@@ -37,13 +37,13 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
 from arbor.goals.backlog import Backlog
 from arbor.heartbeat import needs
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import ProposalChoice
+from arbor.heartbeat.replies.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
+from arbor.quotations import clip
 
 log = structlog.get_logger(__name__)
 

@@ -47,10 +47,10 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, b
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
+from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.state import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.state_merge import FoundState
-from arbor.heartbeat.turns import turns_allowed
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST

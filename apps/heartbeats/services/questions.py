@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.tenants.packing import pack, unpack
 from apps.tenants.statements import fetch
 from arbor.heartbeat.needs import AskedBefore, Question
-from arbor.heartbeat.questions import request_of, sections_of, stored_sections
+from arbor.heartbeat.prompts.questions import request_of, sections_of, stored_sections
 from arbor.models.ports import CallPurpose
 
 # The first question of each heartbeat, or the one of a given call.

@@ -16,7 +16,7 @@ from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.questions import request_of, sections_of
+from arbor.heartbeat.prompts.questions import request_of, sections_of
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.history import Record, setting_of

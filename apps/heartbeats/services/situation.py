@@ -15,7 +15,7 @@ from apps.memories.services.recall.activation import cluster_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
-from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
+from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 
 #: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5

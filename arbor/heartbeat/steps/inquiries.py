@@ -11,7 +11,6 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import Beat, Inquiry
@@ -24,6 +23,7 @@ from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.quotations import clip
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings

@@ -26,7 +26,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone

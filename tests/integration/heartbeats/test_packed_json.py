@@ -20,8 +20,8 @@ from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.questions import request_json, request_of, sections_of, stored_sections
-from arbor.heartbeat.reply_schema import reply_schema
+from arbor.heartbeat.prompts.questions import request_json, request_of, sections_of, stored_sections
+from arbor.heartbeat.replies.reply_schema import reply_schema
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from config.servers.postgres import EmbeddedPostgres

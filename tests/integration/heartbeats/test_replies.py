@@ -19,7 +19,7 @@ from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.heartbeat.questions import sections_of
+from arbor.heartbeat.prompts.questions import sections_of
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of

@@ -13,7 +13,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import NOT_NOW
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.reply import ProposedAction, Reply
+from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.decisions import decide
