@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
-from arbor.memory.lexical import fold
-from arbor.memory.phrases import WordLists, tokens_of
+from arbor.memory.text.code import code_blocks
+from arbor.memory.text.lexical import fold
+from arbor.memory.text.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
 from arbor.quotations import clip
 

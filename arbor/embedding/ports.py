@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.embedding.vectors import unit_rows
-from arbor.memory.lexical import words_of
+from arbor.memory.text.lexical import words_of
 
 type Vectors = npt.NDArray[np.float32]
 

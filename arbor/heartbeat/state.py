@@ -25,7 +25,7 @@ from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.phrases import WordLists
+from arbor.memory.text.phrases import WordLists
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force

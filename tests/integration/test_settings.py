@@ -23,7 +23,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.plan import Depth
 from arbor.web.ports import ScriptedPages, SearchResult

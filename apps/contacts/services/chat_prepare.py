@@ -53,7 +53,7 @@ from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
+from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage

@@ -40,7 +40,7 @@ from arbor.heartbeat import needs
 from arbor.heartbeat.replies.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.quotations import clip

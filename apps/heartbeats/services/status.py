@@ -16,7 +16,7 @@ from apps.queues import Queue
 from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.situation import NoticeKind
-from arbor.memory.health import Metric
+from arbor.memory.maintenance.health import Metric
 
 #: The period over which ended heartbeats are counted.
 WINDOW = timedelta(hours=24)

@@ -24,7 +24,7 @@ from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.memory.maintenance_calls import asked_again
+from arbor.memory.maintenance.calls import asked_again
 from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply, ModelRequest
 

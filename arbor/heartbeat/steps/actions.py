@@ -30,7 +30,7 @@ from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps

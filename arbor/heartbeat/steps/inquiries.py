@@ -17,7 +17,7 @@ from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.heartbeat.steps.windows import limits_of
 from arbor.memory.details import SemanticDetail
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX

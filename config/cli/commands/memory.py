@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from arbor.memory.conversation import ConversationFormat
-from arbor.memory.recall_request import MAX_LIMIT
+from arbor.memory.conversations.conversation import ConversationFormat
+from arbor.memory.recall.recall_request import MAX_LIMIT
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from config.cli.commands.memory_graph import CONCEPT, GRAPH, THEME

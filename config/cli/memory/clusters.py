@@ -15,7 +15,7 @@ from apps.memories.services.clusters.clusters import (
 )
 from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
-from arbor.memory.recall_request import check_query
+from arbor.memory.recall.recall_request import check_query
 from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_cluster, find_memories

@@ -18,7 +18,7 @@ from apps.memories.services.recall.partial_recall import PartialActivation, part
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import EpisodeTerms
-from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from config.cli.kit import Output
 from config.cli.lookup import find_concept, find_episode

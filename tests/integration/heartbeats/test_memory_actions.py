@@ -25,7 +25,7 @@ from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
 from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
 

@@ -29,7 +29,7 @@ from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.maintenance_replies import read_summary
+from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
 from arbor.models.usage import Usage

@@ -15,8 +15,9 @@ from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.activation import FLOOR, level_after
-from arbor.memory.candidates import Candidate, Candidates, Links
-from arbor.memory.fusion import (
+from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall.candidates import Candidate, Candidates, Links
+from arbor.memory.recall.fusion import (
     LENDERS,
     REACH,
     REMINDED,
@@ -28,11 +29,10 @@ from arbor.memory.fusion import (
     deviations,
     rank,
 )
-from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.query import ReadQuery, read_query
-from arbor.memory.recall_request import EVERYTHING, RecallFilter
+from arbor.memory.recall.query import ReadQuery, read_query
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryStatus
-from arbor.memory.weights import DEFAULT_WEIGHTS
 
 type Neighborhoods = Mapping[UUID, Mapping[str, float]]
 

@@ -18,7 +18,7 @@ from apps.memories.services.recall import mind_cache, recaller
 from apps.memories.services.recall.mind_cache import MINDS, MindCache
 from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from tests.integration.memories.moves import LONG
 

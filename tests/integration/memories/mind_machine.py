@@ -32,7 +32,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from arbor.errors import Invalid, PermissionDenied
 from arbor.memory.buffer import NewBufferItem
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.factories.agents import AgentFactory

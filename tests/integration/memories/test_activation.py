@@ -24,7 +24,7 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, initial_levels, level_after, spread
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.chosen_vectors import (
     clustered_vectors,
     neighbors_of,

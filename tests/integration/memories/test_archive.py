@@ -26,7 +26,7 @@ from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.content import content_hash
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, Retention
 from tests.integration.memories.conftest import a_memory, memories_of, term_counts, true_counts
 

@@ -29,7 +29,7 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
 from tests.integration.memories.conftest import (
     NOON,

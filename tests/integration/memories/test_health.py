@@ -18,7 +18,7 @@ from apps.memories.services.retention.buffer import add_buffer_items
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import NewBufferItem
-from arbor.memory.health import Figure, HealthState, Limit, Metric
+from arbor.memory.maintenance.health import Figure, HealthState, Limit, Metric
 from tests.integration.memories.conftest import a_memory
 
 

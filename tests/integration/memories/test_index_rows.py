@@ -11,7 +11,7 @@ from django.db import connections
 from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.embedding.literals import MAX_DIMENSION, fitting, halfvec_texts, sparsevec_text
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.lexical import MAX_TERMS, document_vector
+from arbor.memory.text.lexical import MAX_TERMS, document_vector
 from arbor.memory.values import SESSION_LENGTH
 
 FULL = document_vector(" ".join(f"word{number}" for number in range(2 * MAX_TERMS)), speaker="Ada Byron")

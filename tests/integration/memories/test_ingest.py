@@ -17,8 +17,8 @@ from apps.memories.services.store.ingest import Ingested, ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid, NotFound
 from arbor.ids import uuid7
-from arbor.memory.conversation import ConversationFormat
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.conversations.conversation import ConversationFormat
+from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     RemoteEmbedder,
     at_once,

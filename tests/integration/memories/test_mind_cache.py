@@ -25,7 +25,7 @@ from apps.memories.services.store.remember import store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.cache_and_scan import Checker, caching, recall_both_ways
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns

@@ -11,7 +11,7 @@ from apps.memories.services.recall import mind_cache, recaller
 from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns

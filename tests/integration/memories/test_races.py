@@ -19,7 +19,7 @@ from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts

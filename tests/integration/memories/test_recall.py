@@ -16,7 +16,7 @@ from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
-from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
 from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import (

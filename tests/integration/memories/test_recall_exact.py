@@ -21,7 +21,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.brute_force import read_mind, recall_slowly
 from tests.integration.memories.cache_and_scan import recall_both_ways, scanning

@@ -15,9 +15,9 @@ from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, parse_weights
 from arbor.memory.values import MemoryStatus, Recalled
-from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.memories import keep

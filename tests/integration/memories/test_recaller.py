@@ -10,7 +10,7 @@ from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope

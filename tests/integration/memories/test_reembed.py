@@ -32,8 +32,8 @@ from apps.memories.services.store.term_counts import count_terms, terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.lexical import document_vector
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import (
     NOON,

@@ -21,7 +21,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     REMOTE,
     RemoteEmbedder,

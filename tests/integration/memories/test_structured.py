@@ -18,8 +18,8 @@ from apps.memories.services.store.provenance import record_outcome
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import terms_of
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.lexical import document_vector, term_index, term_of
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.text.lexical import document_vector, term_index, term_of
 from arbor.memory.values import Recalled
 from tests.integration.memories.conftest import NOON, a_memory
 from tests.integration.memories.creation import create_procedural_memory, create_semantic_memory

@@ -11,9 +11,9 @@ from apps.memories.services.store import queries
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
-from arbor.memory.code import code_blocks
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import words_of
+from arbor.memory.text.code import code_blocks
+from arbor.memory.text.english import STOP_WORDS
+from arbor.memory.text.lexical import words_of
 from arbor.memory.values import SOURCE_LENGTH
 from arbor.models.json_text import storable
 
