@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
-from apps.heartbeats.services.status import FleetStatus, fleet_status
+from apps.heartbeats.services.reports.status import FleetStatus, fleet_status
 from arbor.memory.maintenance.health import HealthState
 
 _CLOSED = (

@@ -17,7 +17,7 @@ from apps.agents.services.templates import add_template
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import end_session, open_session, say
 from apps.fleet.creation import create_agent
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.heartbeats.services.goal_situation import goal_views
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.replay import (
+from apps.heartbeats.services.reports.replay import (
     Found,
     OtherModelDecision,
     ask_other_model,

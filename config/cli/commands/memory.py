@@ -23,7 +23,7 @@ from config.cli.commands.options import (
 from config.cli.kit import agent_command, argument, group, one_of, option, tenant_command
 from config.cli.values import ExpiryType, TrustedSource
 
-#: The most thoughts that are stored (`apps.heartbeats.services.thoughts.RING`).
+#: The most thoughts that are stored (`apps.heartbeats.services.reports.thoughts.RING`).
 MOST_THOUGHTS = 50
 
 _remember = agent_command(

@@ -13,7 +13,7 @@ from rich.markup import escape
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import EndedSession, end_session, open_session, say
 from apps.contacts.services.chat_history import history
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker

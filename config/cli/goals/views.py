@@ -12,7 +12,7 @@ from rich.markup import escape
 from apps.agents.services.profile import agent_by_id, genome_of
 from apps.goals.models import Goal, Plan
 from apps.goals.services.goals import linked_memories, plans_of
-from apps.heartbeats.services.goal_situation import goal_views
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState

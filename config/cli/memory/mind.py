@@ -7,7 +7,7 @@ from typing import Any
 from rich.markup import escape
 
 from apps.agents.models import AgentState
-from apps.heartbeats.services.thoughts import thoughts_of
+from apps.heartbeats.services.reports.thoughts import thoughts_of
 from apps.heartbeats.services.working_memory import RebuiltWorkingMemory, rebuild_working_memory
 from apps.memories.services.graph.relations import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories

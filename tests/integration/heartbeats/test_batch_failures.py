@@ -11,10 +11,10 @@ import pytest
 import structlog
 from django.db import InterfaceError, OperationalError, connections
 
-import apps.heartbeats.services.runner as runner
+import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.loading import load_batch
+from apps.heartbeats.services.legs.loading import load_batch
 from apps.memories.models import Memory
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind

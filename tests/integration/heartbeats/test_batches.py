@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-import apps.heartbeats.services.runner as runner
+import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.runner import advance_heartbeats
+from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelUnavailable

@@ -18,9 +18,9 @@ from django.db.models.functions import Now
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services import call_leases
-from apps.heartbeats.services import calls as calls_service
-from apps.heartbeats.services.calls import Submit, execute_calls
+from apps.heartbeats.services.calls import call_leases
+from apps.heartbeats.services.calls import calls as calls_service
+from apps.heartbeats.services.calls.calls import Submit, execute_calls
 from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction

@@ -15,7 +15,7 @@ from django.db import connections
 
 from apps.agents.models import Agent, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.fetching import Fetcher, OpenNeed
+from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory, Mind
 from apps.memories.services.embedding import embedding

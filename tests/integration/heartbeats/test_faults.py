@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-import apps.heartbeats.services.runner as runner
+import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction

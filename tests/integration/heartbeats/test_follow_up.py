@@ -14,9 +14,9 @@ from apps.console.pages.call import read_call
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
-from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services import questions
+from apps.heartbeats.services.calls import questions
 from apps.tenants.encoding import encoded
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.runner as runner
+import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, Percept
 from apps.agents.services.percepts import perceive
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus

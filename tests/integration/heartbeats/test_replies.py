@@ -12,7 +12,7 @@ from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.aspects import add_aspect

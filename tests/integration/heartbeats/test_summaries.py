@@ -6,7 +6,7 @@ from apps.agents.models import Agent
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import open_session, say
 from apps.fleet.contact import message_agent
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services.consolidation import maintain_episodes
 from apps.memories.models import Activation, Cluster, ClusterMember, ClusterRelation, Memory
 from apps.tenants.scope import tenant_transaction

@@ -13,7 +13,7 @@ from apps.contacts.services.chat import open_session, say
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import Memory, Practice
 from apps.memories.services.graph.traversal import find_causes
 from apps.memories.services.store.create import Creation, create_memories

@@ -13,8 +13,8 @@ from apps.calls.models import LedgerEntry, TokenRatio
 from apps.calls.services.ledger import estimated_tokens
 from apps.calls.services.token_ratios import learn_token_ratios, learnt_ratios
 from apps.contacts.services.chat import open_session, say
-from apps.heartbeats.services.calls import execute_call
-from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.heartbeats.services.calls.calls import execute_call
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation

@@ -14,7 +14,7 @@ import pytest
 
 from apps.agents.services.percepts import PERCEIVABLE_KINDS
 from apps.heartbeats.services.cycles import MOST_TICKS
-from apps.heartbeats.services.thoughts import RING
+from apps.heartbeats.services.reports.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal as walks
 from apps.memories.services.store import snippets

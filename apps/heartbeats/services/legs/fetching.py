@@ -18,10 +18,10 @@ from apps.contacts.services.chat_history import last_talks
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
-from apps.heartbeats.services.boundary_vectors import example_vectors
-from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.heartbeats.services.promotion import look_for_proposals
-from apps.heartbeats.services.questions import asked_before
+from apps.heartbeats.services.calls.questions import asked_before
+from apps.heartbeats.services.legs.boundary_vectors import example_vectors
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.promotion import look_for_proposals
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall.partial_recall import partial_recall_after

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.contacts.services.queries import PUBLISHED_COLUMN
-from apps.heartbeats.services.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
-from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
-from apps.heartbeats.services.self_situation import SELF_COLUMNS, self_values
+from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
+from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
+from apps.heartbeats.services.situations.self_situation import SELF_COLUMNS, self_values
 from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import cluster_values
 from apps.tenants.packing import unpack

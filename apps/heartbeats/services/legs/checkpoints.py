@@ -12,9 +12,9 @@ from django.conf import settings
 
 from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.heartbeats.services.questions import packed_question
-from apps.heartbeats.services.trace import step_json
+from apps.heartbeats.services.calls.questions import packed_question
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.reports.trace import step_json
 from apps.queues import enqueue
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack, pack_text

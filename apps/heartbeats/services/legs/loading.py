@@ -15,9 +15,10 @@ from django.conf import settings
 from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
 from apps.calls.services.usage import budget_status
-from apps.heartbeats.services.leases import resolve
-from apps.heartbeats.services.members import Due, LeasedHeartbeat
-from apps.heartbeats.services.recent_activity import (
+from apps.heartbeats.services.legs.leases import resolve
+from apps.heartbeats.services.legs.members import Due, LeasedHeartbeat
+from apps.heartbeats.services.schedule import JITTER
+from apps.heartbeats.services.situations.recent_activity import (
     exhausted_of,
     glances_of,
     limits_of,
@@ -26,9 +27,8 @@ from apps.heartbeats.services.recent_activity import (
     spending_of,
     used_of,
 )
-from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.self_situation import view_self, with_identity
-from apps.heartbeats.services.situation import load_situations
+from apps.heartbeats.services.situations.self_situation import view_self, with_identity
+from apps.heartbeats.services.situations.situation import load_situations
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import default_model

@@ -17,8 +17,8 @@ from django.db import connections
 from apps import web
 from apps.calls.services.leased_calls import LeasedCall
 from apps.calls.services.ledger import charge_failure
-from apps.heartbeats.services.call_leases import lease_calls, renew_lease
-from apps.heartbeats.services.call_results import CallResult, store_results
+from apps.heartbeats.services.calls.call_leases import lease_calls, renew_lease
+from apps.heartbeats.services.calls.call_results import CallResult, store_results
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
 from apps.providers import model_for, slots_for
 from apps.tenants.scope import APP, tenant_transaction

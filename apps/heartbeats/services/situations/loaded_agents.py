@@ -7,8 +7,8 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms
-from apps.heartbeats.services.self_situation import view_identity, view_self
-from apps.heartbeats.services.situation import load_situation
+from apps.heartbeats.services.situations.self_situation import view_identity, view_self
+from apps.heartbeats.services.situations.situation import load_situation
 from apps.providers import default_model
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome

@@ -17,10 +17,10 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.causes import outcome_relations
-from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
-from apps.heartbeats.services.fetching import Fetcher
-from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.causes import outcome_relations
+from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
+from apps.heartbeats.services.legs.fetching import Fetcher
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance

@@ -14,8 +14,15 @@ from apps.agents.models import HeartbeatSchedule, ScheduleState
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
-from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
+from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
+from apps.heartbeats.services.legs.members import (
+    Due,
+    LastCall,
+    Lease,
+    LeasedAgent,
+    LeasedHeartbeat,
+    OpenHeartbeat,
+)
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch

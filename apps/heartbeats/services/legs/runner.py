@@ -16,11 +16,11 @@ from uuid import UUID
 import structlog
 from django.db import InterfaceError, OperationalError, connections
 
-from apps.heartbeats.services.committing import commit, fail
-from apps.heartbeats.services.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
-from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
-from apps.heartbeats.services.loading import load_batch
-from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.committing import commit, fail
+from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
+from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run_queued
+from apps.heartbeats.services.legs.loading import load_batch
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.queues import MAX_BATCH_SIZE
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
