@@ -28,7 +28,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from config.cli.tenancy import ChosenAgent, actor
+from config.cli.kit.tenancy import ChosenAgent, actor
 
 TENANT = "demo"
 TEMPLATE = "Odalys"

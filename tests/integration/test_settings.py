@@ -27,7 +27,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.plan import Depth
 from arbor.web.ports import ScriptedPages, SearchResult
-from config.cli import prepare
+from config.cli.installation import prepare
 from tests.integration.heartbeats.conftest import agent, fleet, make_due, new_agent, scripted
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.memories.chosen_vectors import DIMENSION, refresh_all, store_with_vectors, upkeep_of

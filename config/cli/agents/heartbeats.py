@@ -20,9 +20,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
-from config.cli.kit import ExitCode, Output
-from config.cli.output import console, note
-from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import console, note
+from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.
 _POLL_S = 0.1

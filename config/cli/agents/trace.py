@@ -19,7 +19,7 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.trace import Step, steps_of
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.models.handles import Provider
-from config.cli.output import short, stamp
+from config.cli.kit.output import short, stamp
 
 _COLORS = {
     HeartbeatStatus.DONE: "green",

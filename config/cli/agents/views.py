@@ -27,10 +27,10 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
-from config.cli.columns import OutputColumn, facts
-from config.cli.output import ago, stamp, table
-from config.cli.tenancy import actor, only_tenant
-from config.cli.values import in_words
+from config.cli.kit.columns import OutputColumn, facts
+from config.cli.kit.output import ago, stamp, table
+from config.cli.kit.tenancy import actor, only_tenant
+from config.cli.kit.values import in_words
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",

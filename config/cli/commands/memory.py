@@ -20,8 +20,8 @@ from config.cli.commands.options import (
     time_options,
     types_option,
 )
-from config.cli.kit import agent_command, argument, group, one_of, option, tenant_command
-from config.cli.values import ExpiryType, TrustedSource
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
+from config.cli.kit.values import ExpiryType, TrustedSource
 
 #: The most thoughts that are stored (`apps.heartbeats.services.reports.thoughts.RING`).
 MOST_THOUGHTS = 50

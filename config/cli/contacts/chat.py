@@ -19,8 +19,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
-from config.cli.output import console, note, show
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.kit.output import console, note, show
+from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
 
 @with_agent

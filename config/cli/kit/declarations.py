@@ -54,7 +54,7 @@ class Run:
     def load(self) -> Callable[..., Any]:
         """Import the function's module, after setting Django up if it is needed, and return the function."""
         if self.needs_django:
-            importlib.import_module("config.cli.with_django")
+            importlib.import_module("config.cli.kit.with_django")
         module, _, name = self.target.partition(":")
         function: Callable[..., Any] = getattr(importlib.import_module(f"config.cli.{module}"), name)
         return function
@@ -69,7 +69,9 @@ class Run:
         if not isinstance(output, Output):
             return int(output or ExitCode.DONE)
         # Imported here, because rich takes a tenth of a second.
-        importlib.import_module("config.cli.output").show(output.value, as_json=as_json, people=output.people)
+        importlib.import_module("config.cli.kit.output").show(
+            output.value, as_json=as_json, people=output.people
+        )
         return output.code
 
 

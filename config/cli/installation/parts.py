@@ -205,7 +205,7 @@ def _fork_server_part(plan: InstallationPlan, fork_server: ForkServer) -> Manage
     def launch() -> Launch:
         line = fork_server.line
         return Launch(
-            argv=(sys.executable, "-m", "config.cli.fork_server", str(line), _ROOM_FOR_TITLES),
+            argv=(sys.executable, "-m", "config.cli.installation.fork_server", str(line), _ROOM_FOR_TITLES),
             env=base_env(plan.run),
             cwd=BASE_DIR,
             keep=(line,),

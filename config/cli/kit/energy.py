@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from config.cli.values import NONE
+from config.cli.kit.values import NONE
 
 
 def energy_changes(given: dict[str, Any]) -> dict[str, Any]:

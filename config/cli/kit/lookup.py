@@ -17,8 +17,8 @@ from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
 from arbor.memory.concepts import concept_key, concept_name
 from arbor.memory.relations import GraphNode, GraphNodeKind
-from config.cli.output import SHORT
-from config.cli.tenancy import ChosenAgent, tenant_having
+from config.cli.kit.output import SHORT
+from config.cli.kit.tenancy import ChosenAgent, tenant_having
 
 _HINT = f"give an id, or its last {SHORT} characters"
 

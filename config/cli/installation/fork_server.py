@@ -1,4 +1,4 @@
-"""Run the fork server: `python -m config.cli.fork_server DESCRIPTOR`, started only by the supervisor.
+"""Run the fork server: `python -m config.cli.installation.fork_server DESCRIPTOR`, started only by the supervisor.
 
 The fork server loads libraries and Arbor's framework-free core, but no settings and no Django application: each part reads
 its own settings in its own environment after the fork. It opens no connection and starts no thread.
@@ -38,10 +38,10 @@ LOADED = (
     "celery.concurrency.prefork",
     "celery.concurrency.thread",
     "celery.worker.consumer",
-    "config.cli.celery_process",
     "config.cli.commands.processes",
-    "config.cli.flower",
-    "config.cli.web",
+    "config.cli.installation.celery_process",
+    "config.cli.installation.flower",
+    "config.cli.installation.web",
     "django.core.handlers.wsgi",
     "django.core.management",
     "django.core.serializers",

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from config.cli.kit import Output
-from config.cli.output import table
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import table
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from config.cli.output import console
-from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
+from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
+from config.cli.kit.output import console
 from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder
 from config.keys import OTHER_ENDING

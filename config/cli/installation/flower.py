@@ -21,7 +21,7 @@ from tornado.options import options
 from tornado.web import RequestHandler
 
 from arbor.errors import ServerError
-from config.cli.celery_process import load_app
+from config.cli.installation.celery_process import load_app
 from config.process_secrets import keep_own_secrets, secrets_of
 
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
@@ -39,7 +39,7 @@ def flower(host: str, port: int) -> None:
     keep_own_secrets(secrets_of("flower"))
     app = load_app()
     # Imported here, because the module needs Django, which `load_app` has set up; the fork server imports this module earlier.
-    check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts
+    check: Check = importlib.import_module("config.cli.installation.operator_check").OperatorCheck().accepts
     options.address = host
     options.port = port
     server = make_server(app, check)

@@ -18,7 +18,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import after_task_publish, beat_init, worker_process_init, worker_ready
 
 from apps.queues import Queue
-from config.cli.serving_role import refuse_unsafe_role
+from config.cli.installation.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import PoolKind, model_connections
 from config.process_secrets import keep_own_secrets, secrets_of, secrets_of_queues

@@ -8,8 +8,8 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
-from config.cli.serving_role import refuse_unsafe_role
-from config.cli.web_worker import BufferingWorker
+from config.cli.installation.serving_role import refuse_unsafe_role
+from config.cli.installation.web_worker import BufferingWorker
 from config.process_secrets import keep_own_secrets, secrets_of
 
 #: Threads per process. Pages mostly wait for the database, so a second process only adds a second CPU core.

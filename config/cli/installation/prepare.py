@@ -15,7 +15,7 @@ from apps.fleet.accounts import create_account
 from apps.providers import default_model
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
-from config.cli.serving_role import refuse_unsafe_role
+from config.cli.installation.serving_role import refuse_unsafe_role
 from config.demo.installation import TENANTS, make_demo
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.heartbeats.services.reports.status import fleet_status
-from config.cli.output import console, json_of
+from config.cli.kit.output import console, json_of
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
 

@@ -25,7 +25,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from config.cli.printable import escaped, printable
+from config.cli.kit.printable import escaped, printable
 
 #: The width of tables in a file or a pipe.
 _WIDTH_OF_PIPES = 200
