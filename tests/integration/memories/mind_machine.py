@@ -37,8 +37,8 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.factories.agents import AgentFactory
 from tests.integration.memories.conftest import a_memory
+from tests.integration.memories.embedding.moves import LONG, SHORT, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent, tables_with
-from tests.integration.memories.moves import LONG, SHORT, move
 
 ADA = "user:ada"
 QUOTA = 3

@@ -23,7 +23,7 @@ from arbor.memory.text.lexical import document_vector, term_index, term_of
 from arbor.memory.values import Recalled
 from tests.integration.memories.conftest import NOON, a_memory
 from tests.integration.memories.creation import create_procedural_memory, create_semantic_memory
-from tests.integration.memories.moves import SHORT, move
+from tests.integration.memories.embedding.moves import SHORT, move
 
 STEPS = ["Drain the bilge", "Grease the winch"]
 

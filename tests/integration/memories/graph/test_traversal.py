@@ -28,7 +28,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import turns
-from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, relate_nodes
+from tests.integration.memories.graph.test_graph import a_concept, a_goal, memories_in, relate_nodes
 
 MEMORIES = 9
 FOLLOWED = (Relation.CAUSES, Relation.DERIVED_FROM, Relation.ASSOCIATED)

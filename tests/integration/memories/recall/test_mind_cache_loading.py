@@ -13,9 +13,9 @@ from apps.memories.services.recall.recaller import Recaller, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns
-from tests.integration.memories.moves import SHORT, move
+from tests.integration.memories.embedding.moves import SHORT, move
+from tests.integration.memories.recall.cache_and_scan import caching, scanning
 from tests.support.memories import TALK, keep
 
 # --- Queries are embedded once ----------------------------------------------------------------------

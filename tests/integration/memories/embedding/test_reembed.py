@@ -46,8 +46,8 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.creation import open_mind
+from tests.integration.memories.embedding.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.support.memories import keep
 
 

@@ -18,7 +18,6 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.recall.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
-from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -29,6 +28,7 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.integration.memories.recall.cache_and_scan import caching, scanning
 from tests.support.memories import TALK, keep
 
 

@@ -30,7 +30,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.embedding.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.support.memories import keep
 
 # --- Interrupted, doubled and concurrent moves -------------------------------------------------------

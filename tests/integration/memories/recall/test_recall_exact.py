@@ -23,10 +23,10 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
-from tests.integration.memories.brute_force import read_mind, recall_slowly
-from tests.integration.memories.cache_and_scan import recall_both_ways, scanning
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.integration.memories.recall.brute_force import read_mind, recall_slowly
+from tests.integration.memories.recall.cache_and_scan import recall_both_ways, scanning
 
 NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
 WORDS = [

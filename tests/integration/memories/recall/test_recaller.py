@@ -11,9 +11,9 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
-from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.integration.memories.recall.cache_and_scan import caching, scanning
 
 TALK = ("Did you get the boat out of the shed?", "Yes. The hull needs two coats of paint.", "What colour?")
 OTHER = ("The library closes early.", "Then the boat must wait.", "Grace has the key of the shed.")

@@ -27,9 +27,9 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
-from tests.integration.memories.cache_and_scan import Checker, caching, recall_both_ways
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
-from tests.integration.memories.moves import LONG, SHORT, move
+from tests.integration.memories.embedding.moves import LONG, SHORT, move
+from tests.integration.memories.recall.cache_and_scan import Checker, caching, recall_both_ways
 from tests.support.memories import TALK, keep
 
 ACTOR = "cli:test"

@@ -20,7 +20,7 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from tests.integration.memories.moves import LONG
+from tests.integration.memories.embedding.moves import LONG
 
 #: More than the differences by rounding.
 DIFFERENCE = 1e-5
