@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arbor.heartbeat.prompts.fitting import fit
+from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
 from arbor.heartbeat.prompts.sections import goals, moment, selfhood
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
-from arbor.heartbeat.prompts.small_window import is_small
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
 from arbor.heartbeat.situation import Situation

@@ -9,8 +9,7 @@ from itertools import combinations
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.situation import MemoryView, Situation
-from arbor.memory.text.english import STOP_WORDS
-from arbor.memory.text.lexical import term_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.memory.values import MemoryType
 from arbor.quotations import clip, quoted
 

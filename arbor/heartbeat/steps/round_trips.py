@@ -8,9 +8,9 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
+from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
-from arbor.heartbeat.prompts.small_window import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply

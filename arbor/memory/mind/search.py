@@ -39,8 +39,7 @@ from arbor.memory.recall.fusion import (
     Background,
     deviations,
 )
-from arbor.memory.recall.query import ReadQuery
-from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
 from arbor.memory.recall.weights import Weights
 from arbor.memory.values import HEARTBEATS_SESSION
 

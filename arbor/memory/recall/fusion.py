@@ -24,7 +24,7 @@ from arbor.memory.recall.candidates import (
     ids_of_halves,
     microseconds,
 )
-from arbor.memory.recall.query import ReadQuery
+from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from arbor.memory.text.lexical import speaker_words

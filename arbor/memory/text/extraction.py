@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from arbor.errors import Invalid
 from arbor.memory.concepts import concept_key
-from arbor.memory.text.english import BASE_FORMS, STOP_WORDS
-from arbor.memory.text.lexical import term_of
+from arbor.memory.text.lexical import BASE_FORMS, STOP_WORDS, term_of
 
 _TALK = """
     able actually ago agree already always amazing amid among anybody anyone anything anyway anywhere appreciate

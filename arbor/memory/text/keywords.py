@@ -6,8 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from arbor.memory.text.english import STOP_WORDS
-from arbor.memory.text.lexical import term_index, term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_index, term_of, words_of
 
 #: The most keywords of a cluster, and the number of them in its name.
 KEYWORDS = 8

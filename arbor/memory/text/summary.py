@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from arbor.memory.text.english import STOP_WORDS
-from arbor.memory.text.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 
 #: The longest summary that the rule builds and that a prompt asks a model for, in characters.
 SUMMARY_LENGTH = 600

@@ -10,8 +10,7 @@ import numpy as np
 from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import Background
-from arbor.memory.recall.query import ReadQuery
-from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, NAMES
 from bench.figures import table
 from bench.tuning import JudgedQuestion, tune, variants

@@ -12,8 +12,7 @@ from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
-from arbor.selves.experiences import MOST_KEPT
-from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
+from arbor.selves.experiences import LOOKED_AT, MOST_KEPT, Pattern, patterns
 from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 

@@ -44,8 +44,7 @@ from arbor.memory.recall.candidates import (
     session_numbers,
 )
 from arbor.memory.recall.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
-from arbor.memory.recall.query import ReadQuery
-from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
 #: The guess admits this multiple of the wanted memories.

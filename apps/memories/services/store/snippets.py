@@ -12,8 +12,7 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
 from arbor.memory.text.code import code_blocks
-from arbor.memory.text.english import STOP_WORDS
-from arbor.memory.text.lexical import words_of
+from arbor.memory.text.lexical import STOP_WORDS, words_of
 from arbor.memory.values import SOURCE_LENGTH
 from arbor.models.json_text import storable
 

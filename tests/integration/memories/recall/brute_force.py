@@ -29,8 +29,7 @@ from arbor.memory.recall.fusion import (
     deviations,
     rank,
 )
-from arbor.memory.recall.query import ReadQuery, read_query
-from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter
+from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, read_query
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryStatus
 

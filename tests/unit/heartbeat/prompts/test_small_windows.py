@@ -12,10 +12,10 @@ import pytest
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.needs import Question
+from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.instructions import COMPACT_FORMAT, COMPACT_RULES, RESPONSE_FORMAT
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_of
-from arbor.heartbeat.prompts.small_window import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replay import RecordedHeartbeat, prompt_of, replay
 from arbor.heartbeat.replies.reply import COMMON_KEYS, Reply

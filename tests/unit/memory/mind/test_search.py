@@ -14,8 +14,7 @@ from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.search import MindSearch, Ties, choose, complete
 from arbor.memory.recall.candidates import Candidates, Links, id_halves, ids_of_halves
 from arbor.memory.recall.fusion import MOST_BESIDE, REMINDED, SEEDS
-from arbor.memory.recall.query import ReadQuery
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.timespan import mentioned_span
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryType

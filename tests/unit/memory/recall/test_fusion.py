@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from arbor.memory.forgetting import days_between, effective_importance, relevance
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
-from arbor.memory.recall.query import ReadQuery
+from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.recall.query import ReadQuery, meaning_text, read_query
+from arbor.memory.recall.recall_request import ReadQuery, meaning_text, read_query
 from arbor.memory.text.lexical import speaker_index, term_index
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
