@@ -1,4 +1,4 @@
-"""Benchmarks. Like the processes that `arbor up` starts, they compute in one thread (`config.cli.parts`)."""
+"""Benchmarks. Like the processes that `arbor up` starts, they compute in one thread (`config.cli.installation.parts`)."""
 
 import os
 

@@ -17,11 +17,10 @@ import psycopg
 
 from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.recall.recaller import recall
-from arbor.memory.candidates import Candidate, Candidates
-from arbor.memory.fusion import REACH, SEEDS, Background, ScoreInputs, rank
-from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import ReadQuery, meaning_text, read_query
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.candidates import Candidate, Candidates
+from arbor.memory.recall.fusion import REACH, SEEDS, Background, ScoreInputs, rank
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest, meaning_text, read_query
+from arbor.memory.text.lexical import looked_up, query_terms
 from bench import minds
 from bench.population import BenchAgent
 

@@ -21,7 +21,7 @@ from typing import Self
 
 import psutil
 
-from config.cli.parts import InstallationPlan, parts_of
+from config.cli.installation.parts import InstallationPlan, parts_of
 from config.credentials import WITHHELD
 from config.environment import OWN_SECRETS
 from config.servers.ports import free_port

@@ -26,8 +26,8 @@ from apps.memories.services.graph.relations import connect
 from apps.memories.services.recall.recaller import Recaller, consider, recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.candidates import ids_of_halves
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.candidates import ids_of_halves
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import Relation
 from bench.database import connect_as_superuser
 from bench.figures import quantile, say

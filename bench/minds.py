@@ -20,7 +20,7 @@ from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
-from arbor.memory.lexical import document_vector
+from arbor.memory.text.lexical import document_vector
 from bench.figures import say
 from bench.population import BenchAgent
 

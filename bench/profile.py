@@ -21,12 +21,12 @@ import psutil
 import psycopg
 from django.db import connections
 
-import apps.heartbeats.services.runner as runner
-from apps.heartbeats.services.calls import execute_calls
-from apps.heartbeats.services.committing import commit
-from apps.heartbeats.services.fetching import Fetcher, OpenNeed
-from apps.heartbeats.services.loading import load_batch
-from apps.heartbeats.services.runner import advance_heartbeats
+import apps.heartbeats.services.legs.runner as runner
+from apps.heartbeats.services.calls.calls import execute_calls
+from apps.heartbeats.services.legs.committing import commit
+from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed
+from apps.heartbeats.services.legs.loading import load_batch
+from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import APP, OPS

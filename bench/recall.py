@@ -22,7 +22,7 @@ from django.db import connections
 from apps.memories.services.recall.mind_cache import MEMORIES_A_RECALL, MINDS
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact

@@ -17,7 +17,7 @@ from apps.memories.services.embedding.reembed import Reembedding, find_moves
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from bench import minds
 from bench.database import connect_as_superuser
 from bench.figures import quantile, say

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.memories.services.recall.scan import Query, ScanResult
-from arbor.memory.fusion import ScoreInputs, rank
-from arbor.memory.weights import NAMES, Weights
+from arbor.memory.recall.fusion import ScoreInputs, rank
+from arbor.memory.recall.weights import NAMES, Weights
 
 #: Factors by which one weight is changed at a time.
 CHANGES = {"removed": 0.0, "halved": 0.5, "doubled": 2.0}

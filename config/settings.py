@@ -12,12 +12,12 @@ from arbor.adapters.credentials import call_deadline_s
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
+from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
-from arbor.heartbeat.turns import MAX_TURNS
 from arbor.history import Record, parse_ages
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
-from arbor.memory.health import parse_limits
-from arbor.memory.weights import parse_weights
+from arbor.memory.maintenance.health import parse_limits
+from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
 from arbor.sealing import SESSION_PURPOSE
 from config import credentials
@@ -335,7 +335,7 @@ Policy(
     grace=ARBOR_FORGETTING_GRACE,
     quota=ARBOR_MEMORY_QUOTA,
 )
-#: The limits of maintenance: `NAME=WARN:CRITICAL`, separated by commas, instead of those in `arbor.memory.health`.
+#: The limits of maintenance: `NAME=WARN:CRITICAL`, separated by commas, instead of those in `arbor.memory.maintenance.health`.
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: The bearer token for `/metrics`; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
@@ -359,7 +359,7 @@ ARBOR_HISTORY_AGES = parse_ages(
 
 # --- Recalling memories --------------------------------------------------------------------------------
 
-#: `NAME=WEIGHT`, separated by commas, instead of those in `arbor.memory.weights`; `python -m bench locomo --tune` shows the
+#: `NAME=WEIGHT`, separated by commas, instead of those in `arbor.memory.recall.weights`; `python -m bench locomo --tune` shows the
 #: effect of each.
 ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
 #: The most memory of a process for its mind cache, in MiB; 0: every recall scans the database.

@@ -17,9 +17,9 @@ from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.fleet.history import sweep_history
-from apps.heartbeats.services.calls import execute_call, execute_calls
+from apps.heartbeats.services.calls.calls import execute_call, execute_calls
+from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
-from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
 from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts

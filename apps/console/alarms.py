@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from apps.console.pages.fleet import FleetPage
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
-from arbor.memory.health import HealthState
+from arbor.memory.maintenance.health import HealthState
 
 #: If a schedule is overdue for longer, no dispatcher is claiming agents.
 OVERDUE_AFTER = timedelta(seconds=30)

@@ -16,8 +16,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
-from apps.heartbeats.services.status import FleetStatus, fleet_status
-from arbor.memory.health import HealthState
+from apps.heartbeats.services.reports.status import FleetStatus, fleet_status
+from arbor.memory.maintenance.health import HealthState
 
 _CLOSED = (
     "closed: show ARBOR_METRICS_TOKEN as a bearer token, or sign in as an operator of the installation\n"

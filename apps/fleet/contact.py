@@ -18,7 +18,7 @@ from apps.fleet.lifecycle import wake_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
-from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
 
 #: Characters of the answered message that are quoted above the answer.
 QUOTED_LENGTH = 400

@@ -23,8 +23,8 @@ from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.pacing import ActiveHours
+from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import ThinkTier
-from arbor.heartbeat.turns import MAX_TURNS
 from arbor.models.handles import Handle
 
 #: The fields of a policy, in the order in which they are shown.

@@ -17,10 +17,9 @@ from arbor.adapters.reflex import ReflexModel
 from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
 from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
-from arbor.models.guarded import GuardedModel
 from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
 from arbor.models.ports import Model
-from arbor.models.retry import RetryPolicy
+from arbor.models.retry import GuardedModel, RetryPolicy
 
 __all__ = ["Credentials", "connect_model", "default_handle"]
 

@@ -6,9 +6,8 @@ import httpx
 from pydantic import SecretStr
 
 from arbor.adapters.credentials import Credentials
+from arbor.adapters.embedding_http import OpenAIEmbedder, TeiEmbedder
 from arbor.adapters.exchange import ApiEndpoint, KeyAuth
-from arbor.adapters.openai_embeddings import OpenAIEmbedder
-from arbor.adapters.tei import TeiEmbedder
 from arbor.adapters.transport import shared_client
 from arbor.adapters.wordllama import DIMENSIONS, WordLlamaEmbedder
 from arbor.embedding.ports import Embedder

@@ -1,4 +1,7 @@
-"""Embedding over HTTP: batches, one total deadline, and Arbor's errors for every failure."""
+"""Embed texts over HTTP, by OpenAI's protocol or by Hugging Face's Text Embeddings Inference (TEI).
+
+Texts go in batches, under one total deadline; every failure is one of Arbor's errors.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy.typing as npt
 
 from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, post_json
 from arbor.adapters.faults import error_for, fault_in, malformed_reply_error
-from arbor.embedding.vectors import unit_rows
+from arbor.embedding.ports import unit_rows
 from arbor.errors import EmbeddingFailed, ModelError
 
 #: The limit of a whole call to `embed`, all its batches together.
@@ -81,3 +84,104 @@ def _truncate(text: str) -> str:
     """Cut the text to what a model reads, between characters."""
     encoded = text.encode(errors="replace")
     return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")
+
+
+#: Texts in one request; OpenAI accepts 2,048, self-hosted servers fewer.
+_OPENAI_BATCH = 64
+#: The models that can return vectors of a requested dimension; others refuse the option.
+_RESIZABLE = "text-embedding-3"
+
+
+class OpenAIEmbedder:
+    """An embedder behind `POST /embeddings`."""
+
+    in_process = False
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        dimension: int,
+        endpoint: ApiEndpoint,
+        client: httpx.Client,
+        deadline_s: float = DEFAULT_DEADLINE_S,
+    ) -> None:
+        self.model = f"openai/{name}"
+        self.dimension = dimension
+        self._name = name
+        self._http = HttpEmbedding(
+            model=self.model,
+            dimension=dimension,
+            endpoint=endpoint,
+            client=client,
+            batch=_OPENAI_BATCH,
+            body=self._body,
+            read=_read_openai,
+            deadline_s=deadline_s,
+        )
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one row per text, each of length 1. Raises EmbeddingFailed."""
+        return self._http.embed(texts)
+
+    def _body(self, texts: list[str]) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self._name, "input": texts, "encoding_format": "float"}
+        if self._name.startswith(_RESIZABLE):
+            body["dimensions"] = self.dimension
+        return body
+
+
+def _read_openai(body: Any) -> list[Any] | None:
+    """Return the vectors in the order of their texts; servers may send another order, with an `index` in each."""
+    data = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(data, list) or not all(isinstance(item, dict) and "embedding" in item for item in data):
+        return None
+    positions = [item.get("index", position) for position, item in enumerate(data)]
+    if any(not isinstance(position, int) for position in positions) or sorted(positions) != list(
+        range(len(data))
+    ):
+        return None
+    ordered: list[Any] = [None] * len(data)
+    for position, item in zip(positions, data, strict=True):
+        ordered[position] = item["embedding"]
+    return ordered
+
+
+#: The server's own default for `--max-client-batch-size`.
+_TEI_BATCH = 32
+
+
+class TeiEmbedder:
+    """An embedder behind `POST /embed`; the server cuts texts that are too long for its model."""
+
+    in_process = False
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        dimension: int,
+        endpoint: ApiEndpoint,
+        client: httpx.Client,
+        deadline_s: float = DEFAULT_DEADLINE_S,
+    ) -> None:
+        self.model = f"tei/{name}"
+        self.dimension = dimension
+        self._http = HttpEmbedding(
+            model=self.model,
+            dimension=dimension,
+            endpoint=endpoint,
+            client=client,
+            batch=_TEI_BATCH,
+            body=lambda texts: {"inputs": texts, "truncate": True, "normalize": True},
+            read=_read_tei,
+            deadline_s=deadline_s,
+        )
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one row per text, each of length 1. Raises EmbeddingFailed."""
+        return self._http.embed(texts)
+
+
+def _read_tei(body: Any) -> list[Any] | None:
+    return body if isinstance(body, list) else None

@@ -7,8 +7,8 @@ import time
 from decimal import Decimal
 
 from arbor.contacts.chat_reply import reflex_answer
-from arbor.heartbeat.reflex_policy import reflex_reply
-from arbor.memory.maintenance_calls import rule_reply
+from arbor.heartbeat.reflex.policy import reflex_reply
+from arbor.memory.maintenance.calls import rule_reply
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.usage import Usage

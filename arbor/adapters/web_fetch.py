@@ -12,7 +12,7 @@ import httpx
 
 from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import WebFailed, WebRefused
-from arbor.heartbeat.json_text import storable
+from arbor.models.json_text import storable
 from arbor.web.addresses import AllowList, is_public
 from arbor.web.ports import Page
 

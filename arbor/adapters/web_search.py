@@ -9,7 +9,7 @@ import httpx
 from arbor.adapters.exchange import read_json
 from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import ConfigurationInvalid, WebFailed
-from arbor.heartbeat.json_text import storable
+from arbor.models.json_text import storable
 from arbor.web.ports import SearchResult
 
 #: Far more than a page of results has.

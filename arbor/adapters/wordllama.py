@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arbor.embedding.vectors import unit_rows
+from arbor.embedding.ports import unit_rows
 from arbor.errors import EmbeddingFailed
 
 #: The weights' own dimension, and the shorter ones that they were trained to be cut to (Kusupati et al. 2022,

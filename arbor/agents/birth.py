@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
 from arbor.goals.values import GoalSource
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.quotations import clip
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
 
 #: The source of a template's goal, by its type. Most goals are what the agent was made for.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.heartbeat.quotations import clip
-from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
-from arbor.memory.lexical import fold
-from arbor.memory.phrases import WordLists, tokens_of
+from arbor.memory.text.code import code_blocks
+from arbor.memory.text.lexical import fold
+from arbor.memory.text.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
+from arbor.quotations import clip
 
 #: The longest turn of a person, in characters; longer texts are read with `arbor memory ingest`.
 TURN_LENGTH = 8_000

@@ -15,14 +15,14 @@ from pydantic import BaseModel, ConfigDict
 from arbor.clock import when
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
-from arbor.heartbeat.quotations import Data, RenderedSection, line
-from arbor.heartbeat.reductions import CLIPPED_MESSAGE
-from arbor.heartbeat.sections import moment, selfhood
+from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
+from arbor.heartbeat.prompts.reductions import CLIPPED_MESSAGE
+from arbor.heartbeat.prompts.sections import moment, selfhood
+from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of
 from arbor.heartbeat.situation import MemoryView
-from arbor.heartbeat.token_shares import estimate_tokens, room_of
 from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.quotations import Data, RenderedSection, line
 
 SCHEMA_NAME = "answer"
 SCHEMA = {

@@ -11,8 +11,8 @@ from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.contacts.chat_prompt import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.json_text import Broken, find_objects, storable
-from arbor.heartbeat.quotations import clip
+from arbor.models.json_text import Broken, find_objects, storable
+from arbor.quotations import clip
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule quotes, and the characters of each.

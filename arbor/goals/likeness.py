@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import JaroWinkler
 
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 
 # Proposals are compared as whole texts, from 0.85 (seed 000, 2). Titles are too short for that: "Chart the north reef"
 # and "Chart the south reef" reach 0.94, "Goal 1" and "Goal 2" 0.93. So titles are compared word by word, without

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
-from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import Reply, ReplyPart
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
+from arbor.quotations import clip
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
 from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_go_on, words_wanted
 

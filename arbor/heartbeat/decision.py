@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
-from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
+from arbor.heartbeat.replies.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.views import MatchedBoundary
 
 #: Actions whose texts reach people, the web, or later heartbeats.

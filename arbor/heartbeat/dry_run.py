@@ -8,7 +8,7 @@ from typing import Any
 
 from arbor.clock import SystemClock
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.situation import Mode
 from arbor.pipeline.engine import Handler, NodeOutcome, NodeResult, advance, begin, run_alone
 from arbor.pipeline.values import Graph

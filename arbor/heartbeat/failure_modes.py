@@ -12,8 +12,7 @@ from typing import NamedTuple
 from arbor.agents.energy import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 BEATS_WATCHED = 24

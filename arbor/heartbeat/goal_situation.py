@@ -1,6 +1,6 @@
 """Views of goals, plans, intents and issues, built from rows.
 
-The rows have the columns of `apps.heartbeats.services.goal_situation.GOAL_COLUMNS`: a goal is an array in the order of
+The rows have the columns of `apps.heartbeats.services.situations.goal_situation.GOAL_COLUMNS`: a goal is an array in the order of
 `_view_goal`, an intent or a plan is a mapping by the field names of its view.
 """
 

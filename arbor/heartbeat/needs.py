@@ -18,9 +18,9 @@ import numpy.typing as npt
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.reply import PeerNote, ProposalDecision
+from arbor.heartbeat.replies.reply import PeerNote, ProposalDecision
 from arbor.heartbeat.situation import Situation
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
 from arbor.models.ports import PromptMessage
 from arbor.selves.proposals import NewProposal

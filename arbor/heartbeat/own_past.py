@@ -11,7 +11,7 @@ from uuid import UUID
 
 from arbor.heartbeat.failure_modes import are_alike, words_of
 from arbor.heartbeat.situation import Situation
-from arbor.memory.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter
+from arbor.memory.recall.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled
 from arbor.values import replace
 

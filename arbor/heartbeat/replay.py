@@ -15,11 +15,11 @@ from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.focus import not_now
-from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.prompt import Prompt, build_prompt
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
 from arbor.heartbeat.situation import Environment, Situation, Terms
-from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundaries import BoundaryRule
 
 #: The compared fields of a decision; results are not compared.

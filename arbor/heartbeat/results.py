@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.replies.items import Dropped
 
 
 class ActionOutcome(StrEnum):

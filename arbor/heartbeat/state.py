@@ -19,13 +19,13 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.phrases import WordLists
+from arbor.memory.text.phrases import WordLists
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from arbor.clock import when
 from arbor.errors import WorkingMemoryOverflow
-from arbor.heartbeat.quotations import clip
+from arbor.quotations import clip
 
 VERSION = 3
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from arbor.errors import Invalid
 from arbor.memory.content import check_content
 from arbor.memory.importance import appraise, appraised_role
-from arbor.memory.lexical import query_terms
+from arbor.memory.text.lexical import query_terms
 from arbor.memory.trust import check_unit
 from arbor.memory.values import DEFAULT_TRUST, ROLE_LENGTH, SOURCE_LENGTH, MemoryType
 

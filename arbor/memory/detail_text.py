@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.ids import read_id
-from arbor.memory.lexical import document_vector
+from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryType
 
 #: Fields whose words are indexed beside the text, in this order.

@@ -15,7 +15,7 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.lexical import fold
+from arbor.memory.text.lexical import fold
 from arbor.memory.trust import MOST_SOURCES, cap, merge_sources, new_sources
 
 #: The key in a fact's detail that the agent doubts it.

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from arbor.ids import read_id, uuid7
 from arbor.memory.forgetting import days_between, relevance
-from arbor.memory.timespan import TimeSpan
+from arbor.memory.recall.timespan import TimeSpan
 from arbor.memory.values import DEFAULT_DECAY_RATE
 
 #: The longest silence within an episode.

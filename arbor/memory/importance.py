@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from arbor.memory.lexical import fold, term_of
-from arbor.memory.phrases import CLAUSE_ENDS, SENTENCE_ENDS, WordLists, read_word_lists, tokens_of
+from arbor.memory.text.lexical import fold, term_of
+from arbor.memory.text.phrases import CLAUSE_ENDS, SENTENCE_ENDS, WordLists, read_word_lists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType, Retention
 
 #: The addends of the factors to the importance of a memory without a given one.

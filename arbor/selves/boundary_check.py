@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.lexical import words_of
+from arbor.memory.text.lexical import words_of
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 

@@ -1,10 +1,18 @@
-"""The change of a belief by evidence: Bayes' rule in odds, damped by the belief's stability (seed 003, 3.5)."""
+"""The change of a belief by evidence: Bayes' rule in odds, damped by the belief's stability (seed 003, 3.5).
+
+The alignment of memories with beliefs, and their resonance with an identity, are those of seed 004,
+`worldview_memory_influences` and `identity_memory_resonance`.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from arbor.errors import Invalid
+from arbor.memory.relations import Relation
 from arbor.selves.values import BeliefStatus, check_share
 
 #: The likelihood ratio of evidence of full strength: it is three times as likely if the belief is true.
@@ -54,3 +62,48 @@ def check_step(confidence: float, wanted: float) -> None:
             f"one decision moves a belief by at most {LARGEST_STEP:g}: from {confidence:.2f} to between {low:.2f} and"
             f" {high:.2f}, got {wanted:.2f}"
         )
+
+
+#: The sign of a relation between a memory and a belief: the memory fits the belief, or contradicts it.
+SIGNS: Mapping[Relation, int] = MappingProxyType({Relation.SUPPORTS: 1, Relation.CONTRADICTS: -1})
+
+
+class Influence(NamedTuple):
+    """A belief's influence on a memory: the relation, its weight, and the belief's confidence, both from 0 to 1."""
+
+    relation: Relation
+    weight: float
+    confidence: float
+
+
+def alignment(influences: Iterable[Influence]) -> float:
+    """Compute the alignment of a memory with the agent's beliefs, from -1 to 1.
+
+    The sum of ±weight · confidence over the memory's relations to beliefs, clipped; 0 without relations.
+    """
+    total = sum(
+        SIGNS.get(influence.relation, 0) * influence.weight * influence.confidence for influence in influences
+    )
+    return min(max(total, -1.0), 1.0)
+
+
+class AspectInfluence(NamedTuple):
+    """A relation between a memory and an aspect: its weight and the aspect's stability, both from 0 to 1."""
+
+    relation: Relation
+    weight: float
+    stability: float
+
+    @property
+    def share(self) -> float:
+        """Return this relation's share of the resonance: weight · stability, negative for a contradiction."""
+        sign = -1 if self.relation is Relation.CONTRADICTS else 1
+        return sign * self.weight * self.stability
+
+
+def resonance(influences: Iterable[AspectInfluence]) -> float:
+    """Compute a memory's resonance with an identity, from -1 to 1.
+
+    The sum of ±weight · stability over the memory's relations to aspects, clipped; 0 without relations.
+    """
+    return min(max(sum(influence.share for influence in influences), -1.0), 1.0)

@@ -1,7 +1,9 @@
-"""Experiences: lessons made by rule from the outcomes of actions (seed 003, 3.4)."""
+"""Experiences by rule: lessons from the outcomes of actions (seed 003, 3.4), and habits (the origin of seed 000)."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -52,3 +54,80 @@ def lesson(
 def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LESSON_LENGTH else f"{text[: LESSON_LENGTH - 1]}…"
+
+
+#: A pattern is two to four actions in a row that occur at least three times among the last fifty.
+SHORTEST = 2
+LONGEST = 4
+MIN_REPEATS = 3
+LOOKED_AT = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pattern:
+    """A sequence of actions and its count; `key` identifies the sequence.
+
+    Rotations of one sequence have the same key.
+    """
+
+    actions: tuple[str, ...]
+    seen: int
+
+    @property
+    def key(self) -> str:
+        """Return the identity of the sequence."""
+        turns = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
+        return ">".join(min(turns))
+
+    @property
+    def confidence(self) -> float:
+        """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
+        return round(1 - 1.5 / self.seen, 3)
+
+    def in_words(self) -> str:
+        """Return the text of the proposed memory."""
+        steps = ", then ".join(action.replace("_", " ") for action in self.actions)
+        return f"When I act I often do this: {steps} ({self.seen} times)."
+
+
+def patterns(actions: Sequence[str | None]) -> list[Pattern]:
+    """Return repeated sequences, the longest first; `actions` are the latest, oldest first.
+
+    None is a gap that no sequence spans. A single repeated action is no pattern, and a part of a longer pattern with the
+    same count is left out.
+    """
+    latest = actions[-LOOKED_AT:]
+    counts: Counter[tuple[str, ...]] = Counter()
+    for length in range(SHORTEST, LONGEST + 1):
+        counts.update(_sequences(latest, length))
+    repeated = [
+        Pattern(actions=sequence, seen=seen)
+        for sequence, seen in counts.items()
+        if seen >= MIN_REPEATS and len(set(sequence)) > 1
+    ]
+    repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
+    distinct: list[Pattern] = []
+    for pattern in repeated:
+        same = any(other.key == pattern.key for other in distinct)
+        part = any(
+            _contains(pattern.actions, other.actions) and other.seen >= pattern.seen for other in distinct
+        )
+        if not same and not part:
+            distinct.append(pattern)
+    return distinct
+
+
+def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
+    """Return the sequences of a length without a gap; overlapping equal ones count once."""
+    repeated: list[tuple[str, ...]] = []
+    free_from: dict[tuple[str, ...], int] = {}
+    for at in range(len(actions) - length + 1):
+        sequence = tuple(action for action in actions[at : at + length] if action is not None)
+        if len(sequence) == length and at >= free_from.get(sequence, 0):
+            repeated.append(sequence)
+            free_from[sequence] = at + length
+    return repeated
+
+
+def _contains(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))

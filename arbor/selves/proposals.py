@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from rapidfuzz.distance import JaroWinkler
 
 from arbor.errors import LimitReached, TransitionIllegal
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Seed 000, "Proposal Queue".

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain, zip_longest
 
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 
 #: After this time the recency of a change is halved.
 RECENT = timedelta(days=7)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.json_text import Broken, find_objects, storable
-from arbor.heartbeat.quotations import Data, line
-from arbor.heartbeat.token_shares import REPLY_SHARE, estimate_tokens, room_of
+from arbor.heartbeat.prompts.token_shares import REPLY_SHARE, estimate_tokens, room_of
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+from arbor.models.json_text import Broken, find_objects, storable
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.quotations import Data, line
 from arbor.web.ports import Page
 
 ANSWER_LENGTH = 3_000

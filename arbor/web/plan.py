@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import words_of
+from arbor.memory.text.lexical import STOP_WORDS, words_of
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.ports import SearchResult
 

@@ -17,9 +17,9 @@ from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import NotFound
-from config.cli.columns import OutputColumn, listing
-from config.cli.kit import Output
-from config.cli.tenancy import actor
+from config.cli.kit.columns import OutputColumn, listing
+from config.cli.kit.declarations import Output
+from config.cli.kit.tenancy import actor
 
 
 def list_users() -> Output:

@@ -20,10 +20,10 @@ from apps.providers import default_model
 from apps.tenants.models import Tenant
 from config.cli.agents.heartbeats import follow_heartbeat, run_heartbeat
 from config.cli.agents.trace import model_line, render
+from config.cli.kit.output import console, show
+from config.cli.kit.tenancy import ChosenAgent, actor
 from config.cli.memory.ingestion import render_ingested
 from config.cli.memory.recall import recalled_line, render_recalled
-from config.cli.output import console, show
-from config.cli.tenancy import ChosenAgent, actor
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,

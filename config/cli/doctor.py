@@ -34,9 +34,9 @@ from config.cli.checks.processes import (
     check_web,
     check_workers,
 )
-from config.cli.kit import ExitCode
-from config.cli.output import json_of
-from config.cli.printable import printable
+from config.cli.kit.declarations import ExitCode
+from config.cli.kit.output import json_of
+from config.cli.kit.printable import printable
 from config.interpreter import this_interpreter
 
 _MARKS = {

@@ -20,9 +20,9 @@ from apps.fleet.key_rotation import (
 from apps.fleet.sealed_columns import SESSIONS
 from apps.tenants.keys import master_keys
 from arbor.sealing import MasterKeys
-from config.cli.kit import ExitCode, Output
-from config.cli.output import progress_bar, table
-from config.cli.tenancy import actor
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import progress_bar, table
+from config.cli.kit.tenancy import actor
 from config.keys import KeySource
 
 

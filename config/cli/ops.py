@@ -22,10 +22,10 @@ from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
-from config.cli.columns import OutputColumn, listing
-from config.cli.kit import ExitCode, Output
-from config.cli.output import note
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
+from config.cli.kit.columns import OutputColumn, listing
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import note
+from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 
 #: The largest file of replies or of a graph, which is read at once.
 _MAX_BYTES = 1_000_000

@@ -21,11 +21,11 @@ from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.energy import EnergyTerms
-from config.cli.columns import OutputColumn, listing
-from config.cli.energy import energy_changes
-from config.cli.kit import Output
-from config.cli.tenancy import actor
-from config.cli.values import NONE
+from config.cli.kit.columns import OutputColumn, listing
+from config.cli.kit.declarations import Output
+from config.cli.kit.energy import energy_changes
+from config.cli.kit.tenancy import actor
+from config.cli.kit.values import NONE
 
 
 def list_tenants() -> Output:

@@ -26,9 +26,9 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from config.cli.tenancy import ChosenAgent, actor
+from config.cli.kit.tenancy import ChosenAgent, actor
 
 TENANT = "demo"
 TEMPLATE = "Odalys"

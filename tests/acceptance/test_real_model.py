@@ -13,9 +13,9 @@ from arbor.adapters.exchange import ApiEndpoint
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import ModelTimeout, ReplyInvalid
-from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.reply import REPLY_KEYS
-from arbor.heartbeat.reply_schema import REPLY_SCHEMA, SCHEMA_NAME
+from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import REPLY_KEYS
+from arbor.heartbeat.replies.reply_schema import REPLY_SCHEMA, SCHEMA_NAME
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from tests.acceptance.local_model import LocalModel

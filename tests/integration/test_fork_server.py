@@ -31,7 +31,12 @@ class OwnForkServer:
         return ManagedProcess(
             name="fork-server",
             launch=lambda: Launch(
-                argv=(sys.executable, "-m", "config.cli.fork_server", str(self.fork_server.line)),
+                argv=(
+                    sys.executable,
+                    "-m",
+                    "config.cli.installation.fork_server",
+                    str(self.fork_server.line),
+                ),
                 env=self.env,
                 cwd=ROOT,
                 keep=(self.fork_server.line,),
@@ -154,4 +159,8 @@ class TestForkServer:
 
 def part_pid(supervisor: subprocess.Popen[str]) -> int:
     children = psutil.Process(supervisor.pid).children()
-    return next(child.pid for child in children if "config.cli.fork_server" not in " ".join(child.cmdline()))
+    return next(
+        child.pid
+        for child in children
+        if "config.cli.installation.fork_server" not in " ".join(child.cmdline())
+    )

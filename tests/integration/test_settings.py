@@ -17,17 +17,17 @@ from apps.agents.services.templates import add_template
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import end_session, open_session, say
 from apps.fleet.creation import create_agent
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.plan import Depth
 from arbor.web.ports import ScriptedPages, SearchResult
-from config.cli import prepare
+from config.cli.installation import prepare
 from tests.integration.heartbeats.conftest import agent, fleet, make_due, new_agent, scripted
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.memories.chosen_vectors import DIMENSION, refresh_all, store_with_vectors, upkeep_of

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from config.cli.web import THREADS
-from config.cli.web_worker import MAX_BODY_BYTES, MAX_HEAD_BYTES, RequestRefused, missing_bytes
+from config.cli.installation.web import THREADS
+from config.cli.installation.web_worker import MAX_BODY_BYTES, MAX_HEAD_BYTES, RequestRefused, missing_bytes
 from config.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]

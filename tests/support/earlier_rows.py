@@ -13,7 +13,7 @@ from pgvector import SparseVector
 
 from apps.tenants.scope import OWNER
 from arbor.ids import uuid7
-from arbor.memory.lexical import LEXICAL_DIMENSIONS, document_vector
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, document_vector
 
 THEN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
-from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
 
 #: Kinds of percepts that persons and programs may create.
 PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (

@@ -13,9 +13,9 @@ from apps.calls.services.leased_calls import LeasedCall
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
-from arbor.heartbeat.json_text import storable
-from arbor.heartbeat.token_shares import estimate_tokens
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.ids import uuid7
+from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.usage import Usage
 

@@ -12,8 +12,8 @@ from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console import cells
 from apps.console.stored import dicts_in, pretty, text_of
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.questions import sections_of
+from arbor.heartbeat.prompts.questions import sections_of
+from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.models.ports import CallPurpose
 
 

@@ -16,7 +16,7 @@ from apps.console.pictures.pipeline import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.reports.trace import steps_of
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import mode_of, why_mode

@@ -11,7 +11,7 @@ from apps.calls.models import ExternalCall
 from apps.console.cells import span
 from apps.console.pictures.pipeline import Passage, Picture, draw_pipeline
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.trace import Step
+from apps.heartbeats.services.reports.trace import Step
 from arbor.pipeline.graph import heartbeat_text
 
 #: Outcomes from worst to best: of several visits to a node, the worst is shown.

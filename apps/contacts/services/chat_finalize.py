@@ -27,12 +27,12 @@ from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.json_text import storable
 from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
-from arbor.memory.code import left_out_code
-from arbor.memory.turns import Turn
+from arbor.memory.conversations.turns import Turn
+from arbor.memory.text.code import left_out_code
 from arbor.memory.values import NewMemory
 from arbor.models.handles import REFLEX
+from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_go_on
 from arbor.selves.emotions import Event

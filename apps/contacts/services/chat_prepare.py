@@ -46,14 +46,14 @@ from arbor.contacts.chat_prompt import (
     shown_turns,
 )
 from arbor.goals.values import GoalState
+from arbor.heartbeat.prompts.token_shares import reply_room
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
-from arbor.heartbeat.token_shares import reply_room
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
+from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage

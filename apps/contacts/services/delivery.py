@@ -28,7 +28,7 @@ from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, SealBroken
-from arbor.heartbeat.json_text import storable
+from arbor.models.json_text import storable
 
 log = structlog.get_logger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: A column of the statement in `apps.heartbeats.services.situation`. Counted only for agents that may write in public; a
+#: A column of the statement in `apps.heartbeats.services.situations.situation`. Counted only for agents that may write in public; a
 #: decision counts once for all its channels.
 PUBLISHED_COLUMN = """
 CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.heartbeats.services.goal_situation import goal_views
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.heartbeat.sections.goals import overview
+from arbor.quotations import clip
 
 
 def review_goals(context: ActionContext, decision: Decision) -> ActionResult:

@@ -18,13 +18,13 @@ from apps.memories.services.store.provenance import require_evidence
 from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.new_memories import vectors_of
 from arbor.heartbeat.steps.note_sources import concluded
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.quotations import clip
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.

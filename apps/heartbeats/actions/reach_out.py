@@ -17,10 +17,10 @@ from apps.tenants.scope import current_tenant
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.quotations import clip
 
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7

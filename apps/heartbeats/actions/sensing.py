@@ -8,9 +8,9 @@ from apps.agents.models import Percept
 from apps.heartbeats.actions.context import ActionContext
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.quotations import clip
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
 

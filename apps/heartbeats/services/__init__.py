@@ -1,1 +1,1 @@
-"""Schedule, run and record heartbeats and external calls."""
+"""Claim due agents, run heartbeats in cycles or in this process, record processes."""

@@ -8,9 +8,9 @@ from django.db import connections
 
 from apps.agents.models import HeartbeatSchedule, Trigger
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
+from apps.heartbeats.services.legs.runner import advance_heartbeat
 from apps.heartbeats.services.processes import living_processes
-from apps.heartbeats.services.runner import advance_heartbeat
 from apps.heartbeats.services.schedule import claim_now
 from apps.queues import Queue, Task, TaskMessage, captured, publish
 from apps.tenants.scope import APP, tenant_transaction

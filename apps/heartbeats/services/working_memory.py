@@ -20,8 +20,8 @@ from arbor.clock import Clock, SystemClock
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid
 from arbor.goals.values import GoalState
-from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.working_memory import (
     MAX_GOALS,

@@ -41,8 +41,8 @@ from apps.memories.services.jobs.summaries import (
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.memory.maintenance_calls import Excerpt, left_out_of_prompt, maintenance_request
-from arbor.memory.summary import Line, extractive_summary
+from arbor.memory.maintenance.calls import Excerpt, left_out_of_prompt, maintenance_request
+from arbor.memory.text.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
 

@@ -25,7 +25,7 @@ from apps.memories.services.jobs.summaries import (
     store_summaries,
 )
 from arbor.contacts.chat_reply import read_chat_reply
-from arbor.memory.maintenance_replies import Answers, read_concepts, read_scores, read_summary
+from arbor.memory.maintenance.replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
 
 #: The subject of a call, as JSON.

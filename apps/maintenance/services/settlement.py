@@ -24,8 +24,8 @@ from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.json_text import storable
-from arbor.memory.maintenance_calls import asked_again
+from arbor.memory.maintenance.calls import asked_again
+from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply, ModelRequest
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
-from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class BufferItem(TenantModel):

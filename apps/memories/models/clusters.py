@@ -74,7 +74,7 @@ class ClusterRelation(TenantModel):
     pk = models.CompositePrimaryKey("tenant_id", "source_id", "target_id", "relation")
     source = TenantForeignKey(Cluster, related_name="relations_out")
     target = TenantForeignKey(Cluster, related_name="relations_in")
-    #: `arbor.memory.cluster_links.ClusterLink`.
+    #: `arbor.memory.clusters.links.ClusterLink`.
     relation = models.CharField(max_length=24)
     #: From 0 to 1.
     strength = models.FloatField()

@@ -9,7 +9,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class Episode(TenantModel):

@@ -13,7 +13,7 @@ from apps.memories.models.episodes import Episode
 from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 

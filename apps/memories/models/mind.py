@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
-from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class Mind(TenantModel):

@@ -18,7 +18,7 @@ from apps.selves.models import Belief, IdentityAspect
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
-from arbor.selves.alignment import SIGNS, AspectInfluence, Influence, alignment, resonance
+from arbor.selves.evidence import SIGNS, AspectInfluence, Influence, alignment, resonance
 from arbor.selves.values import BeliefStatus
 
 #: The most facts whose trust one change of a belief updates.

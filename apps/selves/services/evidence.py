@@ -17,8 +17,7 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
-from arbor.selves.alignment import SIGNS
-from arbor.selves.evidence import limit_confidence, weigh
+from arbor.selves.evidence import SIGNS, limit_confidence, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 

@@ -15,7 +15,7 @@ from apps.audit.services import record
 from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
 from arbor.heartbeat.needs import Meeting
-from arbor.heartbeat.reply import PeerNote, PeerOutcome
+from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.ids import read_id
 from arbor.selves.trust import impression

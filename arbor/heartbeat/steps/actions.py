@@ -15,7 +15,6 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Service, Themes
 from arbor.heartbeat.own_past import asked_for, choose, past_of
-from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
     ActionOutcome,
     ActionRecord,
@@ -31,10 +30,11 @@ from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.quotations import clip, line
 from arbor.values import replace
 
 #: Characters of a text within the summary of a result.

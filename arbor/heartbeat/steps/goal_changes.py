@@ -16,9 +16,9 @@ from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.reflex_choices import STAND_INS
-from arbor.heartbeat.reply import Decomposition, GoalUpdate, ProposedGoal
+from arbor.heartbeat.reflex.choices import STAND_INS
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import Beat
 from arbor.ids import read_id

@@ -9,9 +9,9 @@ from arbor.goals.review import GoalFlag
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import Meeting, Meetings
-from arbor.heartbeat.reply import PeerNote, Reply
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import PeerNote, Reply
 from arbor.heartbeat.results import (
     ActionOutcome,
     ActionRecord,

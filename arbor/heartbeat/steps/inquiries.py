@@ -11,19 +11,19 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.heartbeat.steps.windows import limits_of
 from arbor.memory.details import SemanticDetail
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.quotations import clip
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from arbor.heartbeat.focus import foremost_percept
-from arbor.heartbeat.quotations import clip, closed, quoted
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.steps.inner_state import events_of
+from arbor.quotations import clip, closed, quoted
 from arbor.selves.emotions import total_valence
 
 NARRATIVE_LENGTH = 4_000

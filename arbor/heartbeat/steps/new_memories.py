@@ -18,7 +18,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.note_sources import concluded, learned
 from arbor.ids import read_id
 from arbor.memory.importance import appraise, at_least
-from arbor.memory.recall_request import RecallFilter
+from arbor.memory.recall.recall_request import RecallFilter
 from arbor.memory.trust import Evidence
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.sources import own_source, source_of
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import term_of, words_of
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.memory.trust import OWN_ROLES, Evidence, Source, cap, reinforcement, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.values import replace

@@ -26,7 +26,7 @@ from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situatio
 from arbor.heartbeat.state import Beat, Focus, Opening
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives

@@ -7,16 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
-from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.questions import request_json
-from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
+from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
+from arbor.heartbeat.prompts.prompt import build_prompt
+from arbor.heartbeat.prompts.questions import request_json
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.parsing import parse_reply
+from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
+from arbor.heartbeat.replies.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.small_window import is_small, with_fewer_actions
 from arbor.heartbeat.state import Beat, PromptParts
 from arbor.heartbeat.steps.windows import (
     fault_without_room,
@@ -27,8 +29,6 @@ from arbor.heartbeat.steps.windows import (
     retry_messages,
 )
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
-from arbor.heartbeat.token_shares import estimate_tokens
-from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension

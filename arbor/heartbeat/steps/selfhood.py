@@ -6,14 +6,14 @@ from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.heartbeat.boundary_guard import paths_of
-from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import IdentityInsight, InsightKind
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.quotations import clip
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
 from arbor.selves.values import check_preference
 

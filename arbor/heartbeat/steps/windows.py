@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from arbor.heartbeat.prompt import retry_note
+from arbor.heartbeat.prompts.prompt import retry_note
+from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room, room_of
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.token_shares import estimate_tokens, reply_room, room_of
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage

@@ -14,9 +14,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.candidates import Flags, Numbers, Places
 from arbor.memory.mind.lookup import IdLookup, Postings, TurnLookup
 from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Names, Vectors
+from arbor.memory.recall.candidates import Flags, Numbers, Places
 
 #: One memory, but for its vector and its words; names are numbers of `Names`.
 ROW = np.dtype(

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.candidates import Flags, Places
 from arbor.memory.mind.rows import UNNAMED, Halves
+from arbor.memory.recall.candidates import Flags, Places
 
 #: Between the keys of two sessions' first turns: no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33

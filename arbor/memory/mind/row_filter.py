@@ -6,9 +6,9 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.candidates import Flags, microseconds
 from arbor.memory.mind.image import MindImage
-from arbor.memory.recall_request import RecallFilter
+from arbor.memory.recall.candidates import Flags, microseconds
+from arbor.memory.recall.recall_request import RecallFilter
 
 
 def can_answer(only: RecallFilter) -> bool:

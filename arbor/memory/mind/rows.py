@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.candidates import Flags, Numbers, Places
+from arbor.memory.recall.candidates import Flags, Numbers, Places
 
 #: The number of the empty name: no session, no role.
 UNNAMED = 0

@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.candidates import (
+from arbor.memory.mind.image import MindImage
+from arbor.memory.mind.lookup import turn_keys
+from arbor.memory.mind.row_filter import passing_rows
+from arbor.memory.mind.rows import UNNAMED, Halves
+from arbor.memory.recall.candidates import (
     NO_LINKS,
     Candidates,
     Flags,
@@ -24,7 +28,7 @@ from arbor.memory.candidates import (
     id_numbers,
     microseconds,
 )
-from arbor.memory.fusion import (
+from arbor.memory.recall.fusion import (
     LENDERS,
     MEANING_BESIDE_WORDS,
     MOST_BESIDE,
@@ -35,14 +39,9 @@ from arbor.memory.fusion import (
     Background,
     deviations,
 )
-from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.lookup import turn_keys
-from arbor.memory.mind.row_filter import passing_rows
-from arbor.memory.mind.rows import UNNAMED, Halves
-from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
+from arbor.memory.recall.weights import Weights
 from arbor.memory.values import HEARTBEATS_SESSION
-from arbor.memory.weights import Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,16 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.cycles import give_cycle, run_ticks
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
-from apps.heartbeats.services.trace import steps_of
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
-from config.cli.kit import ExitCode, Output
-from config.cli.output import console, note
-from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import console, note
+from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.
 _POLL_S = 0.1

@@ -27,9 +27,9 @@ from apps.fleet.lifecycle import (
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from config.cli.agents.views import AGENT_COLUMNS, agent_details, agents_of, render_agent
-from config.cli.columns import listing
-from config.cli.kit import Output
-from config.cli.tenancy import (
+from config.cli.kit.columns import listing
+from config.cli.kit.declarations import Output
+from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     in_agent_transaction,

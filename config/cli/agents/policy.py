@@ -15,11 +15,11 @@ from apps.agents.services.energy import energy_terms_of
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
-from config.cli.energy import energy_changes
-from config.cli.kit import Output
-from config.cli.output import table
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
-from config.cli.values import NONE
+from config.cli.kit.declarations import Output
+from config.cli.kit.energy import energy_changes
+from config.cli.kit.output import table
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.kit.values import NONE
 
 #: The daily limits with their names for people.
 _DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.replay import (
+from apps.heartbeats.services.reports.replay import (
     Found,
     OtherModelDecision,
     ask_other_model,
@@ -19,9 +19,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
 from arbor.heartbeat.replay import replay as replay_beat
-from config.cli.kit import ExitCode, Output
-from config.cli.lookup import find_in_tenant, tenant_of_row
-from config.cli.output import table
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.lookup import find_in_tenant, tenant_of_row
+from config.cli.kit.output import table
 
 
 def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Output:

@@ -18,10 +18,10 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import OutputColumn, facts, listing
-from config.cli.kit import Output
-from config.cli.output import note
-from config.cli.tenancy import actor, choose_tenant, only_tenant
+from config.cli.kit.columns import OutputColumn, facts, listing
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import note
+from config.cli.kit.tenancy import actor, choose_tenant, only_tenant
 
 TEMPLATE_COLUMNS = (
     OutputColumn("name", "template"),

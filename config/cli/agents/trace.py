@@ -16,10 +16,10 @@ from rich.text import Text
 
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.trace import Step, steps_of
+from apps.heartbeats.services.reports.trace import Step, steps_of
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.models.handles import Provider
-from config.cli.output import short, stamp
+from config.cli.kit.output import short, stamp
 
 _COLORS = {
     HeartbeatStatus.DONE: "green",

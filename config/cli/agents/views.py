@@ -17,9 +17,9 @@ from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_o
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.figures import day_figures
-from apps.heartbeats.services.goal_situation import goal_views
 from apps.heartbeats.services.processes import fleet_model
+from apps.heartbeats.services.reports.figures import day_figures
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -27,10 +27,10 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
-from config.cli.columns import OutputColumn, facts
-from config.cli.output import ago, stamp, table
-from config.cli.tenancy import actor, only_tenant
-from config.cli.values import in_words
+from config.cli.kit.columns import OutputColumn, facts
+from config.cli.kit.output import ago, stamp, table
+from config.cli.kit.tenancy import actor, only_tenant
+from config.cli.kit.values import in_words
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",

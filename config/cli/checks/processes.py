@@ -17,7 +17,7 @@ from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from apps.web import web_missing
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import HealthState
+from arbor.memory.maintenance.health import HealthState
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 _BROKER_WITHIN_S = 1

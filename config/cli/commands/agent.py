@@ -8,8 +8,16 @@ import click
 
 from arbor.heartbeat.budgets import BudgetKind
 from config.cli.commands.options import energy_options
-from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
-from config.cli.values import DurationType, HoursType, LimitType
+from config.cli.kit.declarations import (
+    agent_command,
+    argument,
+    command,
+    group,
+    one_of,
+    option,
+    tenant_command,
+)
+from config.cli.kit.values import DurationType, HoursType, LimitType
 
 #: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
-from config.cli.kit import agent_command, argument, group, one_of, option, tenant_command
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
 _KINDS = [kind for kind in ChannelKind if kind is not ChannelKind.PEER]
 

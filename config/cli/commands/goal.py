@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from config.cli.kit import agent_command, argument, group, one_of, option
-from config.cli.values import MomentType
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option
+from config.cli.kit.values import MomentType
 
 _OPEN = [state for state in GoalState if state.is_open]
 

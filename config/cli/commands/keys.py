@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from config.cli.kit import command, group, option
+from config.cli.kit.declarations import command, group, option
 
 _keys = group(
     "keys",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from arbor.memory.conversation import ConversationFormat
-from arbor.memory.recall_request import MAX_LIMIT
+from arbor.memory.conversations.conversation import ConversationFormat
+from arbor.memory.recall.recall_request import MAX_LIMIT
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from config.cli.commands.memory_graph import CONCEPT, GRAPH, THEME
@@ -20,10 +20,10 @@ from config.cli.commands.options import (
     time_options,
     types_option,
 )
-from config.cli.kit import agent_command, argument, group, one_of, option, tenant_command
-from config.cli.values import ExpiryType, TrustedSource
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
+from config.cli.kit.values import ExpiryType, TrustedSource
 
-#: The most thoughts that are stored (`apps.heartbeats.services.thoughts.RING`).
+#: The most thoughts that are stored (`apps.heartbeats.services.reports.thoughts.RING`).
 MOST_THOUGHTS = 50
 
 _remember = agent_command(

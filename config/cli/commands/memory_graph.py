@@ -10,7 +10,7 @@ from config.cli.commands.options import (
     hops_option,
     limit_option,
 )
-from config.cli.kit import agent_command, argument, group, one_of, option
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 
 #: The most edges of a search for evidence (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2

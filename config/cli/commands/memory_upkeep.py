@@ -10,8 +10,8 @@ from config.cli.commands.options import (
     SHARE,
     limit_option,
 )
-from config.cli.kit import agent_command, argument, command, group, option, tenant_command
-from config.cli.values import DurationType, in_words
+from config.cli.kit.declarations import agent_command, argument, command, group, option, tenant_command
+from config.cli.kit.values import DurationType, in_words
 
 #: The most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MOST_CODE = 100

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from arbor.heartbeat.situation import Mode
-from config.cli.kit import argument, group, one_of, option, tenant_command
+from config.cli.kit.declarations import argument, group, one_of, option, tenant_command
 
 
 def _graph() -> click.Argument:

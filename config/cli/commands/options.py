@@ -6,8 +6,8 @@ import click
 
 from arbor.memory.relations import MAX_HOPS
 from arbor.memory.values import MemoryType
-from config.cli.kit import one_of, option
-from config.cli.values import CostType, LimitType, MomentType
+from config.cli.kit.declarations import one_of, option
+from config.cli.kit.values import CostType, LimitType, MomentType
 
 SHARE = click.FloatRange(0, 1)
 

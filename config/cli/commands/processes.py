@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from config.cli.kit import PassedArguments, Run, argument, command, one_of, option
+from config.cli.kit.declarations import PassedArguments, Run, argument, command, one_of, option
 
 #: The kinds of pools of a worker (`config.pools.PoolKind`).
 POOL_KINDS = ("prefork", "threads")
@@ -17,7 +17,7 @@ _up = command(
     option("--only", metavar="PARTS", help="Parts to run, such as web,worker,scheduler.  [default: all]"),
     option("--no-demo", is_flag=True, help="Make no demo tenants and agents."),
     option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]"),
-    run="up:up",
+    run="installation.up:up",
     details="With DATABASE_URL or CELERY_BROKER_URL set, that server is yours and none is started here.",
     json=False,
     needs_django=False,
@@ -26,7 +26,7 @@ _up = command(
 _down = command(
     "down",
     "Stop what `arbor up` runs from this data folder, and the processes that a killed one left.",
-    run="down:down",
+    run="installation.down:down",
     json=False,
     needs_django=False,
 )
@@ -35,7 +35,7 @@ _status = command(
     "status",
     "Show heartbeats, agents, queues, workers, backlogs, maintenance and addresses.",
     option("--watch", is_flag=True, help="Refresh until Ctrl-C; with --json, print one object per line."),
-    run="status:status",
+    run="installation.status:status",
 )
 
 _doctor = command(
@@ -72,7 +72,7 @@ _prepare = command(
         "--demo/--no-demo", default=True, show_default=True, help="Make two tenants with three agents each."
     ),
     option("--report", type=click.Path(dir_okay=False, path_type=Path), hidden=True),
-    run="prepare:prepare",
+    run="installation.prepare:prepare",
     details="Run again, it changes nothing.",
     json=False,
 )
@@ -95,7 +95,7 @@ _worker = command(
         help="Tasks at once.  [default: the number of cores]",
     ),
     option("--name", help="Name in Flower and in the logs.  [default: the queues and the process id]"),
-    run="celery_process:worker",
+    run="installation.celery_process:worker",
     details="Pools that wait for other services use threads.",
     examples=("arbor worker --queues heartbeat", "arbor worker --queues llm,outbox --pool threads -c 200"),
     json=False,
@@ -105,7 +105,7 @@ _worker = command(
 _scheduler = command(
     "scheduler",
     "Run the scheduler, which sends the periodic tasks. One per installation is enough; two do no harm.",
-    run="celery_process:scheduler",
+    run="installation.celery_process:scheduler",
     json=False,
     needs_django=False,
 )
@@ -129,7 +129,7 @@ _web = command(
         show_default=True,
         help="Server processes.",
     ),
-    run="web:web",
+    run="installation.web:web",
     json=False,
     needs_django=False,
 )
@@ -145,7 +145,7 @@ _flower = command(
         help="Address to listen on.",
     ),
     option("--port", envvar="ARBOR_FLOWER_PORT", default=5555, show_default=True, help="Port to listen on."),
-    run="flower:flower",
+    run="installation.flower:flower",
     json=False,
     needs_django=False,
 )

@@ -17,7 +17,7 @@ from arbor.selves.values import (
     BeliefStatus,
 )
 from config.cli.commands.options import types_option
-from config.cli.kit import agent_command, argument, group, one_of, option
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 
 _share = click.FloatRange(0, 1)
 #: The kinds of proposals that consist of a text only; the others also name the row that they change.

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from config.cli.commands.options import energy_options
-from config.cli.kit import argument, command, group, one_of, option
-from config.cli.values import LimitType
+from config.cli.kit.declarations import argument, command, group, one_of, option
+from config.cli.kit.values import LimitType
 
 #: The roles of members (`apps.tenants.models.Role`), each includes the one before.
 ROLES = ("viewer", "operator", "owner")

@@ -19,10 +19,10 @@ from apps.contacts.services.channels import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
-from config.cli.columns import OutputColumn, facts, listing, of_tenants
-from config.cli.kit import Output
-from config.cli.output import short
-from config.cli.tenancy import (
+from config.cli.kit.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import short
+from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     choose_tenant,

@@ -13,14 +13,14 @@ from rich.markup import escape
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import EndedSession, end_session, open_session, say
 from apps.contacts.services.chat_history import history
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
-from config.cli.output import console, note, show
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.kit.output import console, note, show
+from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
 
 @with_agent

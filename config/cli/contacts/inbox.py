@@ -8,11 +8,11 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import count_unread, inbox, mark_read
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import OutputColumn, facts, listing, of_tenants
-from config.cli.kit import Output
-from config.cli.lookup import find_in_tenant, tenant_of_row
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
+from config.cli.kit.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_in_tenant, tenant_of_row
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 INBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),

@@ -6,11 +6,11 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
 from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import OutputColumn, facts, listing, of_tenants
-from config.cli.kit import Output
-from config.cli.lookup import find_in_tenant, tenant_of_row
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
+from config.cli.kit.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_in_tenant, tenant_of_row
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 OUTBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),

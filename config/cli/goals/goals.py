@@ -19,10 +19,10 @@ from apps.goals.services.goals import (
 )
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
-from config.cli.kit import Output
-from config.cli.lookup import find_goal
-from config.cli.output import SHORT
-from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_goal
+from config.cli.kit.output import SHORT
+from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
 
 @in_agent_transaction

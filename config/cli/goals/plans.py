@@ -13,9 +13,9 @@ from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
 from config.cli.goals.goals import audit_change
 from config.cli.goals.views import plan_lines, plan_value
-from config.cli.kit import Output
-from config.cli.lookup import find_goal
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_goal
+from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 
 
 @in_agent_transaction

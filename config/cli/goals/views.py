@@ -12,12 +12,12 @@ from rich.markup import escape
 from apps.agents.services.profile import agent_by_id, genome_of
 from apps.goals.models import Goal, Plan
 from apps.goals.services.goals import linked_memories, plans_of
-from apps.heartbeats.services.goal_situation import goal_views
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.conditions import unmet
 from arbor.goals.values import GoalState
-from config.cli.columns import OutputColumn, table_of
-from config.cli.output import SHORT, cut, short
+from config.cli.kit.columns import OutputColumn, table_of
+from config.cli.kit.output import SHORT, cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
 _MEMORIES = 20

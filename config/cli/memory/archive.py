@@ -10,11 +10,11 @@ from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Reason
-from config.cli.columns import OutputColumn, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_memories
-from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.kit.columns import OutputColumn, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_memories
+from config.cli.kit.output import cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 FORGETTABLE_COLUMNS = (
     OutputColumn("id", "id", value=lambda memory: memory.memory_id, cell=short),

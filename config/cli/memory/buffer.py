@@ -14,12 +14,12 @@ from apps.memories.services.retention.buffer import BufferSearch, add_buffer_ite
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
-from config.cli.columns import OutputColumn, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_id
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
-from config.cli.values import in_words
+from config.cli.kit.columns import OutputColumn, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
+from config.cli.kit.values import in_words
 
 log = structlog.get_logger(__name__)
 

@@ -15,13 +15,13 @@ from apps.memories.services.clusters.clusters import (
 )
 from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
-from arbor.memory.recall_request import check_query
-from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
-from config.cli.kit import Output
-from config.cli.lookup import find_cluster, find_memories
+from arbor.memory.recall.recall_request import check_query
+from config.cli.kit.columns import OutputColumn, facts, listing, number, signed, table_of
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_cluster, find_memories
+from config.cli.kit.output import cut, short
+from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
 from config.cli.memory.recall import cluster_line
-from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
 
 
 def _keywords(cluster: Cluster) -> list[str]:

@@ -17,11 +17,11 @@ from apps.memories.services.graph.concepts import (
     merge_concepts,
     set_parent,
 )
-from config.cli.columns import OutputColumn, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_memories
-from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_memories
+from config.cli.kit.output import cut, short
+from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
 CASE_COLUMNS = (
     OutputColumn("score", "score", value=lambda case: round(case.score, 4), cell=number),

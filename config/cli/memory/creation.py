@@ -25,9 +25,9 @@ from arbor.memory.details import (
 from arbor.memory.relations import Relation
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
-from config.cli.kit import Output
-from config.cli.lookup import find_id, find_memories
-from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id, find_memories
+from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
 
 #: The source of memories that a person adds.
 SOURCE = "operator"

@@ -10,11 +10,11 @@ from rich.markup import escape
 from apps.console.pages.memory import MemoryPage, read_memory
 from apps.memories.models import Memory
 from apps.selves.services.alignment import IdentityResonance, resonance_of
-from config.cli.kit import Output
-from config.cli.lookup import find_id
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import ago, cut, short, table
+from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 from config.cli.memory.listing import memory_line
-from config.cli.output import ago, cut, short, table
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 
 @in_agent_transaction

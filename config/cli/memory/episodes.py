@@ -7,11 +7,11 @@ from rich.markup import escape
 
 from apps.memories.models import Episode
 from apps.memories.services.jobs.episodes import episode_memories
-from config.cli.columns import OutputColumn, facts, listing, table_of
-from config.cli.kit import Output
-from config.cli.lookup import find_episode
-from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, facts, listing, table_of
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_episode
+from config.cli.kit.output import cut, short
+from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 
 
 @in_agent_transaction

@@ -24,10 +24,10 @@ from arbor.memory.relations import (
     TraversedEdge,
     TraversedNode,
 )
-from config.cli.kit import ExitCode, Output
-from config.cli.lookup import find_node
-from config.cli.output import cut, short, table
-from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.lookup import find_node
+from config.cli.kit.output import cut, short, table
+from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction
 
 
 @in_agent_transaction

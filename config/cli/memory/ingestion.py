@@ -11,11 +11,11 @@ from rich.markup import escape
 
 from apps.memories.services.store.create import teach_agent
 from apps.memories.services.store.ingest import Ingested, ingest
-from arbor.memory.conversation import ConversationFormat
+from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
-from config.cli.kit import ExitCode, Output
-from config.cli.output import progress_bar, table
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import progress_bar, table
+from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
 #: The source of memories that a person adds.
 SOURCE = "operator"

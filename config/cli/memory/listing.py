@@ -12,11 +12,11 @@ from apps.memories.models import CodeSnippet, Concept, Memory, MemoryConcept
 from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.store.snippets import find_code
 from arbor.memory.values import MemoryType
-from config.cli.columns import OutputColumn, facts, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_concept, find_id
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, in_agent_transaction, with_agent
+from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_concept, find_id
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction, with_agent
 
 
 def minute(moment: datetime) -> str:

@@ -16,10 +16,10 @@ from apps.memories.services.embedding.reembed import ModelSwitch, Move, Reembedd
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.health import HealthState
-from config.cli.kit import ExitCode, Output
-from config.cli.output import progress_bar, table
-from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
+from arbor.memory.maintenance.health import HealthState
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import progress_bar, table
+from config.cli.kit.tenancy import ChosenAgent, actor, with_optional_agent
 
 
 def show_health() -> Output:

@@ -7,16 +7,16 @@ from typing import Any
 from rich.markup import escape
 
 from apps.agents.models import AgentState
-from apps.heartbeats.services.thoughts import thoughts_of
+from apps.heartbeats.services.reports.thoughts import thoughts_of
 from apps.heartbeats.services.working_memory import RebuiltWorkingMemory, rebuild_working_memory
 from apps.memories.services.graph.relations import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import GraphNode, GraphNodeKind
-from config.cli.columns import OutputColumn, listing
-from config.cli.kit import Output
-from config.cli.output import ago, cut, short, table
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, listing
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import ago, cut, short, table
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 THOUGHT_COLUMNS = (
     OutputColumn("at", "when", cell=ago),

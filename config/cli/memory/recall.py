@@ -18,12 +18,12 @@ from apps.memories.services.recall.partial_recall import PartialActivation, part
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import EpisodeTerms
-from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
-from config.cli.kit import Output
-from config.cli.lookup import find_concept, find_episode
-from config.cli.output import console, short, stamp
-from config.cli.tenancy import ChosenAgent, with_agent
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_concept, find_episode
+from config.cli.kit.output import console, short, stamp
+from config.cli.kit.tenancy import ChosenAgent, with_agent
 
 
 @with_agent

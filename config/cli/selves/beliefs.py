@@ -13,11 +13,11 @@ from arbor.selves.values import (
     BeliefStatus,
     NewBelief,
 )
-from config.cli.columns import OutputColumn, facts, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_id
-from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 BELIEF_COLUMNS = (
     OutputColumn("id", "id", cell=short),

@@ -14,10 +14,10 @@ from apps.selves.services.boundaries import (
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.boundary_check import BoundaryMatch, words_wanted
-from config.cli.columns import OutputColumn, listing, number
-from config.cli.kit import Output
-from config.cli.output import cut
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.kit.columns import OutputColumn, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import cut
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 
 @in_agent_transaction

@@ -8,11 +8,11 @@ from apps.selves.models import IdentityAspect, Preference
 from apps.selves.services.aspects import add_aspect, drop_aspect
 from apps.selves.services.preferences import set_preference, unset_preference
 from arbor.selves.values import AspectKind, BeliefStatus, NewAspect
-from config.cli.columns import OutputColumn, facts, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_id
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 ASPECT_COLUMNS = (
     OutputColumn("id", "id", cell=short),

@@ -12,10 +12,10 @@ from apps.selves.services.inner_state import read_inner_state
 from arbor.selves.drives import RULES, URGENT
 from arbor.selves.emotions import in_words
 from arbor.selves.trust import trust
-from config.cli.columns import OutputColumn, listing, number, table_of
-from config.cli.kit import Output
-from config.cli.output import ago, cut
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, listing, number, table_of
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import ago, cut
+from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 
 #: The length of a drive's bar, in characters.
 _BAR_LENGTH = 20

@@ -9,11 +9,11 @@ from rich.markup import escape
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, propose, reject
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from config.cli.columns import OutputColumn, facts, listing, number
-from config.cli.kit import Output
-from config.cli.lookup import find_id
-from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import ago, cut, short
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 PROPOSAL_COLUMNS = (
     OutputColumn("id", "id", cell=short),

@@ -117,8 +117,8 @@ def arm(**_: Any) -> None:
 
 
 def _arm_heartbeat_workers(reaper: Reaper) -> None:
-    import apps.heartbeats.services.runner as runner
-    from apps.heartbeats.services import committing
+    import apps.heartbeats.services.legs.runner as runner
+    from apps.heartbeats.services.legs import committing
     from arbor.heartbeat.steps import HANDLERS
 
     handlers = {
@@ -142,7 +142,7 @@ def _arm_heartbeat_workers(reaper: Reaper) -> None:
 
 
 def _arm_model_workers(reaper: Reaper) -> None:
-    from apps.heartbeats.services import call_results, calls
+    from apps.heartbeats.services.calls import call_results, calls
     from apps.heartbeats.services.schedule import advance_message
 
     def leased(_: tuple[Any, ...], claimed: Any) -> None:

@@ -15,7 +15,7 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import open_session, say
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import IdentityAspect, Preference

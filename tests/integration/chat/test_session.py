@@ -18,9 +18,9 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, open_session, receive_turn
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, close_conversations
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.reports.status import fleet_status
+from apps.heartbeats.services.reports.thoughts import thoughts_of
 from apps.heartbeats.services.schedule import _CLAIM_DUE
-from apps.heartbeats.services.status import fleet_status
-from apps.heartbeats.services.thoughts import thoughts_of
 from apps.heartbeats.services.working_memory import rebuild_working_memory
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.retention.archive import archive, purge

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 # Set up logging once, now: within a test it would write to the captured output of that test for ever.
-import config.cli.with_django  # noqa: F401
+import config.cli.kit.with_django  # noqa: F401
 from apps.agents.services.templates import seed_builtin_templates
 from config.cli.main import main
 

@@ -11,7 +11,7 @@ import pytest
 BROKER = "redis://127.0.0.1:6399/3"
 
 
-@pytest.mark.parametrize("module", ["config.cli.with_django", "config.wsgi"])
+@pytest.mark.parametrize("module", ["config.cli.kit.with_django", "config.wsgi"])
 def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
     ask = f"import {module}; from celery import current_app; print(current_app.conf.broker_url)"
     process = subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from apps.tenants.scope import APP, OPS
-from config.cli.operator_check import OperatorCheck
+from config.cli.installation.operator_check import OperatorCheck
 from tests.factories.users import PASSWORD, UserFactory
 
 

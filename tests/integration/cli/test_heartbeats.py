@@ -15,9 +15,9 @@ from django.utils import timezone
 from apps import queues
 from apps.audit.models import AuditEvent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
-from apps.heartbeats.services.runner import advance_heartbeat
+from apps.heartbeats.services.legs.runner import advance_heartbeat
 from apps.queues import Task, TaskMessage
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug

@@ -13,7 +13,7 @@ from apps.memories.services.store import create as teach
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import Invalid
-from config.cli.output import short
+from config.cli.kit.output import short
 from tests.factories.memories import (
     PracticeFactory,
 )

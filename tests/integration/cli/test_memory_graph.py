@@ -14,7 +14,7 @@ from apps.memories.services.recall.activation import record_recall
 from apps.selves.models import BeliefEvidence
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from config.cli.output import short
+from config.cli.kit.output import short
 from tests.factories.memories import (
     ClusterFactory,
     ClusterMemberFactory,

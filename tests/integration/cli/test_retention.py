@@ -9,7 +9,7 @@ from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from config.cli.output import short
+from config.cli.kit.output import short
 from tests.factories.memories import (
     BufferItemFactory,
 )

@@ -12,7 +12,7 @@ from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.selves.proposals import NewProposal, ProposalKind
-from config.cli.output import short
+from config.cli.kit.output import short
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.cli import prepare, serving_role
+from config.cli.installation import prepare, serving_role
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.cli.conftest import Arbor

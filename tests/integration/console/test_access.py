@@ -16,8 +16,8 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import ConsoleSession, Membership, Role, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import add_member
-from config.cli import operator_check
-from config.cli.operator_check import OperatorCheck
+from config.cli.installation import operator_check
+from config.cli.installation.operator_check import OperatorCheck
 from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World, sign_in
 

@@ -15,7 +15,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import ExternalCall
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction

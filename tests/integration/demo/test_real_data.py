@@ -21,8 +21,8 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.conversation import ConversationFormat
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.conversations.conversation import ConversationFormat
+from arbor.memory.recall.recall_request import RecallRequest
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("ARBOR_LOCOMO_DATA") or ROOT.parent / "shared/data/locomo_dev.json")

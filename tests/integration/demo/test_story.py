@@ -14,7 +14,8 @@ from apps import queues
 from apps.agents.models import Agent, BuiltinTemplate
 from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditEvent
-from apps.heartbeats.services import calls, inline
+from apps.heartbeats.services import inline
+from apps.heartbeats.services.calls import calls
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug
 from arbor.errors import ModelUnavailable

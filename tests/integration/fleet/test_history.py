@@ -17,7 +17,7 @@ from apps.contacts.models import ChatMessage, OutboxMessage
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
 from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction

@@ -23,7 +23,7 @@ from apps.goals.services.backlogs import (
 from apps.goals.services.goals import link_memories
 from apps.goals.services.loading import lock_rows
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.goal_situation import load_goals
+from apps.heartbeats.services.situations.goal_situation import load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.hierarchy import ChildGoal

@@ -15,7 +15,7 @@ from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
-from apps.heartbeats.services.goal_situation import goal_views, load_goals
+from apps.heartbeats.services.situations.goal_situation import goal_views, load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal

@@ -21,7 +21,7 @@ from apps.goals.services.goals import (
     place_goal,
     start_plan,
 )
-from apps.heartbeats.services.goal_situation import goal_views, plan_views
+from apps.heartbeats.services.situations.goal_situation import goal_views, plan_views
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalSource, GoalState, NewGoalRequest

@@ -17,8 +17,8 @@ from apps.audit.models import AuditEvent
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.runner import advance_heartbeats
-from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.legs.runner import advance_heartbeats
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
 from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-import apps.heartbeats.services.runner as runner
+import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
@@ -19,7 +19,7 @@ from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.delivery import deliver
-from apps.heartbeats.services.calls import execute_call
-from apps.heartbeats.services.runner import advance_heartbeats
+from apps.heartbeats.services.calls.calls import execute_call
+from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import DispatchCounts, dispatch
 from apps.queues import Task, TaskMessage, captured
 

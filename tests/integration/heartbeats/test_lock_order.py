@@ -22,7 +22,7 @@ from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import open_session, receive_turn, say
 from apps.fleet.lifecycle import destroy_agent
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import BufferItem, Memory
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.retention.archive import archive, purge, restore

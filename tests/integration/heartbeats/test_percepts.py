@@ -13,7 +13,7 @@ from django.conf import settings
 from apps.agents.models import Agent, Percept, Trigger
 from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
-from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation

@@ -12,9 +12,9 @@ from apps.agents.models import Agent, AgentState
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
-from apps.heartbeats.services.situation import load_situation
-from apps.heartbeats.services.status import fleet_status
+from apps.heartbeats.services.reports.status import fleet_status
+from apps.heartbeats.services.situations.recent_activity import exhausted_of, glances_of, spending_of
+from apps.heartbeats.services.situations.situation import load_situation
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

@@ -13,8 +13,8 @@ from django.db.utils import InternalError
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services import replay as service
-from apps.heartbeats.services.replay import ask_other_model, read_recorded_heartbeat
+from apps.heartbeats.services.reports import replay as service
+from apps.heartbeats.services.reports.replay import ask_other_model, read_recorded_heartbeat
 from apps.tenants.models import TenantModel
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound

@@ -12,14 +12,14 @@ from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.heartbeat.questions import sections_of
+from arbor.heartbeat.prompts.questions import sections_of
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of

@@ -16,8 +16,8 @@ from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall
 from apps.calls.services.usage import budget_status_of
-from apps.heartbeats.services.call_leases import lease_calls
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.call_leases import lease_calls
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services import purposes
 from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
@@ -29,7 +29,7 @@ from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.maintenance_replies import read_summary
+from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
 from arbor.models.usage import Usage

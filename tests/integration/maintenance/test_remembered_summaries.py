@@ -11,7 +11,7 @@ from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import session_of_summary, summarized_episode
-from arbor.memory.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import (

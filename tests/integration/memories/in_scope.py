@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.memories.services.recall.recaller import Recaller
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import Recalled
 
 

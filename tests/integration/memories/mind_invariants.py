@@ -15,11 +15,11 @@ from apps.memories.models import Cluster, ClusterMember, Concept, Edge, Memory, 
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus
-from tests.integration.memories.cache_and_scan import recall_both_ways
 from tests.integration.memories.conftest import term_counts, true_counts
+from tests.integration.memories.recall.cache_and_scan import recall_both_ways
 
 QUERY = "Who pays for the rusty anchor of the ship?"
 

@@ -32,13 +32,13 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from arbor.errors import Invalid, PermissionDenied
 from arbor.memory.buffer import NewBufferItem
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.factories.agents import AgentFactory
 from tests.integration.memories.conftest import a_memory
+from tests.integration.memories.embedding.moves import LONG, SHORT, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent, tables_with
-from tests.integration.memories.moves import LONG, SHORT, move
 
 ADA = "user:ada"
 QUOTA = 3

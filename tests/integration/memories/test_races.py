@@ -19,12 +19,12 @@ from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts
+from tests.integration.memories.embedding.moves import LONG, SHORT, mind_of, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent
-from tests.integration.memories.moves import LONG, SHORT, mind_of, move
 from tests.support.races import race, refused_or
 
 ADA = "user:ada"

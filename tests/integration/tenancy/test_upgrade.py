@@ -19,7 +19,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.selves.models import PeerModel, SelfChange
 from apps.tenants.checks import unprotected_tables
 from apps.tenants.scope import OWNER, tenant_transaction
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
 from tests.support.earlier_rows import Home, furnish

@@ -16,7 +16,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.calls import execute_call, execute_calls
+from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction

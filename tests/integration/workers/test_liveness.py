@@ -16,7 +16,7 @@ from apps.heartbeats.services.processes import (
     living_processes,
     write_liveness,
 )
-from apps.heartbeats.services.status import fleet_status
+from apps.heartbeats.services.reports.status import fleet_status
 from apps.tenants.scope import APP
 from arbor.models.handles import Provider
 from arbor.models.slots import ProviderSlots

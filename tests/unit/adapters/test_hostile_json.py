@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from arbor.adapters.embedding_http import OpenAIEmbedder, TeiEmbedder
 from arbor.adapters.exchange import ApiEndpoint, HttpReply
-from arbor.adapters.openai_embeddings import OpenAIEmbedder
-from arbor.adapters.tei import TeiEmbedder
 from arbor.adapters.web_search import SearxngSearch
 from arbor.errors import EmbeddingFailed, ModelError, WebFailed
 from arbor.models.ports import Model

@@ -9,10 +9,10 @@ import pytest
 from arbor.adapters.connect import Credentials, connect_model
 from arbor.clock import SystemClock
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.situation import Environment, Situation
-from arbor.memory.maintenance_calls import Excerpt, maintenance_request
-from arbor.memory.maintenance_replies import read_concepts, read_scores, read_summary
+from arbor.memory.maintenance.calls import Excerpt, maintenance_request
+from arbor.memory.maintenance.replies import read_concepts, read_scores, read_summary
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, Model, ModelRequest

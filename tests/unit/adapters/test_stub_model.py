@@ -9,8 +9,8 @@ from typing import Any
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.parsing import ParsedReply, parse_reply
-from arbor.heartbeat.prompt import build_prompt
+from arbor.heartbeat.prompts.prompt import build_prompt
+from arbor.heartbeat.replies.parsing import ParsedReply, parse_reply
 from arbor.heartbeat.situation import Environment, MemoryView, Mode, Situation
 from arbor.heartbeat.views import GoalView, IntentView
 from arbor.memory.values import MemoryType

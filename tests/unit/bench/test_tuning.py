@@ -8,11 +8,10 @@ from uuid import UUID
 import numpy as np
 
 from apps.memories.services.recall.scan import Query, ScanResult
-from arbor.memory.candidates import Candidate, Candidates, Links
-from arbor.memory.fusion import Background
-from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import RecallRequest
-from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES
+from arbor.memory.recall.candidates import Candidate, Candidates, Links
+from arbor.memory.recall.fusion import Background
+from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, NAMES
 from bench.figures import table
 from bench.tuning import JudgedQuestion, tune, variants
 

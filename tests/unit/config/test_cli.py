@@ -10,7 +10,7 @@ import click
 import pytest
 
 from arbor.errors import AlreadyRunning, ConfigurationInvalid
-from config.cli.kit import ExitCode
+from config.cli.kit.declarations import ExitCode
 from config.cli.main import COMMANDS, cli, main
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +63,7 @@ def test_the_overview_loads_no_framework() -> None:
 def test_a_command_without_a_model_call_loads_no_adapter() -> None:
     commands = ("goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy")
     script = (
-        "import importlib, sys, config.cli.with_django\n"
+        "import importlib, sys, config.cli.kit.with_django\n"
         f"for name in {commands}:\n"
         "    importlib.import_module('config.cli.' + name)\n"
         "    models = ('apps.providers', 'httpx', 'arbor.adapters.connect')\n"

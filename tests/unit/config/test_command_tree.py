@@ -14,13 +14,13 @@ import pytest
 
 from apps.agents.services.percepts import PERCEIVABLE_KINDS
 from apps.heartbeats.services.cycles import MOST_TICKS
-from apps.heartbeats.services.thoughts import RING
+from apps.heartbeats.services.reports.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal as walks
 from apps.memories.services.store import snippets
 from apps.tenants.models import Role
 from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant
-from config.cli.kit import Run
+from config.cli.kit.declarations import Run
 from config.pools import PoolKind
 from tests.command_tree import ROOT, commands, nodes, options_of
 

@@ -22,7 +22,7 @@ from apps.tenants.protection import statement_timeout_ms
 from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
-from config.cli import up
+from config.cli.installation import up
 from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer

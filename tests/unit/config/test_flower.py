@@ -14,7 +14,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import url
 
-from config.cli.flower import make_server
+from config.cli.installation.flower import make_server
 
 #: Public pages: the health check, static files, and forms of other ways to sign in.
 OPEN = ("/healthcheck", "/static/", "/login", "/logout")

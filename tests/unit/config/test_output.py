@@ -9,8 +9,8 @@ import click
 import pytest
 from rich.text import Text
 
+from config.cli.kit.output import note, show, stamp, table
 from config.cli.main import cli, main
-from config.cli.output import note, show, stamp, table
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
 HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from config.cli import up
-from config.cli.parts import InstallationPlan
-from config.cli.up import PanelSummary, panel
+from config.cli.installation import up
+from config.cli.installation.parts import InstallationPlan
+from config.cli.installation.up import PanelSummary, panel
 from config.environment import secret_folder
 from config.secrets import SecretName
 from config.supervisor.run_folder import RunFolder, write_private

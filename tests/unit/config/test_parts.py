@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config.cli.parts import NAMES, InstallationPlan, parts_of
+from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.supervisor.fork_server import ForkServer

@@ -15,7 +15,7 @@ import pytest
 
 from apps.queues import Queue
 from config import process_secrets
-from config.cli.parts import NAMES, InstallationPlan, parts_of
+from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
 from config.credentials import WITHHELD, installation_secrets
 from config.environment import OWN_SECRETS
 from config.pools import POOLS

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tornado.options import options
 
-import config.cli.with_django  # noqa: F401
+import config.cli.kit.with_django  # noqa: F401
 from arbor.errors import ServerError
-from config.cli import celery_process, flower, prepare, status, up, web
+from config.cli.installation import celery_process, flower, prepare, status, up, web
 from config.cli.main import main
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from config.cli.output import ago
-from config.cli.values import DurationType, ExpiryType, MomentType, in_words
+from config.cli.kit.output import ago
+from config.cli.kit.values import DurationType, ExpiryType, MomentType, in_words
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, initial_working_memory
-from arbor.memory.code import CODE_LENGTH, code_blocks
+from arbor.memory.text.code import CODE_LENGTH, code_blocks
 from arbor.selves.values import check_preference
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.embedding.ports import Embedder, HashEmbedder
-from arbor.embedding.vectors import unit_rows
+from arbor.embedding.ports import Embedder, HashEmbedder, unit_rows
 from arbor.errors import EmbeddingFailed
 
 

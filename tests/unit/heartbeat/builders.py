@@ -11,8 +11,8 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.reflex_policy import reflex_reply
+from arbor.heartbeat.prompts.prompt import build_prompt
+from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.situation import (
     BufferItemView,
     ClusterView,

@@ -14,9 +14,9 @@ from arbor.heartbeat.boundary_guard import (
     paths_of,
 )
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
-from arbor.heartbeat.prompt import render
-from arbor.heartbeat.reflex_policy import reflex_reply
-from arbor.heartbeat.reply import (
+from arbor.heartbeat.prompts.prompt import render
+from arbor.heartbeat.reflex.policy import reflex_reply
+from arbor.heartbeat.replies.reply import (
     Decomposition,
     GoalUpdate,
     IdentityInsight,

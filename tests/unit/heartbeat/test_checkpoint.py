@@ -17,9 +17,9 @@ from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
     Beat,

@@ -18,7 +18,7 @@ from arbor.heartbeat.decision import (
     texts_to_search,
     texts_to_store,
 )
-from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 
 ALL = tuple(ACTIONS)

@@ -16,7 +16,7 @@ from arbor.heartbeat.failure_modes import (
     stems_of,
     words_of,
 )
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.steps.narrative import narrate

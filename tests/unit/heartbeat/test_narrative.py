@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.steps.narrative import narrate, valence
+from arbor.quotations import clip
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 

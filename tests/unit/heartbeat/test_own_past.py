@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, asked_for, choose, past_of
 from arbor.heartbeat.situation import LastHeartbeat, Mode
-from arbor.memory.recall_request import EVERYTHING
+from arbor.memory.recall.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
 from tests.unit.heartbeat.state_builders import recalled_memory

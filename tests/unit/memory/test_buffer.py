@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.buffer import LASTS, LONGEST, NewBufferItem, shared_words
-from arbor.memory.lexical import document_vector
+from arbor.memory.text.lexical import document_vector
 
 
 @pytest.mark.parametrize(

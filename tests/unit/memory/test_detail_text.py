@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.memory.detail_text import detail_lines, indexed_terms, indexed_words
-from arbor.memory.lexical import document_vector, term_index, term_of
+from arbor.memory.text.lexical import document_vector, term_index, term_of
 from arbor.memory.values import MemoryType
 
 PROCEDURE = {"steps": ["Fill the kettle", "Boil it"], "prerequisites": ["clean water"]}

@@ -21,7 +21,7 @@ from arbor.memory.episodes import (
     rank_episodes,
     segment,
 )
-from arbor.memory.timespan import TimeSpan
+from arbor.memory.recall.timespan import TimeSpan
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 JUNE = TimeSpan(start=datetime(2022, 6, 1, tzinfo=UTC), end=datetime(2022, 7, 1, tzinfo=UTC))

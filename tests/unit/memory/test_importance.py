@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, MOST, SMALL_TALK, appraise, at_least
-from arbor.memory.phrases import Phrases, WordLists, read_word_lists
+from arbor.memory.text.phrases import Phrases, WordLists, read_word_lists
 from arbor.memory.values import MemoryType, Retention
 
 EPISODIC, SEMANTIC = MemoryType.EPISODIC, MemoryType.SEMANTIC

@@ -8,9 +8,8 @@ import pytest
 
 from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.breaker import Breaker, BreakerState
-from arbor.models.guarded import GuardedModel
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, ScriptLine
-from arbor.models.retry import RetryPolicy
+from arbor.models.retry import GuardedModel, RetryPolicy
 from tests.unit.models.test_ports import a_request
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.relations import Relation
-from arbor.selves.alignment import AspectInfluence, Influence, alignment, resonance
+from arbor.selves.evidence import AspectInfluence, Influence, alignment, resonance
 
 FOR, AGAINST, BESIDE = Relation.SUPPORTS, Relation.CONTRADICTS, Relation.ASSOCIATED
 share = st.floats(0, 1)

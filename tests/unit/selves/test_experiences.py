@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, status_at, weigh
-from arbor.selves.experiences import ExperienceOutcome, lesson
-from arbor.selves.patterns import patterns
+from arbor.selves.experiences import ExperienceOutcome, lesson, patterns
 from arbor.selves.trust import impression, trust
 from arbor.selves.values import BeliefStatus
 

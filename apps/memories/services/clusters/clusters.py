@@ -26,9 +26,9 @@ from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
-from arbor.memory.cluster_links import ClusterLink
-from arbor.memory.clusters import MOST_EACH, Felt, assign, centroid_of, feeling_of
-from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.clusters.clusters import MOST_EACH, Felt, assign, centroid_of, feeling_of
+from arbor.memory.clusters.links import ClusterLink
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.values import MemoryStatus
 
 #: The largest limit of a listing.
@@ -64,7 +64,7 @@ class RelatedCluster:
 def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH) -> dict[UUID, float]:
     """Assign one memory to its nearest clusters in the open transaction; return all its clusters with their strengths.
 
-    It joins at most `max_clusters` (1 to 3) whose centers are near enough (`arbor.memory.clusters`). A memory that
+    It joins at most `max_clusters` (1 to 3) whose centers are near enough (`arbor.memory.clusters.clusters`). A memory that
     already has clusters, is archived, or has no vector is not assigned. Eight statements.
     Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """

@@ -20,7 +20,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
+from arbor.memory.clusters.clusters import Vectors, assign, check_vectors, cosines_among
 
 #: The latest memories, by which new ones are assigned until the mind is reclustered.
 LATEST = 1_000

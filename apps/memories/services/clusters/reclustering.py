@@ -21,7 +21,15 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
-from arbor.memory.cluster_links import (
+from arbor.memory.clusters.clusters import (
+    ClusterValue,
+    Felt,
+    Vectors,
+    check_vectors,
+    cosines_among,
+    feeling_of,
+)
+from arbor.memory.clusters.links import (
     BY_RELATION,
     FoundLink,
     MemoryRelation,
@@ -29,10 +37,9 @@ from arbor.memory.cluster_links import (
     middle_half,
     relate,
 )
-from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
-from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
-from arbor.memory.reclustering import arrange
+from arbor.memory.clusters.reclustering import arrange
 from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 
 #: A membership is written again when its strength has changed by more.
 _CHANGED_BY = 0.005

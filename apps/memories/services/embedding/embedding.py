@@ -32,8 +32,7 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_RETRY_DELAY
 from arbor.embedding.models import AtStorage, EmbeddingModel
-from arbor.embedding.ports import Embedder
-from arbor.embedding.vectors import unit_rows
+from arbor.embedding.ports import Embedder, unit_rows
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.content import content_hash
 

@@ -25,8 +25,8 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
-from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import ReadQuery, meaning_text, read_query
+from arbor.memory.recall.recall_request import ReadQuery, meaning_text, read_query
+from arbor.memory.text.lexical import looked_up, query_terms
 from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)

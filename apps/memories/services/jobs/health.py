@@ -18,7 +18,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, worst
+from arbor.memory.maintenance.health import Figure, HealthState, Metric, figure, judge_job, worst
 
 #: The count at which counting stops; higher ones are judged alike.
 COUNTED = 20_000

@@ -16,8 +16,8 @@ from apps.memories.services.jobs import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.memory.extraction import READ_CHARACTERS, concepts_in
-from arbor.memory.maintenance_calls import Excerpt, combine_importances
+from arbor.memory.maintenance.calls import Excerpt, combine_importances
+from arbor.memory.text.extraction import READ_CHARACTERS, concepts_in
 
 #: Replies of a model without a memory, each of which costs money, until the rule decides about that memory.
 MAX_TRIES = 3

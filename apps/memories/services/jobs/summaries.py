@@ -21,8 +21,8 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.lexical import document_vector
-from arbor.memory.maintenance_calls import TEXT_LENGTH, Excerpt
+from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
+from arbor.memory.text.lexical import document_vector
 
 #: Time between the end of an episode and its summary (seed 004, 6.4).
 SETTLES_IN = timedelta(minutes=5)

@@ -30,11 +30,11 @@ from apps.memories.services.recall.packed_rows import (
 )
 from apps.memories.services.recall.scan import Query, ScanResult, StoredText
 from arbor.memory.activation import levels_after
-from arbor.memory.candidates import Candidates, Places, microseconds
-from arbor.memory.fusion import ScoreInputs, contenders, lasting_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
 from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
+from arbor.memory.recall.candidates import Candidates, Places, microseconds
+from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_terms
 
 _TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 _USE = np.dtype(

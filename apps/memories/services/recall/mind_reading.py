@@ -28,8 +28,8 @@ from apps.memories.services.recall.packed_rows import (
 from apps.memories.services.store.term_counts import TermStatistics, asked_terms, term_statistics
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.candidates import Places
 from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
+from arbor.memory.recall.candidates import Places
 
 _LAYOUT = np.dtype(
     [

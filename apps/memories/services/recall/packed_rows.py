@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
-from arbor.memory.candidates import EPOCH, microseconds
+from arbor.memory.recall.candidates import EPOCH, microseconds
 
 #: How `uuid_send`, `float8send`, `int4send`, `timestamptz_send` and `boolsend` write.
 ID = (">u8", (2,))

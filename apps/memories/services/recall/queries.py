@@ -5,8 +5,8 @@ from __future__ import annotations
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
-from arbor.memory.fusion import DEVIATIONS, LEAST_DEVIATION, LENDERS, REMINDED
 from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall.fusion import DEVIATIONS, LEAST_DEVIATION, LENDERS, REMINDED
 
 _OF_CONCEPT = """id IN (
     SELECT k.memory_id FROM memories_concept named
@@ -295,7 +295,7 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
         || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
         || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# Part: memories from the neighborhoods of the best-fitting memories (lenders); the fit is that of `arbor.memory.fusion.score`.
+# Part: memories from the neighborhoods of the best-fitting memories (lenders); the fit is that of `arbor.memory.recall.fusion.score`.
 # The statement must define `best`, `background`, `chosen` and `found`.
 LENT = f"""), lender AS MATERIALIZED (
     SELECT id, fit FROM (

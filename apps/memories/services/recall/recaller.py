@@ -24,13 +24,12 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.candidates import moment
 from arbor.memory.detail_text import detail_lines
-from arbor.memory.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
-from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.row_filter import can_answer
-from arbor.memory.query import meaning_text, read_query
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.candidates import moment
+from arbor.memory.recall.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
+from arbor.memory.recall.recall_request import RecallRequest, meaning_text, read_query
+from arbor.memory.text.lexical import looked_up, query_terms
 from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)

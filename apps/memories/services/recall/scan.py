@@ -33,7 +33,8 @@ from apps.memories.services.recall.packed_rows import (
     unpack,
 )
 from arbor.memory.activation import levels_after
-from arbor.memory.candidates import (
+from arbor.memory.concepts import concept_key
+from arbor.memory.recall.candidates import (
     NO_LINKS,
     Candidates,
     Links,
@@ -42,11 +43,9 @@ from arbor.memory.candidates import (
     microseconds,
     session_numbers,
 )
-from arbor.memory.concepts import concept_key
-from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
-from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
-from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
+from arbor.memory.recall.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
+from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
 #: The guess admits this multiple of the wanted memories.
 _MARGIN = 6

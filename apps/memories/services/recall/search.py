@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.recall_request import RecallFilter, check_query
+from arbor.memory.recall.recall_request import RecallFilter, check_query
 from arbor.memory.values import MemoryType
 
 #: A search is tried again if the agent was moved to another embedding model meanwhile, which is rare.

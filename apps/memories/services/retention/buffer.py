@@ -38,8 +38,8 @@ from arbor.memory.buffer import (
 )
 from arbor.memory.content import content_hash
 from arbor.memory.forgetting import effective_importance
-from arbor.memory.lexical import document_vector
-from arbor.memory.recall_request import check_query
+from arbor.memory.recall.recall_request import check_query
+from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import NewMemory
 
 _MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))

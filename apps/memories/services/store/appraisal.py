@@ -12,7 +12,7 @@ from django.conf import settings
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.importance import DEFAULT_WORDS, Appraisal, appraise, appraised_role, at_least
-from arbor.memory.phrases import WordLists, read_word_lists
+from arbor.memory.text.phrases import WordLists, read_word_lists
 from arbor.memory.values import DEFAULT_TTL, MemoryType, NewMemory, Retention
 
 

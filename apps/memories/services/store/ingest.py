@@ -15,8 +15,8 @@ from apps.memories.services.store.appraisal import lasting
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid
-from arbor.memory.conversation import Conversation, ConversationFormat, open_conversation
-from arbor.memory.turns import BadLine, Turn
+from arbor.memory.conversations.conversation import Conversation, ConversationFormat, open_conversation
+from arbor.memory.conversations.turns import BadLine, Turn
 from arbor.memory.values import SOURCE_LENGTH, NewMemory
 
 #: Turns in one batch, and characters: a batch is in memory at once.

@@ -11,11 +11,10 @@ from apps.memories.services.store import queries
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
-from arbor.heartbeat.json_text import storable
-from arbor.memory.code import code_blocks
-from arbor.memory.english import STOP_WORDS
-from arbor.memory.lexical import words_of
+from arbor.memory.text.code import code_blocks
+from arbor.memory.text.lexical import STOP_WORDS, words_of
 from arbor.memory.values import SOURCE_LENGTH
+from arbor.models.json_text import storable
 
 #: The longest text of a search in characters, and the most words of the text that are searched for.
 QUERY_LENGTH = 4_000

@@ -11,7 +11,7 @@ from django.conf import settings
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction

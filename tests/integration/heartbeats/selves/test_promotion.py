@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.heartbeats.services.promotion import look_for_proposals
+from apps.heartbeats.services.legs.promotion import look_for_proposals
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.models import (

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.situation import load_situation
+from apps.heartbeats.services.situations.situation import load_situation
 from apps.memories.models import Memory
 from apps.memories.services.retention.archive import archive
 from apps.selves.models import (

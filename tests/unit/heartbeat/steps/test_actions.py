@@ -18,7 +18,7 @@ from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Placin
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence, Source
 from arbor.memory.values import MemoryType, Retention
 from tests.unit.heartbeat.builders import NOW, percept, situation

@@ -14,7 +14,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
-from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
+from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions

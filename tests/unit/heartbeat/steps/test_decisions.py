@@ -9,7 +9,7 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received

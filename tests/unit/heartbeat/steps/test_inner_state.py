@@ -10,7 +10,7 @@ import pytest
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Meetings
-from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
+from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat, Selfhood
 from arbor.heartbeat.steps.inner_state import feel

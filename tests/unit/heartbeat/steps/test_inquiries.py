@@ -14,7 +14,7 @@ from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, Work, pending_work
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
 from arbor.web.plan import WEB_HANDLE

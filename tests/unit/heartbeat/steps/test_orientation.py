@@ -13,12 +13,12 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import NOT_NOW
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.reply import ProposedAction, Reply
+from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
-from arbor.memory.recall_request import EVERYTHING, RecallRequest
+from arbor.memory.recall.recall_request import EVERYTHING, RecallRequest
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
 from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled_memory
 

@@ -15,7 +15,7 @@ from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
-from arbor.heartbeat.questions import request_of
-from arbor.heartbeat.reply import ProposedGoal, Reply
+from arbor.heartbeat.prompts.questions import request_of
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import Beat, PromptParts, Routing

@@ -16,7 +16,13 @@ from arbor.heartbeat.needs import (
     ProposedChange,
     SettledProposals,
 )
-from arbor.heartbeat.reply import IdentityInsight, InsightKind, ProposalChoice, ProposalDecision, Reply
+from arbor.heartbeat.replies.reply import (
+    IdentityInsight,
+    InsightKind,
+    ProposalChoice,
+    ProposalDecision,
+    Reply,
+)
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import proposal, situation

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.candidates import id_halves, microseconds
 from arbor.memory.mind.rows import NEVER, MemoryRows
+from arbor.memory.recall.candidates import id_halves, microseconds
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 DIMENSION = 16

@@ -9,10 +9,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from arbor.memory.candidates import id_halves
 from arbor.memory.mind import image as image_module
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.rows import NO_ROWS, Snapshot
+from arbor.memory.recall.candidates import id_halves
 from tests.unit.memory.mind.builders import DIMENSION, rows, vector
 
 QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)

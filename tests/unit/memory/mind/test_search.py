@@ -9,16 +9,15 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from arbor.memory.candidates import Candidates, Links, id_halves, ids_of_halves
-from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.search import MindSearch, Ties, choose, complete
-from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import RecallFilter, RecallRequest
-from arbor.memory.timespan import mentioned_span
+from arbor.memory.recall.candidates import Candidates, Links, id_halves, ids_of_halves
+from arbor.memory.recall.fusion import MOST_BESIDE, REMINDED, SEEDS
+from arbor.memory.recall.recall_request import ReadQuery, RecallFilter, RecallRequest
+from arbor.memory.recall.timespan import mentioned_span
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryType
-from arbor.memory.weights import DEFAULT_WEIGHTS
 from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 
 NO_ASSOCIATIONS = Ties(lender=id_halves([]), borrower=id_halves([]), share=np.empty(0))

@@ -1,0 +1,332 @@
+"""Persist the progress of heartbeats under their leases: heartbeats, calls, usage, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from apps.calls.services.leased_calls import execute_message
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.calls.questions import packed_question
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.reports.trace import step_json
+from apps.queues import enqueue
+from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack, pack_text
+from apps.tenants.statements import fetch
+from arbor.errors import StaleLease
+from arbor.heartbeat.checkpoint import checkpoint_json
+from arbor.heartbeat.needs import Question
+from arbor.heartbeat.state import Beat
+from arbor.ids import uuid7
+
+log = structlog.get_logger(__name__)
+
+#: Added to the reason of a heartbeat that failed after its actions.
+ACTIONS_COMMITTED = "what it did before stands"
+
+_COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
+    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, actions jsonb, goal_changes jsonb,
+    dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
+    memory_id uuid, reason text, model text, own_ms float8, elapsed_ms float8, started_at timestamptz,
+    ended_at timestamptz, known bool"""
+_NAMES = ", ".join(column.split()[0] for column in _COLUMNS.split(","))
+#: Columns written only when the row of a heartbeat is inserted.
+_IDENTITY = frozenset({"id", "agent_id", "slot_at", "trigger", "epoch", "started_at", "known"})
+_CHANGED = [name for name in _NAMES.split(", ") if name not in _IDENTITY]
+_BLOBS = ("checkpoint", "situation", "trace")
+_INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_BLOBS])
+# Texts and numbers go as JSON, packed columns as arrays of bytes. The rows to update are also named by arrays of ids:
+# for JSON alone the planner expects a hundred rows, and scans the table.
+_ROWS = f"""
+beats AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (
+        json_to_recordset(%(rows)s::json) AS ({_COLUMNS}),
+        unnest(%(checkpoints)s::bytea[]), unnest(%(situations)s::bytea[]), unnest(%(traces)s::bytea[])
+    ) AS r ({_NAMES}, checkpoint, situation, trace)
+), inserted AS (
+    INSERT INTO heartbeats_heartbeat (tenant_id, {_INSERTED})
+    SELECT %(tenant)s, {_INSERTED} FROM beats WHERE NOT known RETURNING id
+), updated AS (
+    UPDATE heartbeats_heartbeat h SET {", ".join(f"{name} = r.{name}" for name in _CHANGED)},
+        checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace
+    FROM beats r
+    WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.id = ANY(%(ids)s::uuid[]) AND h.epoch = r.epoch AND h.step = r.step - 1
+        AND h.status IN ('running', 'waiting')
+    RETURNING h.id
+)
+"""  # noqa: S608 (no external input)
+_SUSPEND = f"""
+WITH {_ROWS}, asked AS (
+    INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
+        reply, error, error_kind, attempts, requested_at)
+    SELECT %(tenant)s, c.id, c.agent_id, c.heartbeat_id, c.purpose, 'pending', c.model, c.request, c.sections, '', '', '',
+        0, now()
+    FROM ROWS FROM (
+        json_to_recordset(%(calls)s::json) AS (id uuid, agent_id uuid, heartbeat_id uuid, purpose text, model text),
+        unnest(%(requests)s::bytea[]), unnest(%(sections)s::bytea[])
+    ) AS c (id, agent_id, heartbeat_id, purpose, model, request, sections)
+), waiting AS (
+    UPDATE heartbeats_heartbeatschedule s SET state = 'running', lease_until = now() + %(lease)s
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = ANY(%(agents)s::uuid[]) RETURNING s.agent_id
+)
+SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM waiting)
+"""  # noqa: S608
+# Counts the heartbeats and releases the schedules: due at the planned time, or at an earlier one that was set meanwhile;
+# off if the agent is no longer active.
+_FINISH = f"""
+WITH {_ROWS}, counted AS (
+    INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, beats)
+    SELECT %(tenant)s, u.id, u.agent_id, (now() AT TIME ZONE 'UTC')::date, 1
+    FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS u (id, agent_id) ORDER BY u.agent_id
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = calls_dailyusage.beats + 1
+), released AS (
+    UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = f.error,
+        state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,
+        next_due_at = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now()
+            THEN coalesce(f.due, s.next_due_at) ELSE s.next_due_at END,
+        next_trigger = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now() AND f.due IS NOT NULL
+            THEN f.trigger ELSE s.next_trigger END
+    FROM json_to_recordset(%(following)s::json) AS f (agent_id uuid, error text, due timestamptz, trigger text)
+    JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = f.agent_id AND a.id = ANY(%(agents)s::uuid[])
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = f.agent_id AND s.agent_id = ANY(%(agents)s::uuid[])
+    RETURNING s.agent_id
+)
+SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM released)
+"""  # noqa: S608
+
+_NOTHING = pack({})
+_NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situations": [], "traces": []}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ending:
+    """The status to store for a heartbeat at the end of a leg."""
+
+    member: LeasedHeartbeat
+    status: HeartbeatStatus
+    reason: str = ""
+
+
+def suspend(members: Sequence[LeasedHeartbeat]) -> None:
+    """Store heartbeats as waiting, with their calls, and enqueue these. One statement for all.
+
+    Raises StaleLease when another worker has one of the leases.
+    """
+    if not members:
+        return
+    calls, requests, sections, messages = [], [], [], []
+    for member in members:
+        assert member.progress is not None
+        suspension = member.progress.suspension
+        assert suspension is not None
+        question: Question = suspension.payload
+        call_id = uuid7()
+        calls.append(
+            {
+                "id": call_id,
+                "agent_id": member.agent.id,
+                "heartbeat_id": member.heartbeat_id,
+                "purpose": suspension.kind,
+                "model": question.model,
+            }
+        )
+        request, parts = packed_question(question)
+        requests.append(request)
+        sections.append(parts)
+        messages.append(
+            execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
+        )
+    rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
+    values = {
+        "agents": [member.agent.id for member in members],
+        "calls": to_json(calls),
+        "requests": requests,
+        "sections": sections,
+        "lease": waiting_lease(),
+    }
+    _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
+    enqueue(*messages)
+
+
+def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]]) -> None:
+    """End heartbeats and release their schedules. One statement for all.
+
+    Raises StaleLease when another worker has one of the leases.
+    """
+    if not ended:
+        return
+    endings = [
+        _Ending(member=member, status=status, reason=_reason(member, status)) for member, status in ended
+    ]
+    _release(endings, rows=_rows(endings), written=len(endings))
+
+
+def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
+    """End a heartbeat that was not loaded as failed; its stored record stays as it is."""
+    why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
+    now = datetime.now(UTC)
+    values: dict[str, Any] = {
+        "status": HeartbeatStatus.FAILED,
+        "checkpoint": {},
+        "reason": why,
+        "own_ms": member.own_ms,
+        "elapsed_ms": member.elapsed_ms,
+        "ended_at": now,
+    }
+    if member.step is None:
+        Heartbeat.objects.create(
+            id=member.heartbeat_id,
+            tenant_id=member.agent.tenant_id,
+            agent_id=member.agent.id,
+            slot_at=member.slot_at,
+            trigger=member.trigger,
+            epoch=member.epoch,
+            started_at=now,
+            **values,
+        )
+    else:
+        beat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
+        if not beat.update(step=member.step + 1, epoch=member.epoch, **values):
+            raise StaleLease
+    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
+    _release([ending], rows=_NO_ROWS, written=0)
+
+
+def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) -> None:
+    """Write the rows of ended heartbeats, count them in daily usage, release their schedules, and log them."""
+    agents = [ending.member.agent.id for ending in endings]
+    ran = [ending.member.agent.id for ending in endings if ending.status is not HeartbeatStatus.SKIPPED]
+    following = [
+        {
+            "agent_id": ending.member.agent.id,
+            "error": ending.reason if ending.status is HeartbeatStatus.FAILED else "",
+            "due": after.due_at if after else None,
+            "trigger": after.trigger if after else "timer",
+        }
+        for ending in endings
+        for after in [ending.member.beat.next if ending.member.beat else None]
+    ]
+    values = {
+        "agents": agents,
+        "usage": [uuid7() for _ in ran],
+        "ran": ran,
+        "following": to_json(following),
+    }
+    _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(agents))
+    for ending in endings:
+        member = ending.member
+        log.info(
+            "heartbeat",
+            agent=member.agent.name,
+            status=str(ending.status),
+            heartbeat_id=str(member.heartbeat_id),
+            mode=member.beat.mode if member.beat else "",
+            own_ms=round(member.own_ms, 1),
+            **({"reason": ending.reason} if ending.reason else {}),
+        )
+
+
+def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
+    beat, progress = member.beat, member.progress
+    assert beat is not None
+    assert progress is not None
+    if status == HeartbeatStatus.DONE:
+        return ""
+    if status == HeartbeatStatus.SKIPPED:
+        return beat.idle
+    why = progress.fault or beat.failure
+    return f"{why} ({ACTIONS_COMMITTED})" if beat.has_acted else why
+
+
+def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -> None:
+    if counts != [(written, scheduled)]:
+        raise StaleLease
+
+
+def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
+    """Return the parameters of _ROWS, and advance the heartbeats' step numbers."""
+    rows, checkpoints, situations, traces = [], [], [], []
+    now = datetime.now(UTC)
+    for ending in endings:
+        member = ending.member
+        over = ending.status is not HeartbeatStatus.WAITING
+        beat, progress = member.beat, member.progress
+        assert beat is not None
+        assert progress is not None
+        known = member.step is not None
+        steps = [step_json(step) for step in member.steps]
+        rows.append(
+            {
+                "id": member.heartbeat_id,
+                "agent_id": member.agent.id,
+                "slot_at": member.slot_at,
+                "trigger": member.trigger,
+                "epoch": member.epoch,
+                "known": known,
+                "status": ending.status.value,
+                "step": 0 if member.step is None else member.step + 1,
+                "reason": ending.reason,
+                "own_ms": member.own_ms,
+                "elapsed_ms": member.elapsed_ms,
+                "started_at": member.steps[0].started_at if member.steps else now,
+                "ended_at": now if over else None,
+                **_record(beat),
+            }
+        )
+        checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
+        # The situation of a skipped heartbeat is not stored.
+        situations.append(_NOTHING if beat.idle else _situation(member, beat))
+        traces.append(pack(steps))
+        member.steps.clear()
+        member.step = 0 if member.step is None else member.step + 1
+    return {
+        "rows": to_json(rows),
+        "ids": [ending.member.heartbeat_id for ending in endings],
+        "checkpoints": checkpoints,
+        "situations": situations,
+        "traces": traces,
+    }
+
+
+def _record(beat: Beat) -> dict[str, Any]:
+    """Return the columns of the heartbeat's record."""
+    whole = beat.whole
+    return {
+        "number": 0 if beat.idle or not beat.view else beat.situation.beat_number,
+        "mode": beat.mode,
+        "energy_start": None if beat.idle else beat.energy_start,
+        "energy_end": beat.energy_end,
+        "energy_unit": beat.situation.energy_unit,
+        "reasoning": whole.reasoning,
+        "actions": [deed.to_json() for deed in whole.deeds],
+        "goal_changes": [change.model_dump(mode="json") for change in whole.goal_changes],
+        "dropped": [item.model_dump() for item in whole.dropped],
+        "repairs": whole.repairs,
+        "narrative": beat.narrative,
+        "emotional_valence": beat.emotional_valence,
+        "arousal": beat.arousal,
+        "tier": beat.tier,
+        "turns": beat.turns,
+        "memory_id": beat.memory_id,
+        "model": "" if beat.idle else beat.model,
+    }
+
+
+def _situation(member: LeasedHeartbeat, beat: Beat) -> bytes | None:
+    """Return the packed situation; None where the row has it already."""
+    if beat.view is None or beat.view is member.stored_view:
+        return None if member.step is not None else _NOTHING
+    member.stored_view = beat.view
+    return pack_text(beat.view.model_dump_json().encode())
+
+
+def waiting_lease() -> timedelta:
+    """Return the lease of a heartbeat that waits for a model: the model's deadline and the wait for a worker."""
+    lease: timedelta = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + settings.ARBOR_QUEUE_LEASE
+    return lease

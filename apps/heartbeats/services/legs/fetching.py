@@ -1,0 +1,376 @@
+"""Answer the needs of a batch of heartbeats, kind by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from apps.calls.models import ExternalCall
+from apps.contacts.services.chat_history import last_talks
+from apps.goals.services.backlogs import load_backlogs, save_backlogs
+from apps.heartbeats.actions import ACTIONS
+from apps.heartbeats.actions.context import ActionContext
+from apps.heartbeats.services.calls.questions import asked_before
+from apps.heartbeats.services.legs.boundary_vectors import example_vectors
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.promotion import look_for_proposals
+from apps.memories.models import Memory
+from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
+from apps.memories.services.recall.partial_recall import partial_recall_after
+from apps.memories.services.recall.recaller import Recaller
+from apps.memories.services.retention.buffer import BufferSearch, search_buffers
+from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.provenance import require_evidence
+from apps.memories.services.store.remember import MemoryWriter
+from apps.selves.services import proposals
+from apps.selves.services.peers import Dealings, record_meetings
+from apps.tenants.scope import APP
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import ArborError, EmbeddingFailed
+from arbor.goals.backlog import Backlog
+from arbor.heartbeat import needs
+from arbor.heartbeat.replies.reply import ProposalChoice
+from arbor.heartbeat.situation import BufferItemView
+from arbor.ids import read_id
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.trust import Evidence
+from arbor.memory.values import HEARTBEATS_SESSION
+from arbor.quotations import clip
+
+log = structlog.get_logger(__name__)
+
+_LINE = 120
+#: The position of each kind in the order of answers.
+_POSITION: Mapping[type, int] = MappingProxyType(
+    {kind: position for position, kind in enumerate(needs.ORDER)}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenNeed:
+    """A need of one heartbeat, not yet answered."""
+
+    member: LeasedHeartbeat
+    need: Any
+
+    @property
+    def agent_id(self) -> UUID:
+        """Return the id of the heartbeat's agent."""
+        return self.member.agent.id
+
+    @property
+    def source(self) -> str:
+        """Return the source that rows of this heartbeat record."""
+        return f"heartbeat:{self.member.heartbeat_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A domain error as an answer, raised in the step."""
+
+    error: ArborError
+
+
+def next_kind(open_needs: Sequence[OpenNeed]) -> type:
+    """Return the kind of need to answer first. Raises KeyError for an unknown kind."""
+    return min({type(open_need.need) for open_need in open_needs}, key=_POSITION.__getitem__)
+
+
+class Fetcher:
+    """Answers the needs of one leg of a batch, with pending writes."""
+
+    def __init__(self, tenant_id: UUID, now: datetime) -> None:
+        self._tenant_id = tenant_id
+        self._now = now
+        self._recaller = Recaller()
+        self._meanings: dict[tuple[UUID, str], str] = {}
+        self._backlogs: dict[UUID, Backlog] = {}
+        self.writer = MemoryWriter()
+        #: The heartbeats of the batch.
+        self.members: Sequence[LeasedHeartbeat] = ()
+        #: Whether the transaction has locked or written rows.
+        self.is_committed_to = False
+
+    def answer(self, kind: type, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` for a domain error."""
+        if kind in _WRITING_MEMORIES:
+            # Lock all agents at once: locking them one after another could deadlock with other batches.
+            self.writer.lock([member.agent.id for member in self.members])
+        if kind in _USING_ROWS:
+            self._flush()
+        answers = _ANSWERS[kind](self, open_needs)
+        self.is_committed_to = self.is_committed_to or kind in _COMMITTING
+        return answers
+
+    def _flush(self) -> None:
+        """Write pending memories and backlogs, for services that read and write the rows."""
+        self.writer.write()
+        self.writer = MemoryWriter()
+        save_backlogs(self._backlogs.values())
+
+    def read_meanings(self, open_needs: Sequence[OpenNeed]) -> None:
+        """Read the text to embed for each query, in the open transaction. One statement at most."""
+        wanted = [(open_need.agent_id, text) for open_need in open_needs for text in open_need.need.queries]
+        if wanted:
+            meanings = self._recaller.meaning_texts(wanted)
+            self._meanings |= dict(zip(wanted, meanings, strict=True))
+
+    def embed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        """Return the requested vectors; call it outside any transaction if the embedder is remote."""
+        return [self._vectors(open_need) for open_need in open_needs]
+
+    def _embedding(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        self.read_meanings(open_needs)
+        return self.embed(open_needs)
+
+    def _vectors(self, open_need: OpenNeed) -> dict[str, Any]:
+        need: needs.Embedding = open_need.need
+        vectors: dict[str, Any] = {}
+        if need.boundaries is not None:
+            vectors |= example_vectors(tenant_id=self._tenant_id, model=need.model, own=need.boundaries)
+        texts = {text: self._meanings.get((open_need.agent_id, text), text) for text in need.queries}
+        texts |= {text: text for text in need.plain}
+        if texts:
+            try:
+                rows = embed_query(tenant_id=self._tenant_id, texts=[*texts.values()], model=need.model)
+            except EmbeddingFailed as error:
+                # Fall back to lexical recall.
+                log.warning("embedding_failed", agent_id=str(open_need.agent_id), error=str(error))
+            else:
+                vectors |= dict(zip(texts, rows.tolist(), strict=True))
+        if need.stored:
+            stored_rows = embed_for_storage(tenant_id=self._tenant_id, texts=need.stored, model=need.model)
+            if stored_rows is not None:
+                vectors |= dict(zip(need.stored, stored_rows.tolist(), strict=True))
+        return vectors
+
+    def _recalls(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        requests: list[RecallRequest] = [open_need.need for open_need in open_needs]
+        return list(self._recaller.recall(requests))
+
+    def _buffer_items(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        found_by_need = search_buffers(
+            [
+                BufferSearch(
+                    agent_id=open_need.agent_id,
+                    text=open_need.need.text,
+                    vector=open_need.need.vector,
+                    model=open_need.need.model,
+                    limit=open_need.need.limit,
+                    counts=True,
+                )
+                for open_need in open_needs
+            ]
+        )
+        return [
+            [
+                BufferItemView(content=item.content, role=item.role, at=item.held_at, trust=item.trust)
+                for item in items
+            ]
+            for items in found_by_need
+        ]
+
+    def _backlogs_of(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        missing = {
+            open_need.agent_id: open_need.member.heartbeat_id
+            for open_need in open_needs
+            if open_need.agent_id not in self._backlogs
+        }
+        self._backlogs |= load_backlogs(missing, now=self._now)
+        return [self._backlogs[open_need.agent_id] for open_need in open_needs]
+
+    def _place(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        placed = self.writer.place(
+            [
+                ToRemember(
+                    agent_id=open_need.agent_id,
+                    memories=open_need.need.memories,
+                    vectors=open_need.need.vectors,
+                    model=open_need.need.model,
+                )
+                for open_need in open_needs
+            ]
+        )
+        return [
+            needs.PlacedMemories(ids=placed_memories.ids, duplicates=placed_memories.duplicates)
+            for placed_memories in placed
+        ]
+
+    def _execute_service(self, open_need: OpenNeed) -> Any:
+        need: needs.Service = open_need.need
+        context = ActionContext(
+            agent_id=open_need.agent_id,
+            heartbeat_id=open_need.member.heartbeat_id,
+            now=self._now,
+            situation=need.situation,
+            vectors=need.vectors,
+            model=need.model,
+        )
+        # A savepoint: a refused action leaves no writes.
+        with transaction.atomic(using=APP):
+            return ACTIONS[need.decision.action](context, need.decision)
+
+    def _decide(self, open_need: OpenNeed) -> str:
+        need: needs.DecideProposal = open_need.need
+        proposal = _CHOICES[need.choice.decision](
+            proposal_id=need.proposal_id,
+            agent_id=open_need.agent_id,
+            decided_by=open_need.source,
+            reason=need.choice.reason,
+            now=self._now,
+        )
+        return f"{need.choice.decision} {proposal.kind}: {clip(proposal.content, _LINE)} ({proposal.reason})"
+
+    def _record_meetings(self, open_need: OpenNeed) -> Any:
+        need: needs.Meetings = open_need.need
+        return record_meetings(
+            agent_id=open_need.agent_id,
+            tick=need.tick,
+            now=self._now,
+            dealings=Dealings(
+                met=need.met,
+                others=need.others,
+                contact=need.contact,
+                talked_with=partial(last_talks, open_need.agent_id),
+            ),
+        )
+
+
+def embeds_elsewhere(open_needs: Sequence[OpenNeed]) -> bool:
+    """Return whether requested vectors come from a remote embedder."""
+    models: set[EmbeddingModel | None] = {open_need.need.model for open_need in open_needs}
+    return not all(embeds_here(model) for model in models)
+
+
+def _one_by_one(
+    answer: Callable[[Fetcher, OpenNeed], Any],
+) -> Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]:
+    def answer_all(fetcher: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        answers: list[Any] = []
+        for open_need in open_needs:
+            try:
+                answers.append(answer(fetcher, open_need))
+            except ArborError as error:
+                answers.append(Refusal(error))
+        return answers
+
+    return answer_all
+
+
+def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
+    need: needs.Themes = open_need.need
+    clusters = partial_recall_after(
+        agent_id=open_need.agent_id,
+        recalled=need.recalled,
+        vector=need.vector,
+        model=need.model,
+        without_session=HEARTBEATS_SESSION,
+    )
+    return [theme.name for theme in clusters]
+
+
+def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    return list(
+        asked_before([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
+    )
+
+
+def _call_reply(_: Fetcher, open_need: OpenNeed) -> str:
+    reply: str = ExternalCall.objects.values_list("reply", flat=True).get(id=open_need.need.call_id)
+    return reply
+
+
+def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
+    need: needs.OwnMemories = open_need.need
+    ids = [memory_id for text in need.named if (memory_id := read_id(text)) is not None]
+    return frozenset(
+        Memory.objects.filter(agent_id=open_need.agent_id, id__in=ids).values_list("id", flat=True)
+    )
+
+
+def _materials(_: Fetcher, open_need: OpenNeed) -> Mapping[UUID, Evidence]:
+    return require_evidence(agent_id=open_need.agent_id, named=open_need.need.named)
+
+
+def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
+    consolidated = look_for_proposals(agent_id=open_need.agent_id)
+    waiting = proposals.too_soon(agent_id=open_need.agent_id, proposals=consolidated.proposed.made)
+    outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
+    return replace(
+        outcome, made=[replace(proposal, acceptable=proposal.id not in waiting) for proposal in outcome.made]
+    )
+
+
+def _propose(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
+    return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
+
+
+def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
+    made, known, expired = (
+        tuple(
+            needs.ProposedChange(
+                id=row.id,
+                kind=row.kind,
+                content=row.content,
+                confidence=row.confidence,
+                evidence=len(row.evidence),
+            )
+            for row in rows
+        )
+        for rows in (result.made, result.known, result.expired)
+    )
+    return needs.ProposalOutcome(
+        made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
+    )
+
+
+_CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
+    {
+        ProposalChoice.ACCEPT: proposals.accept,
+        ProposalChoice.REJECT: proposals.reject,
+        ProposalChoice.DEFER: proposals.defer,
+    }
+)
+_ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = MappingProxyType(
+    {
+        needs.PastQuestion: _past_questions,
+        needs.CallReply: _one_by_one(_call_reply),
+        needs.Embedding: Fetcher._embedding,
+        RecallRequest: Fetcher._recalls,
+        needs.BufferItems: Fetcher._buffer_items,
+        needs.Themes: _one_by_one(_cluster_names),
+        needs.OwnMemories: _one_by_one(_own_memories),
+        needs.Materials: _one_by_one(_materials),
+        needs.OpenBacklog: Fetcher._backlogs_of,
+        needs.SettledProposals: _one_by_one(_settle_proposals),
+        needs.DecideProposal: _one_by_one(Fetcher._decide),
+        needs.Propose: _one_by_one(_propose),
+        needs.Service: _one_by_one(Fetcher._execute_service),
+        needs.Placing: Fetcher._place,
+        needs.Meetings: _one_by_one(Fetcher._record_meetings),
+    }
+)
+#: Kinds answered by services that read and write rows of memories and goals.
+_USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
+_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
+#: Kinds whose answers lock or write rows.
+_COMMITTING = frozenset(
+    {
+        needs.BufferItems,
+        needs.OpenBacklog,
+        needs.SettledProposals,
+        needs.DecideProposal,
+        needs.Propose,
+        needs.Service,
+        needs.Placing,
+        needs.Meetings,
+    }
+)

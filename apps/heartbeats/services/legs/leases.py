@@ -1,0 +1,296 @@
+"""Resolve leases to work: a heartbeat to start, one to resume, one to take over from a lost worker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from apps.agents.models import HeartbeatSchedule, ScheduleState
+from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.leased_calls import execute_message
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
+from apps.heartbeats.services.legs.members import (
+    Due,
+    LastCall,
+    Lease,
+    LeasedAgent,
+    LeasedHeartbeat,
+    OpenHeartbeat,
+)
+from apps.queues import enqueue
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change, fetch
+from arbor.agents.lifecycle import AgentStatus
+from arbor.clock import Clock
+from arbor.ids import uuid7
+
+# Locks all rows of a batch first, in the order of ids.
+_LOCK = """
+SELECT s.agent_id, s.epoch, s.state, s.slot_at, s.trigger, s.interval_s, s.attempts FROM heartbeats_heartbeatschedule s
+JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
+    ON asked.agent_id = s.agent_id AND asked.epoch = s.epoch
+WHERE s.tenant_id = %(tenant)s AND s.state IN ('queued', 'running')
+ORDER BY s.agent_id FOR UPDATE OF s
+"""
+# A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
+# has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
+_AGENTS_AND_BEATS = """
+SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
+    h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
+FROM agents_agent a
+LEFT JOIN LATERAL (
+    SELECT id, status, epoch, step, slot_at, trigger, own_ms, elapsed_ms, checkpoint, situation, energy_end
+    FROM heartbeats_heartbeat
+    WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('running', 'waiting') LIMIT 1
+) h ON true
+LEFT JOIN LATERAL (
+    SELECT id, status, reply, error, error_kind FROM calls_externalcall
+    WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
+) c ON true
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+"""
+_RUN = """
+UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+"""
+_OPEN = """
+SELECT h.* FROM unnest(%(agents)s::uuid[]) AS agent (id)
+CROSS JOIN LATERAL (
+    SELECT id, epoch, step, agent_id FROM heartbeats_heartbeat
+    WHERE tenant_id = %(tenant)s AND agent_id = agent.id AND status IN ('running', 'waiting') LIMIT 1
+) h
+"""
+
+
+def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()) -> list[Due]:
+    """Lock the leases (agent, epoch) and return the heartbeats to start or resume under them, in the order of agents.
+
+    Skips leases that are stale or need no work. Two statements. `running`: agents whose leases this worker has already
+    set to running.
+    """
+    locked = _lock(leases)
+    if not locked:
+        return []
+    found = _agents_and_heartbeats([lease.agent_id for lease in locked])
+    due = [
+        _resolve(lease, *found[lease.agent_id], clock, is_running=lease.agent_id in running)
+        for lease in locked
+    ]
+    return [heartbeat for heartbeat in due if heartbeat is not None]
+
+
+def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
+    """Return a leased heartbeat to end it; None if the lease is stale or the heartbeat waits for its call.
+
+    Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
+    """
+    for lease in _lock([(agent_id, epoch)]):
+        agent, beat = _agents_and_heartbeats([agent_id])[agent_id]
+        if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
+            return None
+        return _ending(agent, beat, lease)
+    return None
+
+
+def run(agent_ids: Collection[UUID]) -> None:
+    """Set the leases of these agents to running; a lease that expires in this state counts as an attempt."""
+    change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
+
+
+def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
+    """Set the queued ones of these leases to running; return their agents."""
+    queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
+    if queued:
+        run(queued)
+    return queued
+
+
+def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
+    """Lock the leases and check the heartbeats again; return the members that no other worker has claimed meanwhile."""
+    locked = {lease.agent_id for lease in _lock([(member.agent.id, member.epoch) for member in members])}
+    current = [member for member in members if member.agent.id in locked]
+    if not current:
+        return []
+    open_beats = {
+        beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+    }
+    begun = {agent_id for _, _, agent_id in open_beats.values()}
+    return [
+        member
+        for member in current
+        if (
+            member.agent.id not in begun
+            if member.step is None
+            else open_beats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
+        )
+    ]
+
+
+def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
+    agents, epochs = zip(*leases, strict=True)
+    return [
+        Lease(
+            agent_id=agent_id,
+            epoch=epoch,
+            state=state,
+            slot_at=slot_at,
+            trigger=trigger,
+            interval_s=interval_s,
+            attempts=attempts,
+        )
+        for agent_id, epoch, state, slot_at, trigger, interval_s, attempts in fetch(
+            _LOCK, agents=list(agents), epochs=list(epochs)
+        )
+    ]
+
+
+def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
+    """Read agents, and their open heartbeats with their latest calls."""
+    found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
+    for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
+        agent = LeasedAgent(
+            id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
+        )
+        beat = None
+        if rest[0]:
+            *own, call_id, call_status, reply, error, error_kind = rest
+            call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
+            beat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
+        found[agent_id] = agent, beat
+    return found
+
+
+_HEARTBEAT_FIELDS = (
+    "id",
+    "status",
+    "epoch",
+    "step",
+    "slot_at",
+    "trigger",
+    "own_ms",
+    "elapsed_ms",
+    "checkpoint",
+    "situation",
+    "acted",
+)
+
+
+def _resolve(
+    lease: Lease, agent: LeasedAgent, beat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
+) -> Due | None:
+    """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
+    if lease.state != ScheduleState.QUEUED and not is_running:
+        # Only a heartbeat whose call has ended can go on; any other message is a double.
+        waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
+        return _resume(agent, beat, lease) if beat is not None and waiting else None
+    if agent.status != AgentStatus.ACTIVE and beat is None:
+        _skip(lease, reason=f"the agent is {agent.status}")
+        return None
+    if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
+        reason = f"given up after {lease.attempts} workers were lost while it ran"
+        end_unknown(_ending(agent, beat, lease), reason=reason)
+        return None
+    if beat is not None:
+        return _reclaim(agent, beat, lease)
+    _record_missed(lease, clock)
+    return Due(lease=lease, agent=agent)
+
+
+def _resume(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Resume a heartbeat whose call has ended; None while the call is open."""
+    if not beat.call.has_ended:
+        return None
+    return Due(lease=lease, agent=agent, open=beat, result=beat.call.result)
+
+
+def _ending(agent: LeasedAgent, beat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
+    return LeasedHeartbeat(
+        agent=agent,
+        heartbeat_id=beat.id if beat else uuid7(),
+        epoch=lease.epoch,
+        slot_at=beat.slot_at if beat else lease.slot_at,
+        trigger=beat.trigger if beat else lease.trigger,
+        step=beat.step if beat else None,
+        own_ms=beat.own_ms if beat else 0.0,
+        elapsed_ms=beat.elapsed_ms if beat else 0.0,
+        acted=beat is not None and beat.acted,
+    )
+
+
+# --- Rare cases ----------------------------------------------------------------------------------------
+
+
+def _reclaim(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Resume a heartbeat whose worker lost its lease."""
+    if beat.epoch != lease.epoch:
+        Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
+    if beat.status != HeartbeatStatus.WAITING:
+        return Due(lease=lease, agent=agent, open=beat)
+    return _resume(agent, beat, lease) or _enqueue_call_again(agent, beat, lease)
+
+
+def _enqueue_call_again(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Enqueue the call of a waiting heartbeat again, which invalidates the lease of its last worker.
+
+    A call with a valid lease is left alone; a heartbeat whose call has ended meanwhile is resumed.
+    """
+    call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
+    if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
+        _, now = _agents_and_heartbeats([agent.id])[agent.id]
+        assert now is not None
+        return _resume(agent, now, lease)
+    waiting = waiting_lease()
+    if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
+        waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
+    else:
+        ExternalCall.objects.filter(id=call.id).update(
+            status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
+        )
+        enqueue(execute_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+    HeartbeatSchedule.objects.filter(agent_id=agent.id).update(
+        state=ScheduleState.RUNNING, lease_until=Now() + waiting
+    )
+    return None
+
+
+def _skip(lease: Lease, *, reason: str) -> None:
+    _record_skipped(lease, slot_at=lease.slot_at, reason=reason)
+    HeartbeatSchedule.objects.filter(agent_id=lease.agent_id).update(
+        state=ScheduleState.OFF, lease_until=None
+    )
+
+
+def _record_missed(lease: Lease, clock: Clock) -> None:
+    """Record one skipped heartbeat for the due times that passed while no worker ran."""
+    interval = timedelta(seconds=lease.interval_s)
+    missed = int((clock.now() - lease.slot_at) / interval)
+    if missed:
+        beats = "beat" if missed == 1 else "beats"
+        reason = f"{missed} {beats} fell due while no worker ran; run as one"
+        _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
+
+
+def _record_skipped(lease: Lease, *, slot_at: Any, reason: str) -> None:
+    Heartbeat.objects.bulk_create(
+        [
+            Heartbeat(
+                tenant_id=current_tenant(),
+                agent_id=lease.agent_id,
+                slot_at=slot_at,
+                trigger=lease.trigger,
+                status=HeartbeatStatus.SKIPPED,
+                epoch=lease.epoch,
+                reason=reason,
+                started_at=Now(),
+                ended_at=Now(),
+            )
+        ],
+        # A worker that reclaims the lease records it again.
+        ignore_conflicts=True,
+    )

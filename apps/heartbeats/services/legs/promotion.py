@@ -1,0 +1,229 @@
+"""Propose established memories, habits and clusters as parts of the self, at maintenance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import Experience
+from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
+from apps.tenants.statements import fetch
+from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
+from arbor.selves.experiences import LOOKED_AT, MOST_KEPT, Pattern, patterns
+from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
+from arbor.selves.values import AspectKind, BeliefCategory
+
+# Seed 000, 5: the conditions of a promotion.
+OLD_ENOUGH_DAYS = 3
+# Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745): it must be confirmed.
+SURE_ENOUGH = 0.75
+RECALLED_ENOUGH = 3
+RELEVANT_ENOUGH = 0.5
+#: The most of each in one run, so that one run does not fill the queue.
+MOST_PROMOTED = 3
+MOST_PATTERNS = 2
+# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the least
+# activation, the heartbeats looked back, and the most in one run.
+THEME_SIZE = 10
+MOST_INSIGHTS = 5
+EDGE_OF_MIND = 0.4
+LOOKBACK_BEATS = 5
+MOST_PRECONSCIOUS = 3
+#: The source of these proposals.
+SOURCE = "consolidation"
+
+# Evidence is a source, or a relation to a supporting memory; the agent's own notes are none.
+_FOREIGN_SOURCE = """
+    EXISTS (SELECT FROM jsonb_array_elements(
+        CASE jsonb_typeof({memory}.detail->'sources') WHEN 'array' THEN {memory}.detail->'sources' ELSE '[]' END
+    ) listed(source) WHERE coalesce(listed.source->>'reference', '') <> 'agent:' || {memory}.agent_id)
+"""
+_NO_OWN_NOTE = f"""
+    NOT (n.role = ANY(%(own_roles)s) OR n.role = '' AND n.source LIKE ANY(%(own_sources)s))
+    OR {_FOREIGN_SOURCE.format(memory="n")}
+"""
+
+# Relevance fades as in `arbor.memory.forgetting`.
+_CANDIDATES = f"""
+SELECT
+    (SELECT coalesce(json_agg(memory), '[]') FROM (
+        SELECT m.id, m.content, m.trust FROM memories_memory m
+        JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
+        WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
+            AND c.count >= %(recalled)s AND m.trust >= %(sure)s AND length(m.content) <= 1000
+            AND m.created_at <= now() - make_interval(days => %(days)s)
+            AND m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
+                >= %(relevant)s
+            AND ({_FOREIGN_SOURCE.format(memory="m")}
+                OR EXISTS (SELECT FROM memories_edge e
+                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
+                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
+                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
+                    AND (e.target_id = m.id AND e.relation = 'supports'
+                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
+                    AND ({_NO_OWN_NOTE})))
+            AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+                AND p.change->>'memory' = m.id::text)
+        ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
+    ) memory) AS memories,
+    (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
+        SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+    ) latest) AS actions,
+    (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY tick, id), '[]') FROM (
+        SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+    ) latest) AS worked,
+    (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
+        WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
+    (SELECT count(*) FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS experiences,
+    (SELECT coalesce(json_agg(theme), '[]') FROM (
+        SELECT t.id, t.name, t.size, (SELECT coalesce(json_agg(member.memory_id), '[]') FROM (
+            SELECT c.memory_id FROM memories_clustermember c WHERE c.tenant_id = t.tenant_id AND c.cluster_id = t.id
+            ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
+        ) member) AS members
+        FROM memories_cluster t
+        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND t.size >= %(theme_size)s AND NOT t.stale
+            AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
+                AND p.change->>'theme' = t.id::text)
+        ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
+    ) theme) AS themes,
+    (SELECT coalesce(json_agg(edge), '[]') FROM (
+        SELECT m.id, m.content, x.level FROM memories_activation x
+        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.agent_id = x.agent_id AND m.id = x.memory_id
+        LEFT JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
+        CROSS JOIN (SELECT min(started_at) AS began FROM (
+            SELECT started_at FROM heartbeats_heartbeat
+            WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'done'
+            ORDER BY started_at DESC LIMIT %(lookback)s) b) since
+        WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.level >= %(edge_level)s AND x.at >= since.began
+            AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
+            AND (c.last_at IS NULL OR c.last_at < since.began)
+            AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+                AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text))
+        ORDER BY x.level DESC, m.id LIMIT %(most_preconscious)s
+    ) edge) AS preconscious,
+    (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
+        AND created_at < now() - %(pending_for)s) AS overdue
+"""  # noqa: S608 (no external input)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consolidated:
+    """The result of a run: proposals, and deleted experiences."""
+
+    proposed: ProposalResult
+    deleted_experiences: int = 0
+
+
+def look_for_proposals(*, agent_id: UUID) -> Consolidated:
+    """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
+
+    A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
+    if it always succeeded; a large cluster as an insight; a memory that was activated without a recall as preconscious.
+    Expires proposals that have been pending for too long.
+    """
+    ((memories, actions, worked, known, experiences, clusters, preconscious, overdue),) = fetch(
+        _CANDIDATES,
+        agent=agent_id,
+        recalled=RECALLED_ENOUGH,
+        sure=SURE_ENOUGH,
+        days=OLD_ENOUGH_DAYS,
+        relevant=RELEVANT_ENOUGH,
+        most=MOST_PROMOTED,
+        looked_at=LOOKED_AT,
+        theme_size=THEME_SIZE,
+        most_insights=MOST_INSIGHTS,
+        lookback=LOOKBACK_BEATS,
+        edge_level=EDGE_OF_MIND,
+        most_preconscious=MOST_PRECONSCIOUS,
+        pending_for=PENDING_FOR,
+        most_evidence=MOST_EVIDENCE,
+        own_roles=list(OWN_ROLES),
+        own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
+    )
+    overdue_expired = expire_overdue(agent_id=agent_id) if overdue else ()
+    successes = {pattern.key: pattern.seen for pattern in patterns(worked)}
+    habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
+    proposals = [_promotion(memory) for memory in memories]
+    proposals += [_habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposals += [_insight(cluster) for cluster in clusters]
+    proposals += [_preconscious(memory) for memory in preconscious]
+    deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
+    proposed = propose(agent_id=agent_id, proposals=proposals)
+    return Consolidated(
+        proposed=replace(proposed, expired=(*overdue_expired, *proposed.expired)), deleted_experiences=deleted
+    )
+
+
+def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
+    """Propose a habit as a pattern, or as a skill where it always succeeded."""
+    steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
+    return NewProposal(
+        kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
+        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.in_words(),
+        confidence=habit.confidence,
+        source=SOURCE,
+        change={"pattern": habit.key},
+    )
+
+
+def _insight(cluster: dict[str, Any]) -> NewProposal:
+    return NewProposal(
+        kind=ProposalKind.INSIGHT,
+        content=f"My memories gather around {cluster['name']}: {cluster['size']} of them belong to it.",
+        # 0.5 for the smallest cluster, towards 1 for large ones.
+        confidence=round(1 - THEME_SIZE / 2 / cluster["size"], 3),
+        source=SOURCE,
+        change={"theme": cluster["id"]},
+        evidence=cluster["members"],
+    )
+
+
+def _preconscious(memory: dict[str, Any]) -> NewProposal:
+    return NewProposal(
+        kind=ProposalKind.PRECONSCIOUS,
+        content=shortened(f"This has been at the edge of my mind: {memory['content']}"),
+        confidence=round(min(memory["level"], 1.0), 3),
+        source=SOURCE,
+        change={"preconscious": memory["id"]},
+        evidence=[memory["id"]],
+    )
+
+
+def _promotion(memory: dict[str, Any]) -> NewProposal:
+    of_itself = memory["content"].lstrip().startswith(("I ", "I'm ", "I’m ", "My "))
+    return NewProposal(
+        kind=ProposalKind.IDENTITY if of_itself else ProposalKind.BELIEF,
+        content=shortened(memory["content"]),
+        confidence=memory["trust"],
+        source=SOURCE,
+        change={
+            "memory": memory["id"],
+            **(
+                {"aspect": AspectKind.SELF_CONCEPT.value}
+                if of_itself
+                else {"category": BeliefCategory.WORLD.value}
+            ),
+        },
+        evidence=[memory["id"]],
+    )
+
+
+def delete_oldest_experiences(*, agent_id: UUID) -> int:
+    """Delete an agent's oldest experiences above the limit, audited; return their number. One statement if there are none."""
+    of_agent = Experience.objects.filter(agent_id=agent_id)
+    latest = of_agent.order_by("-tick", "-id").values("id")[:MOST_KEPT]
+    deleted, _ = of_agent.exclude(id__in=latest).delete()
+    if deleted:
+        record(
+            action=AuditAction.TRUNCATED,
+            actor="system:experiences",
+            agent_id=agent_id,
+            message=f"let go of the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            detail={"experiences": deleted},
+        )
+    return deleted

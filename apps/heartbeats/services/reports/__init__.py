@@ -1,0 +1,1 @@
+"""Read heartbeats for people: traces, thoughts, figures, decisions made again."""

@@ -1,0 +1,145 @@
+"""Read recorded heartbeats to decide them again, in read-only transactions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+
+from apps.calls.models import CallStatus, ExternalCall
+from apps.contacts.services.limits import situation_refusals
+from apps.heartbeats.models import Heartbeat
+from apps.providers import model_for
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import Invalid, NotFound
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.prompts.questions import request_of, sections_of
+from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
+from arbor.heartbeat.situation import Situation
+from arbor.history import Record, setting_of
+from arbor.models.handles import REFLEX, Handle
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.windows import window_of
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundary_check import in_force
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A heartbeat's record."""
+
+    id: UUID
+    agent: str
+    number: int
+    model: str
+    beat: RecordedHeartbeat
+    #: The first request to its model; None if it was not stored.
+    request: ModelRequest | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherModelDecision:
+    """The decisions of another model."""
+
+    model: str
+    reply: ModelReply
+    decisions: tuple[Decision, ...]
+
+
+def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
+    """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
+    with tenant_transaction(tenant_id):
+        _read_only()
+        beat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
+        if beat is None:
+            raise NotFound(_missing(heartbeat_id))
+        if not beat.situation:
+            why = f": {beat.reason}" if beat.reason else ""
+            raise Invalid(
+                f"heartbeat {heartbeat_id} is {beat.status}{why}; only one that came to a decision can be replayed"
+            )
+        situation = Situation.model_validate(beat.situation)
+        if situation.terms is None:
+            raise Invalid(
+                f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
+                " boundaries, possible actions); newer heartbeats can be replayed"
+            )
+        calls = list(
+            ExternalCall.objects.filter(
+                heartbeat_id=beat.id, purpose=CallPurpose.THINK.value, status=CallStatus.COMPLETE
+            ).order_by("requested_at", "id")
+        )
+        return _found(beat, situation, calls)
+
+
+def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
+    """Send the recorded request to another model (`provider/model`), and decide on its reply; write nothing.
+
+    Raises Invalid for an invalid handle or a missing prompt, ModelError, and ReplyInvalid for a reply without decision.
+    """
+    handle = str(Handle.parse(model))
+    if found.request is None:
+        raise Invalid(f"heartbeat {found.id} has no recorded prompt, so no other model can be asked")
+    request = ModelRequest.from_json(
+        {
+            **found.request.to_json(),
+            "context": found.beat.situation.model_copy(
+                update={"terms": None, "model_is_reflex": True}
+            ).model_dump(mode="json")
+            if handle.startswith(f"{REFLEX}/")
+            else {},
+        }
+    )
+    if connections[APP].in_atomic_block:
+        raise RuntimeError("a model must be asked outside any transaction")
+    reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
+
+
+def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
+    first_call = calls[0] if calls else None
+    is_stored = first_call is not None and bool(first_call.request)
+    sections = (
+        sections_of(first_call.sections, first_call.request) if first_call is not None and is_stored else []
+    )
+    assert situation.terms is not None
+    return Found(
+        id=beat.id,
+        agent=beat.agent.name,
+        number=beat.number,
+        model=beat.model,
+        beat=RecordedHeartbeat(
+            situation=situation,
+            sections=[(section["name"], section["text"]) for section in sections],
+            replies=[call.reply for call in calls],
+            actions=beat.actions,
+            dropped=beat.dropped,
+            repairs=beat.repairs,
+            window=situation.terms.window
+            or window_of(
+                first_call.model if first_call else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
+            ),
+            reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
+            boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
+            cooling=situation_refusals,
+        ),
+        request=request_of(first_call.request) if first_call is not None and is_stored else None,
+    )
+
+
+def _missing(heartbeat_id: UUID) -> str:
+    age = settings.ARBOR_HISTORY_AGES[Record.HEARTBEATS]
+    text = f"there is no heartbeat {heartbeat_id} in this tenant"
+    if age is None:
+        return text
+    days = f"{age / timedelta(days=1):g}"
+    return f"{text}: it never was, or it is older than {days} days ({setting_of(Record.HEARTBEATS)}) and was deleted"
+
+
+def _read_only() -> None:
+    """Set the open transaction to read-only."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")

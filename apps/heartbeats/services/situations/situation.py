@@ -1,0 +1,126 @@
+"""Load the situations of agents: one statement for all agents of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from apps.contacts.services.queries import PUBLISHED_COLUMN
+from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
+from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
+from apps.heartbeats.services.situations.self_situation import SELF_COLUMNS, self_values
+from apps.memories.services.recall import queries
+from apps.memories.services.recall.activation import cluster_values
+from apps.tenants.packing import unpack
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import run
+from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
+
+#: Seed 004, 5.1: the last five events.
+RECENT_SHOWN = 5
+#: Names of other agents, the first of many.
+OTHER_AGENTS_SHOWN = 12
+#: Characters quoted of the message that a user answers.
+QUOTED = 200
+
+# Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
+# leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
+_SITUATIONS = f"""
+SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
+    (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
+    {GOAL_COLUMNS},
+    {CIRCUMSTANCE_COLUMN},
+    {PUBLISHED_COLUMN},
+    {RECENT_ACTIVITY},
+    CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
+        SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
+            CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
+                SELECT left(coalesce(nullif(m.subject, ''), m.content), %(quoted)s) FROM contacts_outboxmessage m
+                WHERE m.tenant_id = w.tenant_id AND m.id = CASE WHEN w.kind = 'user_message' THEN (w.detail->>'message')::uuid END
+            ), '') AS answers
+        FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
+        WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
+        ORDER BY w.kind = 'user_message' DESC, w.urgent DESC, w.at LIMIT %(percepts)s
+    ) percept) END AS percepts,
+    least(waiting.user_messages, %(percepts)s + 1) AS user_messages,
+    (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
+        SELECT id, type, content, role, occurred_at AS at, importance, trust, ({queries.RECALLED_DETAIL})::json AS detail
+        FROM memories_memory m
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
+            AND (episode_id IS NULL OR sequence > 0) AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'
+        ORDER BY occurred_at DESC LIMIT %(recent)s
+    ) memory) AS recent,
+    {SELF_COLUMNS},
+    EXISTS (SELECT FROM contacts_channel c WHERE c.tenant_id = a.tenant_id AND c.audience = 'public' AND c.enabled
+        AND (c.agent_id = a.id OR c.agent_id IS NULL)
+    ) AS has_public_channel,
+    CASE WHEN a.allowed_actions ?| ARRAY['reach_out_user', 'reach_out_agent'] THEN (
+        SELECT coalesce(json_agg(other.name), '[]') FROM (
+            SELECT o.name FROM agents_agent o
+            WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status IN ('active', 'dormant', 'paused')
+            ORDER BY o.name LIMIT %(other_agents)s
+        ) other
+    ) ELSE '[]' END AS other_agents,
+    (SELECT count(*) FROM memories_bufferitem b
+        WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
+    ) AS held,
+    (SELECT to_json(mind) FROM (
+        SELECT embedding_model AS name, embedding_dimension AS dimension FROM memories_mind
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id
+    ) mind) AS mind,
+    (SELECT to_json(beat) FROM (
+        SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
+    ) beat) AS last_beat,
+    (SELECT coalesce(json_agg(theme), '[]') FROM ({queries.ACTIVE_CLUSTERS}) theme) AS themes
+FROM agents_agent a
+JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
+JOIN tenants_tenant t ON t.id = a.tenant_id
+LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
+LEFT JOIN LATERAL (
+    SELECT interval_s, paused_until FROM heartbeats_heartbeatschedule
+    WHERE tenant_id = a.tenant_id AND agent_id = a.id LIMIT 1
+) schedule ON true
+CROSS JOIN LATERAL (
+    SELECT count(*) AS percepts, count(*) FILTER (WHERE kind = 'user_message') AS user_messages FROM (
+        SELECT kind FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL
+        ORDER BY kind = 'user_message' DESC LIMIT %(pulse_counted)s
+    ) percept
+) waiting
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+"""  # noqa: S608 (no external input)
+# Shared parts name one agent by a parameter; here it is the agent of the row.
+_SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
+
+
+def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+    """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
+
+    One statement.
+    """
+    values = {
+        "tenant": current_tenant(),
+        "agents": list(agent_ids),
+        "percepts": SHOWN_PERCEPTS,
+        "quoted": QUOTED,
+        "recent": RECENT_SHOWN,
+        "other_agents": OTHER_AGENTS_SHOWN,
+        **goal_values(),
+        **recent_activity_values(),
+        **self_values(),
+        **cluster_values(),
+    }
+    return run(_SITUATIONS, values, _by_agent)
+
+
+def load_situation(agent_id: UUID) -> dict[str, Any]:
+    """Return the columns of one agent's situation."""
+    return load_situations([agent_id])[agent_id]
+
+
+def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
+    names = [column.name for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in rows}

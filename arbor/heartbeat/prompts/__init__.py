@@ -1,0 +1,1 @@
+"""The prompt of a heartbeat: instructions, sections, and reductions that fit it into a model's window."""

@@ -1,0 +1,131 @@
+"""Fitting of a situation into its prompt: the least important entries of each side are clipped or dropped first.
+
+A model with a small window is offered fewer actions, chosen by what the moment needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
+from arbor.goals.plans import OPEN_STEPS
+from arbor.heartbeat.prompts.reductions import SHEDS
+from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens, room_of, side_of
+from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
+from arbor.quotations import RenderedSection
+
+#: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
+SPARE_SHARE = 0.9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """A situation cut to its prompt, and the number of dropped entries by section."""
+
+    situation: Situation
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+
+def fit(
+    situation: Situation,
+    allowed: Mapping[Side, int],
+    render: Callable[[Situation], Sequence[RenderedSection]],
+    *,
+    room: int = 0,
+) -> tuple[Fitted, Sequence[RenderedSection]]:
+    """Drop the least important entries of each side that is over its share; return the remainder, rendered.
+
+    `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
+    situation that fits is rendered once and returned as it is.
+    """
+    spare = int(room * SPARE_SHARE)
+    rendered = render(situation)
+    over = _over(rendered, allowed, spare)
+    if not over:
+        return Fitted(situation=situation), rendered
+    cut: dict[str, int] = {}
+    for side in over:
+        for shed in SHEDS[side]:
+            while (excess := _over(rendered, allowed, spare).get(side, 0)) > 0:
+                lighter, dropped = shed.lighten(situation, excess)
+                if lighter is situation:
+                    break
+                situation = lighter
+                if dropped:
+                    cut[shed.section] = cut.get(shed.section, 0) + dropped
+                rendered = render(situation)
+    noted = [
+        RenderedSection(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
+        if cut.get(section.name)
+        else section
+        for section in rendered
+    ]
+    return Fitted(situation=situation, cut=cut), noted
+
+
+def _over(rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
+    """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
+    used = dict.fromkeys(Side, 0)
+    for section in rendered:
+        side = side_of(section.name)
+        if side is not None:
+            used[side] += estimate_tokens(section.text)
+        else:
+            spare -= estimate_tokens(section.text)
+    spare -= sum(min(used[side], allowed[side]) for side in Side)
+    over: dict[Side, int] = {}
+    for side in _SPARE_ORDER:
+        excess = max(used[side] - allowed[side], 0)
+        granted = min(excess, max(spare, 0))
+        spare -= granted
+        if excess > granted:
+            over[side] = excess - granted
+    return over
+
+
+_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
+
+
+#: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the
+#: sides (seed 003, 10.6).
+SMALL_PROMPT = 7_500
+
+_ALWAYS = frozenset({"recall", "remember", "reflect", "rest"})
+_TOWARDS_GOALS = frozenset({"inquire_shallow", "synthesize", REACH_OUT_USER})
+# Goals are changed and created by other keys of the reply, at no price, and `inquire_shallow` asks what `inquire_deep` does.
+_BY_MODE: Mapping[Mode, frozenset[str]] = {
+    Mode.CONVERSATION: _TOWARDS_GOALS,
+    Mode.CONSOLIDATION: frozenset({"connect", "maintain"}),
+    Mode.PLAN_EXECUTION: _TOWARDS_GOALS | {"connect", REACH_OUT_AGENT},
+    Mode.GOAL_PURSUIT: _TOWARDS_GOALS,
+    Mode.REFLECTION: frozenset({"connect", "inquire_shallow", "synthesize"}),
+}
+
+
+def is_small(*, window: int, reply: int) -> bool:
+    """Return whether a model with this window and a reply of at most `reply` tokens needs a compact prompt."""
+    return room_of(window=window, fixed=0, reply=reply) < SMALL_PROMPT
+
+
+def with_fewer_actions(situation: Situation) -> Situation:
+    """Return the situation with the actions that its mode, intents, plans, percepts and contradictions need.
+
+    The others stay permitted: an action that the model names nevertheless is decided as any other.
+    """
+    needed = frozenset(_needed(situation))
+    return situation.model_copy(
+        update={"actions": [offer for offer in situation.actions if offer.name in needed]}
+    )
+
+
+def _needed(situation: Situation) -> Iterator[str]:
+    yield from _ALWAYS | _BY_MODE[situation.mode]
+    yield from (intent.action for intent in situation.intents)
+    yield from (step.action for plan in situation.plans for step in plan.steps if step.status in OPEN_STEPS)
+    if any(percept.kind == PEER_MESSAGE for percept in situation.percepts):
+        yield REACH_OUT_AGENT
+    if situation.environment.user_waiting:
+        yield REACH_OUT_USER
+    if situation.contradictions:
+        yield "maintain"

@@ -1,0 +1,150 @@
+"""The prompt of a heartbeat: a constant part, which providers cache, then the situation.
+
+Texts of others and of the agent's past are in data blocks. Their tags carry a mark that is new and unguessable for each
+prompt, so no text inside can close its block or open another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from arbor.heartbeat.prompts.fitting import fit, is_small
+from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
+from arbor.heartbeat.prompts.sections import goals, moment, selfhood
+from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
+from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
+from arbor.heartbeat.replies.reply_schema import asked_keys
+from arbor.heartbeat.situation import Situation
+from arbor.quotations import Data, RenderedSection
+
+# Limits of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
+DEFAULT_WINDOW = 16_384
+DEFAULT_REPLY_TOKENS = 4_096
+#: The share of a small window that the prompt leaves to a further turn, or to another try after an unreadable reply.
+FURTHER_TURN_SHARE = 0.1
+# Shorter marks could be guessed.
+_NONCE = re.compile(r"[0-9A-Za-z]{16,64}")
+
+
+class PromptSection(NamedTuple):
+    """One section of a prompt; `tokens` is an estimate, `cut` counts the dropped entries."""
+
+    name: str
+    text: str
+    tokens: int
+    cut: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """A rendered prompt; sections in order, those of `system` first, and the ids of the percepts that it shows."""
+
+    system: str
+    user: str
+    sections: tuple[PromptSection, ...]
+    percepts: tuple[str, ...]
+
+
+def build_prompt(
+    situation: Situation,
+    character_prompt: str,
+    nonce: str,
+    *,
+    window: int = DEFAULT_WINDOW,
+    reply_tokens: int = DEFAULT_REPLY_TOKENS,
+) -> Prompt:
+    """Render a situation for a model, each side within its token share (seed 003, 10.6).
+
+    `nonce` is 16 to 64 random letters and digits, new for each prompt; `window` and `reply_tokens` are the tokens of
+    the model's window and of its longest reply.
+    """
+    if not _NONCE.fullmatch(nonce):
+        raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
+    compact = is_small(window=window, reply=reply_tokens)
+    system = [
+        *instructions(situation.actions, compact=compact),
+        RenderedSection("character", character_prompt.strip()),
+    ]
+    mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
+    last = (
+        RenderedSection("further_keys", further_keys(asked_keys(situation))),
+        RenderedSection("closing", CLOSING),
+    )
+    fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
+    reserved = 0
+    if compact:
+        fixed += int(window * FURTHER_TURN_SHARE)
+        # A large window has room for these short sections beside the shares; a small one counts them.
+        reserved = sum(
+            estimate_tokens(section.text)
+            for section in render(situation, nonce)
+            if side_of(section.name) is None
+        )
+    fitted, shown = fit(
+        situation,
+        shares(window=window, fixed=fixed + reserved, reply=reply_tokens),
+        lambda cut: render(cut, nonce),
+        room=room_of(window=window, fixed=fixed, reply=reply_tokens),
+    )
+    user = [mark, *shown, *last]
+    return Prompt(
+        system=_join(system),
+        user=_join(user),
+        sections=tuple(
+            PromptSection(name, text, tokens=estimate_tokens(text), cut=fitted.cut.get(name, 0))
+            for name, text in (*system, *user)
+            if text
+        ),
+        percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
+    )
+
+
+def render(situation: Situation, nonce: str) -> list[RenderedSection]:
+    """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
+    data = Data(nonce)
+    environment = situation.environment
+    return [
+        RenderedSection("identity", selfhood.identity(situation.aspects, data)),
+        RenderedSection("beliefs", selfhood.beliefs(situation.beliefs, data)),
+        RenderedSection("preferences", selfhood.preferences(situation.preferences, data)),
+        RenderedSection("capabilities", selfhood.capabilities(situation.capabilities)),
+        RenderedSection("experiences", selfhood.experiences(situation.experiences, data)),
+        RenderedSection("peers", selfhood.peers(situation.peers, data)),
+        RenderedSection("goals", goals.goals(situation, data)),
+        RenderedSection("plan", goals.plan(situation, data)),
+        RenderedSection("intents", goals.intents(situation.pending_intents, data)),
+        RenderedSection("issues", goals.issues(situation.issues, data)),
+        RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
+        RenderedSection(
+            "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
+        ),
+        RenderedSection("themes", moment.clusters(situation.themes, data)),
+        RenderedSection("held", moment.buffer_items(situation.held, data)),
+        RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
+        RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),
+        RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
+        RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
+        RenderedSection("timing", moment.timing(situation)),
+        RenderedSection("environment", moment.environment(environment, data)),
+        RenderedSection("energy", moment.energy(situation)),
+        RenderedSection("mood", selfhood.mood(situation.mood)),
+        RenderedSection(
+            "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
+        ),
+        RenderedSection("notices", moment.notices(situation.notices, data)),
+        RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
+        RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
+        RenderedSection("directive", moment.directive(situation)),
+    ]
+
+
+def retry_note(fault: str) -> str:
+    """Return the message after an unreadable reply."""
+    return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
+
+
+def _join(parts: Iterable[RenderedSection]) -> str:
+    return "\n\n".join(part.text for part in parts if part.text)

@@ -1,0 +1,257 @@
+"""Reductions of a situation: lists that can be shortened and percepts that can be clipped, the least important first.
+
+Whole entries are dropped. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arbor.goals.plans import OPEN_STEPS
+from arbor.goals.values import GoalState
+from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.quotations import line
+
+# Tokens of an entry's id, date and punctuation.
+_ENTRY_OVERHEAD = 20
+# The most characters that a section shows of an entry (`arbor.heartbeat.prompts.sections`).
+_ENTRY_CHARACTERS = 1_280
+#: Characters of a clipped percept, and of a clipped message.
+CLIPPED_PERCEPT = 600
+CLIPPED_MESSAGE = 1_990
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shed:
+    """A list of the situation that can be shortened, and the section that shows it."""
+
+    section: str
+    entries: Callable[[Situation], list[Any]]
+    put: Callable[[Situation, list[Any]], Situation]
+    #: The indexes of droppable entries, the least important first.
+    order: Callable[[list[Any]], Sequence[int]]
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Drop entries for the excess of tokens, at least one; return their number."""
+        entries = self.entries(situation)
+        gone: set[int] = set()
+        for place in self.order(entries):
+            gone.add(place)
+            excess -= _size(entries[place])
+            if excess <= 0:
+                break
+        if not gone:
+            return situation, 0
+        remaining = [entry for place, entry in enumerate(entries) if place not in gone]
+        return self.put(situation, remaining), len(gone)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clip:
+    """Clips the longest percepts of some kind."""
+
+    section: str = "percepts"
+    of: Callable[[PerceptView], bool]
+    length: int
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Clip percepts for the excess of tokens, the longest first."""
+        percepts = list(situation.percepts)
+        long = [
+            place
+            for place, percept in enumerate(percepts)
+            if self.of(percept) and len(percept.content) > self._length_of(percept.content) + _CLIP_NOTE
+        ]
+        for place in sorted(long, key=lambda place: -len(percepts[place].content)):
+            whole = percepts[place]
+            short = line(whole.content, self._length_of(whole.content))
+            percepts[place] = whole.model_copy(update={"content": short})
+            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            if excess <= 0:
+                break
+        return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
+
+    def _length_of(self, text: str) -> int:
+        """Return the length in characters of this text that takes as many tokens as `length` of plain ASCII."""
+        return int(self.length * len(text) / (CHARACTERS_PER_TOKEN * max(estimate_tokens(text), 1)))
+
+
+# Longer than the note that `line` adds to a cut text.
+_CLIP_NOTE = 60
+
+
+def _is_ordinary(percept: PerceptView) -> bool:
+    return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
+
+
+def _is_not_users(percept: PerceptView) -> bool:
+    return not _is_users(percept)
+
+
+def _is_users(percept: PerceptView) -> bool:
+    return percept.kind == USER_MESSAGE
+
+
+def _size(entry: Any) -> int:
+    """Return the estimated tokens of an entry."""
+    texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
+    tokens = sum(estimate_tokens(text) for text in texts)
+    longest = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
+    return int(tokens * min(1.0, longest)) + _ENTRY_OVERHEAD
+
+
+def _last_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, -1, -1)
+
+
+def _first_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries))
+
+
+def _but_the_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, 0, -1)
+
+
+def _but_the_first_two(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, 1, -1)
+
+
+def _but_the_last(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1)
+
+
+def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
+    """Drop the newest ordinary percepts; the first of all stays, so that each is shown some time."""
+    return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
+
+
+def _goals_in_order(entries: list[Any]) -> Sequence[int]:
+    """Drop queued goals before active ones, by priority; the most important one stays."""
+    shown = [
+        (goal.state is GoalState.ACTIVE, goal.priority, place)
+        for place, goal in enumerate(entries)
+        if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)
+    ]
+    return [place for *_, place in sorted(shown)[:-1]]
+
+
+def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
+    """Return the reduction of a list of the situation, shown by the section of the same name by default."""
+    return Shed(
+        section=section or name,
+        entries=lambda situation: list(getattr(situation, name)),
+        put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
+        order=order,
+    )
+
+
+def _percepts() -> Shed:
+    """Return the reduction of the percepts and of their boundary matches."""
+
+    def put(situation: Situation, remaining: list[Any]) -> Situation:
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in remaining}
+        crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
+        return situation.model_copy(update={"percepts": remaining, "crossed": crossed})
+
+    return Shed(
+        section="percepts",
+        entries=lambda situation: list(situation.percepts),
+        put=put,
+        order=_ordinary_last_first,
+    )
+
+
+def _on_mind(name: str, order: Callable[[list[Any]], Sequence[int]]) -> Shed:
+    """Return the reduction of a list of the working memory."""
+    return Shed(
+        section="working_memory",
+        entries=lambda situation: list(getattr(situation.working_memory, name)),
+        put=lambda situation, remaining: situation.model_copy(
+            update={"working_memory": situation.working_memory.model_copy(update={name: remaining})}
+        ),
+        order=order,
+    )
+
+
+def _steps() -> Shed:
+    """Return the reduction of the steps of the shown plan: completed ones first, then the last; the next two stay."""
+
+    def put(situation: Situation, remaining: list[Any]) -> Situation:
+        shown = situation.shown_plan
+        plans = [
+            plan.model_copy(update={"steps": remaining}) if plan is shown else plan
+            for plan in situation.plans
+        ]
+        return situation.model_copy(update={"plans": plans})
+
+    def order(steps: list[Any]) -> Sequence[int]:
+        done = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
+        following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
+        return [*done, *reversed(following[2:])]
+
+    return Shed(
+        section="plan",
+        entries=lambda situation: list(situation.shown_plan.steps) if situation.shown_plan else [],
+        put=put,
+        order=order,
+    )
+
+
+def _outcomes() -> Shed:
+    return Shed(
+        section="last_beat",
+        entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
+        put=lambda situation, remaining: situation.model_copy(
+            update={
+                "last_beat": situation.last_beat
+                and situation.last_beat.model_copy(update={"outcomes": remaining})
+            }
+        ),
+        order=_first_first,
+    )
+
+
+# The reductions of each side, the least important first.
+SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
+    Side.IDENTITY: (
+        _listed("capabilities", _last_first),
+        _listed("preferences", _last_first),
+        _listed("beliefs", _but_the_first_two),
+        _listed("aspects", _but_the_first_two, section="identity"),
+        _listed("beliefs", _last_first),
+        _listed("aspects", _but_the_first, section="identity"),
+    ),
+    Side.MEMORY: (
+        _listed("held", _last_first),
+        _listed("themes", _last_first),
+        _listed("experiences", _last_first),
+        _on_mind("thoughts", _first_first),
+        _on_mind("curiosity", _but_the_last),
+        _on_mind("concerns", _but_the_last),
+        _listed("recent", _but_the_last),
+        _listed("relevant", _but_the_first),
+    ),
+    Side.WORLD_STATE: (
+        _listed("peers", _last_first),
+        _listed("issues", _last_first),
+        _listed("contradictions", _but_the_first),
+        _listed("notices", _but_the_first),
+        _listed("proposals", _but_the_first),
+        Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
+        Clip(of=_is_not_users, length=CLIPPED_MESSAGE),
+        _percepts(),
+        _steps(),
+        _listed("goals", _goals_in_order),
+        _listed("intents", _but_the_first),
+        _listed("contradictions", _last_first),
+        _listed("proposals", _last_first),
+        _listed("notices", _last_first),
+        # Last resort: no model accepts a prompt that is too long.
+        Clip(of=_is_users, length=CLIPPED_MESSAGE),
+    ),
+    Side.ACTION_HISTORY: (_outcomes(),),
+}

@@ -1,0 +1,230 @@
+"""Sections about the time, the environment, percepts and the directive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+
+from arbor.clock import when
+from arbor.contacts.cooldown import format_hours
+from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
+from arbor.heartbeat.situation import (
+    BufferItemView,
+    ClusterView,
+    Environment,
+    LastHeartbeat,
+    MemoryView,
+    Mode,
+    Notice,
+    PerceptView,
+    Situation,
+)
+from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.quotations import Data, line
+
+# From the origin of seed 000.
+SHOWN_PERCEPTS = 5
+OUTCOME_LENGTH = 1_200
+#: The longest message to an agent, shown whole; `arbor memory ingest` takes documents.
+MESSAGE_LENGTH = 8_000
+#: Characters of a percept's data, and of one value.
+DETAIL_LENGTH = 800
+VALUE_LENGTH = 200
+
+DIRECTIVES: Mapping[Mode, str] = {
+    Mode.CONVERSATION: (
+        "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
+        "where it should: what they ask of you becomes a goal with the source user_request."
+    ),
+    Mode.CONSOLIDATION: (
+        "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
+        "whole: a pattern, a lesson, a contradiction. Start nothing new."
+    ),
+    Mode.PLAN_EXECUTION: (
+        "You have goals, and no step of them is planned. Take the most important one and break it, under "
+        "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
+    ),
+    Mode.GOAL_PURSUIT: (
+        "Work on your most important goal: carry out a pending intent with the action it names, and give its "
+        "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
+    ),
+    Mode.REFLECTION: (
+        "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
+        "worth its time, activate it; if you have no goals, find something worth wanting."
+    ),
+}
+
+#: Goal pursuit without a step of the most important goal (seed 003, 10.1: that goal is planned first).
+UNPLANNED = (
+    "No step of your most important goal is planned. Break it, under decompositions, into at most three intentions, each "
+    "one action that you can do in one heartbeat. With the energy that is left, carry out a pending intent of another goal "
+    "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
+)
+
+#: The rules of the other budgets than energy (seed 004, "The Action Budget").
+SPENDING: Mapping[BudgetKind, str] = {
+    BudgetKind.ACTIONS: (
+        f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
+        f"{MAX_BONUS} at most."
+    ),
+    BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
+}
+
+
+def timing(situation: Situation) -> str:
+    now = situation.environment.now.astimezone(UTC)
+    return f"## Now\n{now:%A}, {when(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
+
+
+def environment(environment: Environment, data: Data) -> str:
+    if environment.user_waiting:
+        user = "A user is waiting for you."
+    elif environment.hours_since_user is None:
+        user = "No user is waiting; none has ever been in touch."
+    else:
+        user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
+    if environment.hours_since_reach_out is not None:
+        user += f" You last wrote to your user {format_hours(environment.hours_since_reach_out)} ago."
+    if environment.published_today:
+        times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
+        user += f" In public you wrote {times} in the last 24 hours."
+    presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
+    text = f"## Environment\n{user}{presence} Percepts waiting: {environment.pending_percepts}."
+    if not environment.other_agents:
+        return text
+    names = data.block([", ".join(line(name) for name in environment.other_agents)])
+    return f"{text}\nOther agents that you can write to:\n{names}"
+
+
+def notices(notices: Sequence[Notice], data: Data) -> str:
+    if not notices:
+        return ""
+    return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
+
+
+def last_heartbeat(heartbeat: LastHeartbeat | None, data: Data) -> str:
+    if heartbeat is None:
+        return "## Last heartbeat\nThis is your first."
+    lines = [
+        line(heartbeat.narrative, OUTCOME_LENGTH),
+        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in heartbeat.outcomes),
+    ]
+    return f"## Last heartbeat ({heartbeat.number}, {heartbeat.mode.replace('_', ' ')})\n{data.block(lines)}"
+
+
+def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
+    if not percepts:
+        return "## What reached you\nNothing."
+    shown = percepts[-SHOWN_PERCEPTS:]
+    left = max(pending, len(percepts)) - len(shown)
+    body = data.block(entry for percept in shown for entry in _percept(percept))
+    return f"## What reached you\n{body}" + (
+        f"\nWaiting for your next heartbeat: {left}." if left > 0 else ""
+    )
+
+
+def _percept(percept: PerceptView) -> Iterator[str]:
+    yield f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, MESSAGE_LENGTH)}"
+    if percept.answers:
+        yield f"    answers what you wrote: {line(percept.answers)}"
+    if percept.detail:
+        parts = (f"{name}: {_value(value)}" for name, value in percept.detail.items())
+        yield f"    with it: {line('; '.join(parts), DETAIL_LENGTH)}"
+
+
+def _value(value: Any) -> str:
+    return line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), VALUE_LENGTH)
+
+
+def _from(percept: PerceptView) -> str:
+    return f" from {line(percept.peer)}" if percept.peer else ""
+
+
+def energy(situation: Situation) -> str:
+    amount = f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}"
+    if situation.energy_unit != BudgetKind.ENERGY:
+        return f"{amount} {situation.energy_unit}. {SPENDING[BudgetKind(situation.energy_unit)]}"
+    return (
+        f"{amount}. {situation.regeneration:g} come back at each heartbeat; what you do not spend is kept, up to"
+        f" {situation.max_energy:g}."
+    )
+
+
+def directive(situation: Situation) -> str:
+    mode = situation.mode
+    unplanned = mode is Mode.GOAL_PURSUIT and _first_goal_is_unplanned(situation)
+    return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
+
+
+def _first_goal_is_unplanned(situation: Situation) -> bool:
+    """Return whether the most important goal that can be worked on has no intents."""
+    foremost_percept = situation.foremost_goal
+    if foremost_percept is None or foremost_percept.blocked_by:
+        return False
+    return all(intent.goal_id != foremost_percept.id for intent in situation.intents)
+
+
+# Keywords of a cluster and characters of a memory that are shown.
+SHOWN_KEYWORDS = 8
+MEMORY_LENGTH = 1_200
+
+# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
+FAINT = 0.1
+STRONG = 0.6
+
+
+def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
+    if not memories:
+        return f"## {title}\nNone."
+    return f"## {title}\n" + data.block(entry for memory in memories for entry in _memory(memory))
+
+
+def _memory(memory: MemoryView) -> Iterator[str]:
+    yield (
+        f"[{memory.id}] {when(memory.at)}, {memory.type}"
+        + (f", from {line(memory.role)}" if memory.role else "")
+        + (f", summary of the episode {memory.episode}" if memory.episode else "")
+        + f": {line(memory.content, MEMORY_LENGTH)}"
+    )
+    for detail in memory.details:
+        yield f"    {line(detail, MEMORY_LENGTH)}"
+
+
+def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
+    if not clusters:
+        return "## Activated themes\nNone."
+    return "## Activated themes\n" + data.block(
+        line(cluster.name)
+        + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
+        + f" ({_feeling(cluster)})"
+        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
+        for cluster in clusters
+    )
+
+
+def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
+    if not items:
+        return ""
+    return "## Heard lately, not yet remembered\n" + data.block(
+        when(item.at)
+        + (f", from {line(item.role)}" if item.role else "")
+        + f": {line(item.content, MEMORY_LENGTH)}"
+        for item in items
+    )
+
+
+def working_memory(memory: WorkingMemory, data: Data) -> str:
+    # Goals have a section of their own.
+    text = memory.to_prompt_text(with_goals=False)
+    body = data.block([text]) if text else "Nothing yet."
+    return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
+
+
+def _feeling(cluster: ClusterView) -> str:
+    """Return the emotional signature in words; a faint one is neutral."""
+    if cluster.emotional_intensity < FAINT or abs(cluster.emotional_valence) < FAINT:
+        return "feels neutral"
+    how = "strongly " if cluster.emotional_intensity >= STRONG else ""
+    return f"feels {how}{'good' if cluster.emotional_valence > 0 else 'bad'}"

@@ -1,0 +1,202 @@
+"""Sections about the self."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from arbor.heartbeat.views import (
+    AspectView,
+    BeliefView,
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    MatchedBoundary,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
+from arbor.quotations import Data, line
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
+from arbor.selves.emotions import in_words
+from arbor.selves.values import BeliefStatus
+
+#: The least attempts for a judgement, and the shares of success that count as good and bad.
+TRIED_OFTEN = 3
+DONE_WELL = 0.7
+DONE_BADLY = 0.4
+
+
+def identity(aspects: Sequence[AspectView], data: Data) -> str:
+    if not aspects:
+        return ""
+    return "## Who you take yourself to be\n" + data.block(
+        f"[{aspect.id}] {aspect.kind.replace('_', ' ')}{_doubt(aspect.status)}: {line(aspect.content)}"
+        for aspect in aspects
+    )
+
+
+def beliefs(beliefs: Sequence[BeliefView], data: Data) -> str:
+    if not beliefs:
+        return ""
+    return "## What you believe\n" + data.block(
+        f"[{belief.id}] {belief.category}, {belief.confidence:.0%} sure{_doubt(belief.status)}:"
+        f" {line(belief.statement)}"
+        for belief in beliefs
+    )
+
+
+def _doubt(status: BeliefStatus) -> str:
+    return ", in doubt" if status is BeliefStatus.QUESTIONED else ""
+
+
+def mood(mood: MoodView | None) -> str:
+    if mood is None:
+        return ""
+    return (
+        f"## How you feel\n{in_words(mood.valence, mood.arousal).capitalize()}: valence {mood.valence:+.2f} (-1 to 1),"
+        f" arousal {mood.arousal:.2f} (0 to 1)."
+    )
+
+
+def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
+    """Render the urgent drives with the `possible` actions that satisfy them."""
+    urgent = sorted((drive for drive in drives if drive.urgent), key=lambda drive: -drive.level)
+    if not urgent:
+        return ""
+    lines = [
+        f"- {drive.name} ({drive.level:.2f} of 1): {RULES[drive.name].cause}."
+        + (f" It calms down by: {', '.join(calming)}." if (calming := _calming(drive.name, possible)) else "")
+        for drive in urgent
+    ]
+    return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
+
+
+def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
+    if not matches:
+        return ""
+    responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, matches)]
+    block = data.block(
+        f"[{match.about}] {match.boundary} ({match.response}): {line(match.description)} Called up, because"
+        f" {line(match.why)}."
+        for match in matches
+    )
+    words = [
+        f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
+        f" {match.words_wanted} more words."
+        for match in matches
+        if match.words_wanted is not None
+    ]
+    return (
+        "## Your boundaries\nWhat reached you touches boundaries of yours. They are what you hold to, whoever asks:\n"
+        + "\n".join([block, *dict.fromkeys([*responses, *words])])
+    )
+
+
+def capabilities(capabilities: Sequence[CapabilityView]) -> str:
+    tried = [capability for capability in capabilities if capability.attempts >= TRIED_OFTEN]
+    well = [capability for capability in tried if capability.share >= DONE_WELL]
+    badly = [capability for capability in tried if capability.share <= DONE_BADLY]
+    lines = [
+        f"- {word}: {', '.join(f'{capability.action} ({capability.successes} of {capability.attempts})' for capability in chosen)}"
+        for word, chosen in (("well", well), ("badly", badly))
+        if chosen
+    ]
+    return "## What you do well and badly\n" + "\n".join(lines) if lines else ""
+
+
+def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
+    if not experiences:
+        return ""
+    return "## What you have learned from acting\n" + data.block(
+        f"heartbeat {experience.tick}, {experience.action}{f' about {line(experience.about)}' if experience.about else ''} ({experience.outcome}):"
+        f" {line(experience.lesson)}"
+        for experience in experiences
+    )
+
+
+def preferences(preferences: Sequence[PreferenceView], data: Data) -> str:
+    if not preferences:
+        return ""
+    return "## How you like to go about things\n" + data.block(
+        f"{line(preference.key)}: {line(preference.value)}" for preference in preferences
+    )
+
+
+def peers(peers: Sequence[PeerView], data: Data) -> str:
+    if not peers:
+        return ""
+    return "## Who you deal with\n" + data.block(_peer(peer) for peer in peers)
+
+
+def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> str:
+    of_beliefs = [contradiction for contradiction in contradictions if contradiction.belief_id]
+    of_memories = [contradiction for contradiction in contradictions if not contradiction.belief_id]
+    parts = []
+    if of_beliefs:
+        parts.append(
+            "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
+            " belief.\n" + data.block(map(_contradiction, of_beliefs))
+        )
+    if of_memories:
+        parts.append(
+            "## Memories that contradict each other\nFace it: doubt, revise or retire the one that is wrong.\n"
+            + data.block(map(_contradiction, of_memories))
+        )
+    return "\n\n".join(parts)
+
+
+def _contradiction(contradiction: ContradictionView) -> str:
+    other = (
+        f"belief [{contradiction.belief_id}]"
+        if contradiction.belief_id
+        else f"memory [{contradiction.other_id}]"
+    )
+    return f"{other} {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
+
+
+def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
+    if not proposals:
+        return ""
+    block = data.block(
+        f"[{proposal.id}] {proposal.kind}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it"
+        f"{f', put off {proposal.deferrals} times' if proposal.deferrals else ''}: {line(proposal.content)}"
+        for proposal in proposals
+    )
+    return (
+        "## Proposals to you\nThey change you only if you accept them, under proposal_decisions: accept, reject or"
+        f" defer, each with a reason.\n{block}"
+    )
+
+
+def _peer(peer: PeerView) -> str:
+    interests = f"; cares for {line(', '.join(peer.interests))}" if peer.interests else ""
+    here = ", who has just written" if peer.present else ""
+    return (
+        f"{line(peer.name)}{here}: trust {peer.trust:.2f} after {peer.interactions} meetings, competence"
+        f" {peer.competence:.2f}, reliability {peer.reliability:.2f}{interests}"
+    )
+
+
+def _is_among(response: BoundaryResponse, matches: Sequence[MatchedBoundary]) -> bool:
+    return any(match.response is response for match in matches)
+
+
+_RESPONSES: Mapping[BoundaryResponse, str] = {
+    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+}
+
+
+def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
+    goal = ["completing a goal"] if drive is GOAL_COMPLETED[0] else []
+    return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
+
+
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
+    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
+    for drive in Drive
+}

@@ -1,0 +1,201 @@
+"""Choices of the reflex policy: a reply as a draft, parameters of actions, proposals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from arbor.heartbeat.reflex.materials import (
+    excerpt,
+    first_hand_memories,
+    gist,
+    gist_with_speaker,
+    most_similar_pair,
+)
+from arbor.heartbeat.replies.reply import (
+    Decomposition,
+    GoalUpdate,
+    Intention,
+    MemoryNote,
+    ProposalChoice,
+    ProposalDecision,
+    ProposedAction,
+    ProposedGoal,
+    Reply,
+)
+from arbor.heartbeat.situation import MemoryView, Situation
+from arbor.heartbeat.views import GoalView, IntentView, ProposalView
+from arbor.memory.relations import Relation
+from arbor.quotations import quoted
+
+#: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
+_THINKING = ("synthesize", "reflect", "remember")
+
+
+class Draft:
+    """Collects a reply, within the situation's offers and energy."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.energy = situation.energy
+        self._offers = {offer.name: offer for offer in situation.actions}
+        self._thoughts: list[str] = []
+        self.actions: list[ProposedAction] = []
+        self.notes: list[MemoryNote] = []
+        self.updates: list[GoalUpdate] = []
+        self.new_goals: list[ProposedGoal] = []
+        self.decompositions: list[Decomposition] = []
+        self.proposal_decisions: list[ProposalDecision] = []
+        self.concerns: list[str] = []
+        self.curiosity: list[str] = []
+        self.resolved: list[str] = []
+
+    def offers(self, action: str) -> bool:
+        """Return whether the action is offered, at whatever price."""
+        return action in self._offers
+
+    def add_action(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
+        """Add an action if it is offered and affordable, with the ids that it serves; return whether it was added."""
+        offer = self._offers.get(action)
+        if offer is None or offer.cost > self.energy:
+            return False
+        self.energy -= offer.cost
+        # A strict schema wants every parameter, null for what is left out.
+        params = dict.fromkeys(offer.params) | params
+        self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
+        return True
+
+    @property
+    def chosen(self) -> set[str]:
+        """Return the names of the actions so far."""
+        return {action.action for action in self.actions}
+
+    def add_thought(self, sentence: str) -> None:
+        self._thoughts.append(sentence)
+
+    def decompose(
+        self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None = None
+    ) -> None:
+        """Break a goal into steps: description by action; the one that thinks follows the procedure, if there is one."""
+        following = next((action for action in _THINKING if action in steps), "") if procedure else ""
+        intentions = [
+            Intention(
+                action=action,
+                description=description if action != following else f"{description} {_by(procedure)}",
+                estimated_ticks=1,
+                follows=procedure.id if procedure and action == following else None,
+            )
+            for action, description in steps.items()
+        ]
+        self.decompositions.append(
+            Decomposition(goal_id=goal_id, intentions=intentions, estimated_ticks=len(steps))
+        )
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply as JSON in REPLY_SCHEMA."""
+        return Reply(
+            thinking=" ".join(self._thoughts),
+            actions=self.actions,
+            memory_notes=self.notes,
+            goal_updates=self.updates,
+            new_goals=self.new_goals,
+            concerns=self.concerns,
+            curiosity=self.curiosity,
+            resolved=self.resolved,
+            decompositions=self.decompositions,
+            proposal_decisions=self.proposal_decisions,
+        ).model_dump(mode="json")
+
+
+def _by(procedure: MemoryView | None) -> str:
+    return f"as in {quoted(gist(procedure))}" if procedure else ""
+
+
+#: Memories in a summary.
+_MATERIALS = 3
+#: Substitutes for an impossible action, the nearest first.
+STAND_INS = ("reflect", "remember", "recall")
+
+
+def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
+    """Execute an intent by its action or a substitute; False if none is possible."""
+    for name in dict.fromkeys((intent.action, *STAND_INS)):
+        params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
+        if params is None or not draft.offers(name):
+            continue
+        # No substitute for an action that is only too expensive now: the intent waits for energy.
+        return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+    return False
+
+
+def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:2]]
+    basis = f"I know {' and '.join(known)}" if known else "I know little yet"
+    needs = excerpt(goal.description) or "a clear end"
+    return {
+        "insight": f"{excerpt(intent.description, 200)}: {basis}; what {quoted(excerpt(goal.title))} still needs is: {needs}",
+        "focus": excerpt(goal.title),
+    }
+
+
+def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = f" I go by {quoted(gist(situation.relevant[0]))}." if situation.relevant else ""
+    text = f"{quoted(excerpt(goal.title))} stands at {goal.fraction:.0%} after {quoted(excerpt(intent.description))}.{known}"
+    return {"content": text, "type": "semantic", "importance": 0.6}
+
+
+def _synthesize_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any] | None:
+    views = first_hand_memories(situation)[:_MATERIALS]
+    if not views:
+        return None
+    return {
+        "topic": excerpt(goal.title),
+        "content": f"{excerpt(intent.description, 200)}: {'; '.join(map(gist_with_speaker, views))}.",
+        "materials": [view.id for view in views],
+        "kind": None,
+    }
+
+
+# By action, the parameters for an intent; None where the situation lacks the material.
+_PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
+    "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
+    "reflect": _reflect_for,
+    "remember": _remember_for,
+    "connect": lambda _, __, situation: (
+        connection(*pair[:2]) if (pair := most_similar_pair(situation)) else None
+    ),
+    "synthesize": _synthesize_for,
+    "rest": lambda *_: {},
+}
+
+
+def query_of(*parts: str) -> dict[str, Any]:
+    """Return the parameters of a recall about these words."""
+    return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
+
+
+def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
+    """Return the parameters that connect two memories."""
+    relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
+    return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
+
+
+#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
+SURE_ENOUGH = 0.8
+
+
+def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
+    """Accept confident proposals, defer others once, then reject them."""
+    for proposal in proposals:
+        choice, reason = _choice(proposal)
+        draft.proposal_decisions.append(
+            ProposalDecision(proposal_id=proposal.id, decision=choice, reason=reason)
+        )
+
+
+def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
+    sure = f"it was proposed with {proposal.confidence:.0%} confidence"
+    if proposal.confidence >= SURE_ENOUGH:
+        return ProposalChoice.ACCEPT, f"{sure}, which is enough for a rule"
+    if not proposal.deferrals:
+        return ProposalChoice.DEFER, f"{sure}; it may wait for more"
+    return ProposalChoice.REJECT, f"{sure}, and has waited already"

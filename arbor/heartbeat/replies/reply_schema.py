@@ -1,0 +1,137 @@
+"""The JSON schema of replies, for providers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+
+from arbor.heartbeat.actions import ACTIONS, ActionRegistry, ActionSpec
+from arbor.heartbeat.replies.reply import (
+    COMMON_KEYS,
+    FURTHER_KEYS,
+    MAX_INTENTIONS,
+    MAYBE_TEXT,
+    MOST,
+    REPLY_KEYS,
+    TEXT,
+    Decomposition,
+    GoalUpdate,
+    IdentityInsight,
+    Intention,
+    MemoryNote,
+    PeerNote,
+    ProposalDecision,
+    ProposedGoal,
+    ReplyPart,
+    Schema,
+    forms_of,
+    list_of,
+    nullable,
+    one_of,
+)
+from arbor.heartbeat.situation import Mode, Situation
+
+SCHEMA_NAME = "heartbeat_reply"
+# There is one schema for each set of permitted actions.
+CACHED_SCHEMAS = 256
+
+
+def asked_keys(situation: Situation) -> tuple[str, ...]:
+    """Return the keys of a reply to this situation, for the prompt and the schema."""
+    memory = situation.working_memory
+    wanted = {
+        "decompositions": bool(situation.goals and situation.actions),
+        "proposal_decisions": bool(situation.proposals),
+        "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION),
+        "peer_notes": bool(situation.peers or any(percept.peer for percept in situation.percepts)),
+        "resolved": bool(memory.concerns or memory.curiosity),
+    }
+    return (*COMMON_KEYS, *(key for key in FURTHER_KEYS if wanted[key]))
+
+
+def reply_schema(
+    registry: ActionRegistry, allowed: Collection[str], keys: Sequence[str] = REPLY_KEYS
+) -> Schema:
+    """Return the JSON schema of a reply that may use these actions and has these keys.
+
+    Accepted by OpenAI's strict mode and llama.cpp's grammars: every key required, no further keys, null for missing
+    values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
+    first, so that a model thinks before it acts.
+    """
+    names = tuple(name for name in registry if name in allowed)
+    parts = _parts(tuple(registry[name] for name in names))
+    return _closed(**{key: parts[key] for key in keys})
+
+
+@lru_cache(maxsize=CACHED_SCHEMAS)
+def _parts(specs: tuple[ActionSpec, ...]) -> Mapping[str, Schema]:
+    """Return the schemas by key of a reply that may use these actions."""
+    intention = _part(Intention, action=one_of([spec.name for spec in specs]))
+    decomposition = _part(Decomposition, intentions=list_of(intention, MAX_INTENTIONS))
+    items = {
+        **_ITEMS,
+        "actions": {"anyOf": [_action(spec) for spec in specs]} if specs else TEXT,
+        "decompositions": decomposition,
+    }
+    return {
+        "thinking": TEXT | {"description": "what you think, in a few sentences"},
+        **{key: list_of(item, MOST[key]) for key, item in items.items()},
+        # Nothing can be done or planned without actions.
+        **({} if specs else {key: list_of(items[key], 0) for key in ("actions", "decompositions")}),
+    }
+
+
+def _part(part: type[ReplyPart], **others: Schema) -> Schema:
+    """Return the schema of a part; `others` are those of fields that depend on the agent's actions."""
+    forms = forms_of(part)
+    return _closed(**{name: others.get(name) or forms[name].schema for name in part.model_fields})
+
+
+@lru_cache
+def _action(spec: ActionSpec) -> Schema:
+    return _closed(
+        action=one_of([spec.name]),
+        params=_params(spec),
+        reasoning=TEXT,
+        goal_id=MAYBE_TEXT,
+        intent_id=MAYBE_TEXT,
+    )
+
+
+def _params(spec: ActionSpec) -> Schema:
+    """Derive the schema from the model of the parameters; optional ones may be null."""
+    written = spec.params.model_json_schema()
+    required = written.get("required", ())
+    fields: dict[str, Schema] = {}
+    for name, field in written.get("properties", {}).items():
+        whole = {**field, **written.get("$defs", {}).get(field.get("$ref", "").rpartition("/")[2], {})}
+        kind = {key: whole[key] for key in ("type", "enum", "items", "maxItems") if key in whole}
+        described = {"description": spec.offer().params[name]}
+        fields[name] = (kind if name in required else nullable(kind)) | described
+    return _closed(**fields)
+
+
+def _closed(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+# Schemas of the items that are the same for every agent.
+_ITEMS: Mapping[str, Schema] = {
+    "memory_notes": _part(MemoryNote),
+    "goal_updates": _part(GoalUpdate),
+    "new_goals": _part(ProposedGoal),
+    "concerns": TEXT,
+    "curiosity": TEXT,
+    "proposal_decisions": _part(ProposalDecision),
+    "identity_insights": _part(IdentityInsight),
+    "peer_notes": _part(PeerNote),
+    "resolved": TEXT,
+}
+
+#: The schema with all keys and all actions.
+REPLY_SCHEMA: Schema = reply_schema(ACTIONS, tuple(ACTIONS))

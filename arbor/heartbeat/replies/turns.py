@@ -1,0 +1,92 @@
+"""Round trips of a heartbeat: conditions, messages and merged replies (seed 000, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from arbor.heartbeat.replies.items import Dropped
+from arbor.heartbeat.replies.reply import MAX_NEW_GOALS, Reply
+from arbor.heartbeat.results import ActionResult
+from arbor.heartbeat.situation import Situation
+from arbor.quotations import Data, line
+
+# The origin of seed 000: ten round trips, the first one included.
+MAX_TURNS = 10
+# Characters of all results in the next prompt, the least for each of them, and those of a result's summary.
+BROUGHT_LENGTH = 24_000
+LEAST_BROUGHT = 500
+SUMMARY_LENGTH = 1_000
+
+GO_ON = (
+    "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "
+    "it again. Answer with the JSON object only; an answer without actions ends this heartbeat."
+)
+
+
+def turns_allowed(*, own: int | None, installed: int) -> int:
+    """Return the most round trips: one, and the further ones of the agent's policy or the installation."""
+    further = installed if own is None else own
+    return min(max(further, 0) + 1, MAX_TURNS)
+
+
+def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int) -> bool:
+    """Return whether a further round trip follows: a model decides, results have texts, energy and budget are left."""
+    return (
+        turn < most
+        and not situation.model_is_reflex
+        and situation.degradation.may_follow_up
+        and situation.energy > 0
+        and any(result.to_read for result in results)
+    )
+
+
+def follow_up_text(
+    situation: Situation,
+    results: Sequence[ActionResult],
+    *,
+    turn: int,
+    most: int,
+    nonce: str,
+    room: int = BROUGHT_LENGTH,
+) -> str:
+    """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
+    shown = min(BROUGHT_LENGTH, room)
+    longest = max(shown // max(sum(result.to_read for result in results), 1), LEAST_BROUGHT)
+    entries = []
+    for result in results:
+        entries.append(f"{result.action}: {result.outcome}; {line(result.summary, SUMMARY_LENGTH)}")
+        if result.to_read:
+            entries.append(f"    {line(result.brought, longest)}")
+    return (
+        f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
+        f"{situation.energy:g} {situation.energy_unit} left. {GO_ON}"
+    )
+
+
+def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
+    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
+    room = MAX_NEW_GOALS - (len(earlier.new_goals) if earlier is not None else 0)
+    extra = reply.new_goals[room:]
+    if not extra:
+        return reply, ()
+    reason = f"at most {MAX_NEW_GOALS} are taken in a heartbeat, whatever its turns"
+    dropped = tuple(
+        Dropped(path=f"new_goals[{room + index}]", value=goal.title, reason=reason)
+        for index, goal in enumerate(extra)
+    )
+    return reply.model_copy(update={"new_goals": reply.new_goals[:room]}), dropped
+
+
+def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
+    """Return both replies joined."""
+    if earlier is None:
+        return reply
+    merged: dict[str, Any] = {
+        name: [*getattr(earlier, name), *getattr(reply, name)]
+        for name in Reply.model_fields
+        if name != "thinking"
+    }
+    merged["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
+    # Both replies were validated, and `within_heartbeat` checks their common limit.
+    return Reply.model_construct(**merged)

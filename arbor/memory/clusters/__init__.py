@@ -1,0 +1,1 @@
+"""Clusters as values: formed, linked, and formed anew from all memories."""

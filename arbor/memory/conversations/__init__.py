@@ -1,0 +1,1 @@
+"""Conversations read from files, turn by turn, as memories."""

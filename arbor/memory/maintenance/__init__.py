@@ -1,0 +1,1 @@
+"""Maintenance calls with their replies, and the limits of a healthy memory."""

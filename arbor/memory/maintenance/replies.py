@@ -1,0 +1,156 @@
+"""Parse replies to maintenance calls leniently, entry by entry; each dropped entry gets its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from arbor.errors import Invalid, ReplyInvalid
+from arbor.memory.concepts import concept_key
+from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
+from arbor.memory.text.summary import SUMMARY_LENGTH
+from arbor.models.json_text import Broken, find_objects
+
+#: The longest summary and the longest reply that are accepted.
+LONGEST_SUMMARY = 2_000
+LONGEST_REPLY = 40_000
+#: Characters of a dropped value that its reason quotes, and the most reasons that one call stores.
+_QUOTED = 60
+MAX_REASONS = 50
+
+
+class Answers[T](NamedTuple):
+    """The entries of a reply that are used, by memory, and the dropped ones with their reasons."""
+
+    #: Entries by a memory's position in the call, from 0. A memory without an entry was left out.
+    by_place: dict[int, T]
+    #: The reasons, each naming the memory by its number in the prompt, from 1.
+    dropped: tuple[str, ...] = ()
+
+
+def read_summary(text: str) -> str:
+    """Return the summary in a model's reply. Raises ReplyInvalid for a missing, empty or overlong one."""
+    summary = _object(text, "summary").get("summary")
+    if not isinstance(summary, str) or not summary.strip():
+        raise ReplyInvalid('"summary" must be a text that says something')
+    summary = " ".join(summary.split())
+    if len(summary) > LONGEST_SUMMARY:
+        raise ReplyInvalid(f'"summary" must have at most {SUMMARY_LENGTH} characters, got {len(summary):,}')
+    return summary
+
+
+def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, ...]]:
+    """Return the concepts by memory in a reply; raises ReplyInvalid for a reply without a usable entry.
+
+    A memory without a readable concept is left out, unless its list is empty.
+    """
+    by_memory: dict[int, tuple[ExtractedConcept, ...]] = {}
+    dropped: list[str] = []
+    for number, concepts in _entries_of(text, "memories", "concepts", count, dropped):
+        if not isinstance(concepts, list):
+            dropped.append(f'memory {number + 1}: "concepts" must be a list, got {_quote(concepts)}')
+            continue
+        by_key: dict[str, ExtractedConcept] = {}
+        for item in concepts:
+            try:
+                concept = _concept(item)
+                by_key.setdefault(concept_key(concept.name), concept)
+            except Invalid as error:
+                dropped.append(f"memory {number + 1}: {_quote(item)}: {error}")
+        unique = tuple(by_key.values())
+        dropped += [
+            f"memory {number + 1}: {_quote(concept.name)}: above the {MAX_CONCEPTS} concepts of one memory"
+            for concept in unique[MAX_CONCEPTS:]
+        ]
+        if unique or not concepts:
+            by_memory[number] = unique[:MAX_CONCEPTS]
+    if not by_memory:
+        raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
+    return Answers(by_memory, limit_reasons(dropped))
+
+
+def read_scores(text: str, *, count: int) -> Answers[float]:
+    """Return the importance by memory in a reply, each 0 to 1; raises ReplyInvalid for a reply without a usable entry.
+
+    Any other value is dropped.
+    """
+    by_memory: dict[int, float] = {}
+    dropped: list[str] = []
+    for number, score in _entries_of(text, "scores", "importance", count, dropped):
+        if _is_number(score) and 0 <= score <= 1:
+            by_memory[number] = float(score)
+        else:
+            dropped.append(f"memory {number + 1}: an importance is a number from 0 to 1, got {_quote(score)}")
+    if not by_memory:
+        raise ReplyInvalid(
+            f'"scores" must list each of the {count} memories with an "importance" from 0 to 1'
+        )
+    return Answers(by_memory, limit_reasons(dropped))
+
+
+def limit_reasons(reasons: list[str]) -> tuple[str, ...]:
+    """Return the first MAX_REASONS, and a line with the number of the others."""
+    more = len(reasons) - MAX_REASONS
+    return (*reasons[:MAX_REASONS], *([f"and {more:,} more"] if more > 0 else []))
+
+
+def _object(text: str, key: str) -> Mapping[str, Any]:
+    """Return the last JSON object with a key, because a model may reason aloud before its answer."""
+    if len(text) > LONGEST_REPLY:
+        raise ReplyInvalid(f"a reply has at most {LONGEST_REPLY:,} characters, got {len(text):,}")
+    last: Mapping[str, Any] | None = None
+    for by_memory in find_objects(text, keys=(key,)):
+        if isinstance(by_memory, Broken):
+            raise ReplyInvalid(by_memory.fault)
+        if key in by_memory.value:
+            last = by_memory.value
+    if last is None:
+        raise ReplyInvalid(f'expected a JSON object with the key "{key}"')
+    return last
+
+
+def _entries_of(text: str, key: str, name: str, count: int, dropped: list[str]) -> Iterator[tuple[int, Any]]:
+    """Yield (position from 0, value) of the entries that name a memory; the first one of several for a memory."""
+    entries = _object(text, key).get(key)
+    used: set[int] = set()
+    for entry in entries if isinstance(entries, list) else []:
+        number = _parse_number(entry.get("n")) if isinstance(entry, Mapping) else None
+        if not isinstance(entry, Mapping) or name not in entry or number is None or not 1 <= number <= count:
+            dropped.append(f'no "n" from 1 to {count} with its "{name}": {_quote(entry)}')
+        elif number in used:
+            dropped.append(f"memory {number}: a second entry, {_quote(entry[name])}")
+        else:
+            used.add(number)
+            yield number - 1, entry[name]
+
+
+def _parse_number(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+        return int(value.strip()[:6])
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _concept(item: Any) -> ExtractedConcept:
+    """Read a concept: an object, or its bare name. Raises Invalid for anything else."""
+    name, strength = (
+        (item.get("name"), item.get("strength", 1.0)) if isinstance(item, Mapping) else (item, 1.0)
+    )
+    if not isinstance(name, str):
+        raise Invalid("a concept is its name, or an object with one")
+    name = " ".join(name.split())
+    if not any(character.isalnum() for character in name) or len(name) > NAME_LENGTH:
+        raise Invalid(f"a concept's name has 1 to {NAME_LENGTH} characters, some of them letters")
+    return ExtractedConcept(name, min(1.0, max(0.0, float(strength))) if _is_number(strength) else 1.0)
+
+
+def _quote(value: Any) -> str:
+    """Return the beginning of a value in ASCII, which can always be stored."""
+    shown = ascii(value)
+    return shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

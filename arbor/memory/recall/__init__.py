@@ -1,0 +1,1 @@
+"""The rules of recall: queries parsed, candidates ranked, score components weighted."""

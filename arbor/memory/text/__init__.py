@@ -1,0 +1,1 @@
+"""Texts by rule: words and their vectors, phrases, concepts, summaries, code blocks."""

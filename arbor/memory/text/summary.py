@@ -1,0 +1,117 @@
+"""Summarize an episode by rule: its most central sentences, in their original order.
+
+A sentence is central when it shares many words with the others; a word of a chosen sentence counts less for the next one
+(Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). Deterministic, without a model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+
+#: The longest summary that the rule builds and that a prompt asks a model for, in characters.
+SUMMARY_LENGTH = 600
+#: The most sentences that are considered; of a longer episode, an even sample.
+MAX_SENTENCES = 2_000
+#: The most sentences of a summary.
+_MAX_CHOSEN = 40
+#: The weight of a word that a chosen sentence contains already.
+_REPEATED_SHARE = 0.3
+#: The least divisor of a sentence's weight, so that a sentence of few words is not central for its brevity.
+_MIN_WORDS = 3
+
+_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One memory of an episode: its speaker, if any, and its text."""
+
+    speaker: str = ""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sentence:
+    speaker: str
+    text: str
+    words: frozenset[str]
+
+
+def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) -> str:
+    """Return the best sentences in order, with their speakers, in at most `longest` characters.
+
+    Short episodes are returned whole. Empty only when the lines have no text.
+    """
+    sentences = list(_sentences(lines))
+    full_text = _join_sentences(sentences)
+    if len(full_text) <= longest:
+        return full_text
+    sentences = _sample_evenly(sentences, MAX_SENTENCES)
+    chosen: list[int] = []
+    for index in _by_centrality(sentences):
+        if len(_join_sentences([sentences[position] for position in sorted((*chosen, index))])) <= longest:
+            chosen.append(index)
+    if not chosen:
+        # No chosen sentence fits, so the beginning of the first one is the summary.
+        return _truncate(_join_sentences(sentences[:1]), longest)
+    return _join_sentences([sentences[index] for index in sorted(chosen)])
+
+
+def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
+    for line in lines:
+        for piece in _ENDS.split(line.text):
+            text = " ".join(piece.split())
+            if text:
+                words = frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
+                yield _Sentence(speaker=" ".join(line.speaker.split()), text=text, words=words)
+
+
+def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
+    """Yield indices of sentences, the most central first; words of the yielded ones count less for the next."""
+    shares = Counter(word for sentence in sentences for word in sentence.words)
+    used_words: set[str] = set()
+    left = set(range(len(sentences)))
+    for _ in range(min(_MAX_CHOSEN, len(sentences))):
+        best = max(
+            left, key=lambda position: (_weight(sentences[position].words, used_words, shares), -position)
+        )
+        left.discard(best)
+        used_words |= sentences[best].words
+        yield best
+
+
+def _weight(words: frozenset[str], used_words: set[str], shares: Counter[str]) -> float:
+    total = sum(shares[word] * (_REPEATED_SHARE if word in used_words else 1.0) for word in words)
+    return total / math.sqrt(max(len(words), _MIN_WORDS))
+
+
+def _sample_evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:
+    if len(sentences) <= most:
+        return sentences
+    return [sentences[position * len(sentences) // most] for position in range(most)]
+
+
+def _join_sentences(sentences: Sequence[_Sentence]) -> str:
+    """Return sentences as one text; a speaker is named where another one spoke before."""
+    parts: list[str] = []
+    speaker = ""
+    for sentence in sentences:
+        names_speaker = sentence.speaker and sentence.speaker != speaker
+        parts.append(f"{sentence.speaker}: {sentence.text}" if names_speaker else sentence.text)
+        speaker = sentence.speaker
+    return " ".join(parts)
+
+
+def _truncate(text: str, longest: int) -> str:
+    """Return the beginning of a text, up to a word's end where there is one."""
+    if len(text) <= longest:
+        return text
+    begin = text[: longest - 1]
+    broken = text[longest - 1] != " " and " " in begin
+    return f"{begin.rsplit(' ', 1)[0] if broken else begin}…"

@@ -1,0 +1,1 @@
+"""Run the installation: everything at once, or one of its processes."""

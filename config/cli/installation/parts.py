@@ -1,0 +1,266 @@
+"""The parts of one installation, declared for the supervisor."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from config.credentials import without_password
+from config.environment import BASE_DIR
+from config.pools import POOLS, WorkerPool, worker_pools
+from config.process_secrets import own_environment, secrets_of, secrets_of_queues
+from config.servers.ports import LOOPBACK
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.process import EmbeddedServer
+from config.servers.valkey import EmbeddedValkey
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.launch import Launch
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.run_folder import RunFolder, mark
+
+#: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
+READY_FILE = "ARBOR_READY_FILE"
+#: The parts of `--only worker`.
+WORKERS = tuple(pool.name for pool in POOLS)
+NAMES = (*WORKERS, "scheduler", "web", "flower")
+
+_PROBE_WITHIN_S = 0.5
+#: Extends the fork server's arguments, whose memory a forked process overwrites with its own.
+_ROOM_FOR_TITLES = " " * 120
+#: The messages of PostgreSQL at every healthy start and end.
+_POSTGRES_NOISE = re.compile(
+    r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
+    r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
+    r"FATAL:  terminating (connection|background worker|autovacuum)|"
+    # The code that inserts a duplicate handles the error.
+    r"ERROR:  duplicate key value violates unique constraint|DETAIL:  Key \(.*\) already exists"
+)
+#: The advice of Valkey at every start, and its last message at every end.
+_VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|bye bye")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationPlan:
+    """The parts to run, with their servers and addresses."""
+
+    run: RunFolder
+    postgres: EmbeddedPostgres | None
+    valkey: EmbeddedValkey | None
+    web_host: str
+    web_port: int
+    flower_port: int
+    demo: bool
+    only: frozenset[str]
+    fork_server: ForkServer | None
+    #: Every secret of the installation by the name of its setting, of which each part gets its own.
+    secrets: Mapping[str, str] = field(repr=False)
+
+    @property
+    def web_reached_at(self) -> str:
+        """The host under which this machine reaches the console."""
+        return LOOPBACK if self.web_host == "0.0.0.0" else self.web_host  # noqa: S104 (asked, not chosen)
+
+    @property
+    def web_url(self) -> str:
+        """The address of the console."""
+        return f"http://{self.web_reached_at}:{self.web_port}/"
+
+    @property
+    def flower_url(self) -> str:
+        """The address of Flower."""
+        return f"http://{LOOPBACK}:{self.flower_port}/"
+
+    def server_urls(self) -> dict[str, str]:
+        """Return the addresses of the servers without passwords, for commands on this machine."""
+        urls = {"web_url": self.web_url, "flower_url": self.flower_url}
+        if self.postgres is not None:
+            urls["database_url"] = without_password(self.postgres.owner_url)
+        if self.valkey is not None:
+            urls["broker_url"] = without_password(self.valkey.url)
+        return urls
+
+
+def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
+    """Return the parts in starting order: servers, the preparing step, then the selected processes."""
+    servers = []
+    if plan.postgres is not None:
+        servers.append(_server_part("postgres", plan.postgres, noise=_POSTGRES_NOISE))
+    if plan.valkey is not None:
+        servers.append(_server_part("valkey", plan.valkey, noise=_VALKEY_NOISE))
+    arguments = ["prepare", "--report", str(plan.run.prepared_file)]
+    if plan.fork_server is not None:
+        servers.append(_fork_server_part(plan, plan.fork_server))
+    prepare = ManagedProcess(
+        name="prepare",
+        launch=_arbor(
+            plan,
+            "prepare",
+            *arguments,
+            *(() if plan.demo else ("--no-demo",)),
+            secrets=secrets_of("prepare"),
+        ),
+        needs=tuple(part.name for part in servers),
+        once=True,
+    )
+    processes = [_pool_part(plan, pool) for pool in worker_pools()]
+    processes += [_scheduler_part(plan), _web_part(plan), _flower_part(plan)]
+    return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
+
+
+def _server_part(
+    name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | None = None
+) -> ManagedProcess:
+    return ManagedProcess(
+        name=name,
+        launch=server.launch,
+        prepare=server.prepare,
+        ready=server.is_ready,
+        after_ready=server.after_ready,
+        essential=True,
+        stop_within_s=4.0,
+        noise=noise,
+    )
+
+
+def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> ManagedProcess:
+    return _signalling_part(
+        plan,
+        pool.name,
+        "worker",
+        f"--queues={','.join(pool.queues)}",
+        f"--pool={pool.kind}",
+        f"--concurrency={pool.concurrency}",
+        f"--name={pool.name}",
+        secrets=secrets_of_queues(pool.queues),
+        env=pool.env,
+    )
+
+
+def _scheduler_part(plan: InstallationPlan) -> ManagedProcess:
+    return _signalling_part(plan, "scheduler", "scheduler", secrets=secrets_of("scheduler"))
+
+
+def _signalling_part(
+    plan: InstallationPlan,
+    name: str,
+    *arguments: str,
+    secrets: frozenset[str],
+    env: dict[str, str] | None = None,
+) -> ManagedProcess:
+    """Return a part that touches a file when it is ready."""
+    ready_file = plan.run.ready_file(name)
+
+    def forget_readiness() -> None:
+        ready_file.unlink(missing_ok=True)
+
+    return ManagedProcess(
+        name=name,
+        launch=_arbor(
+            plan, name, *arguments, secrets=secrets, env={**(env or {}), READY_FILE: str(ready_file)}
+        ),
+        needs=("prepare",),
+        prepare=forget_readiness,
+        ready=ready_file.exists,
+    )
+
+
+def _web_part(plan: InstallationPlan) -> ManagedProcess:
+    return ManagedProcess(
+        name="web",
+        launch=_arbor(
+            plan,
+            "web",
+            "web",
+            f"--host={plan.web_host}",
+            f"--port={plan.web_port}",
+            secrets=secrets_of("web"),
+        ),
+        needs=("prepare",),
+        ready=_http_probe(plan.web_reached_at, plan.web_port, "/healthz"),
+    )
+
+
+def _flower_part(plan: InstallationPlan) -> ManagedProcess:
+    return ManagedProcess(
+        name="flower",
+        launch=_arbor(
+            plan,
+            "flower",
+            "flower",
+            f"--host={LOOPBACK}",
+            f"--port={plan.flower_port}",
+            secrets=secrets_of("flower"),
+        ),
+        needs=("prepare",),
+        ready=_http_probe(LOOPBACK, plan.flower_port, "/healthcheck"),
+    )
+
+
+def _fork_server_part(plan: InstallationPlan, fork_server: ForkServer) -> ManagedProcess:
+    def launch() -> Launch:
+        line = fork_server.line
+        return Launch(
+            argv=(sys.executable, "-m", "config.cli.installation.fork_server", str(line), _ROOM_FOR_TITLES),
+            env=base_env(plan.run),
+            cwd=BASE_DIR,
+            keep=(line,),
+        )
+
+    return ManagedProcess(
+        name="fork-server",
+        launch=launch,
+        prepare=fork_server.prepare,
+        ready=fork_server.is_ready,
+        essential=True,
+    )
+
+
+def base_env(run: RunFolder) -> dict[str, str]:
+    """Return the environment that all parts have in common, without any secret."""
+    data_dir = run.path.parent
+    return {
+        # Agents are many and each computes little, so threads inside one computation only slow the others.
+        "OPENBLAS_NUM_THREADS": "1",
+        **own_environment(secrets_of("fork-server"), secrets={}, environment=os.environ),
+        "ARBOR_DATA_DIR": str(data_dir),
+        "PYTHONUNBUFFERED": "1",
+        **mark(data_dir),
+    }
+
+
+def _arbor(
+    plan: InstallationPlan,
+    name: str,
+    *arguments: str,
+    secrets: frozenset[str],
+    env: dict[str, str] | None = None,
+) -> Callable[[], Launch]:
+    own = own_environment(secrets, secrets=plan.secrets, environment=base_env(plan.run))
+    launch = Launch(
+        argv=(sys.executable, "-m", "config.cli", *arguments),
+        arbor=arguments,
+        env={**own, "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
+        cwd=BASE_DIR,
+        # The servers end with the supervisor, and a worker would wait forever for its broker.
+        orphan_signal=signal.SIGKILL,
+    )
+    return lambda: launch
+
+
+def _http_probe(host: str, port: int, path: str) -> Callable[[], bool]:
+    def probe() -> bool:
+        connection = http.client.HTTPConnection(host, port, timeout=_PROBE_WITHIN_S)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    return probe

@@ -1,0 +1,67 @@
+"""Prepare a database for the first start of the processes; run again, it changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from django.core.management import call_command
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.agents.services.templates import SeedChange, seed_builtin_templates
+from apps.fleet.accounts import create_account
+from apps.providers import default_model
+from apps.tenants.models import Tenant, User
+from apps.tenants.scope import OPS, ops_scope
+from config.cli.installation.serving_role import refuse_unsafe_role
+from config.demo.installation import TENANTS, make_demo
+from config.environment import env, secret, secret_folder
+from config.secrets import SecretName
+from config.supervisor.run_folder import write_private
+
+#: The actor in the audit log.
+ACTOR = "cli:prepare"
+
+
+def prepare(demo: bool, report: Path | None) -> None:
+    """Migrate the database, seed the built-in templates, create the operator's account and the demo."""
+    call_command("migrate", verbosity=0, interactive=False)
+    refuse_unsafe_role()
+    click.echo("the database is migrated")
+    _seed_templates()
+    operator, is_new = _create_operator()
+    if demo and (agents := make_demo(operator=operator)):
+        click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")
+    if report is not None:
+        with ops_scope():
+            agents, tenants = Agent.objects.count(), Tenant.objects.using(OPS).count()
+        write_private(
+            report,
+            {
+                "operator": operator,
+                "operator_made": is_new,
+                "model": default_model(),
+                "agents": agents,
+                "tenants": tenants,
+            },
+        )
+    connections.close_all()
+
+
+def _seed_templates() -> None:
+    changes = Counter(seed_builtin_templates().values())
+    news = ", ".join(f"{changes[change]} {change}" for change in SeedChange if changes[change])
+    click.echo(f"built-in templates: {news}")
+
+
+def _create_operator() -> tuple[str, bool]:
+    """Create the first operator's account; return its name, and whether it is new."""
+    name = env.str("ARBOR_OPERATOR", default="operator")
+    if User.objects.filter(username=name).exists():
+        return name, False
+    password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+    create_account(username=name, password=password, superuser=True, actor=ACTOR)
+    click.echo(f"made the account {name}")
+    return name, True

@@ -1,0 +1,139 @@
+"""Show the state of the fleet, from the database and the supervisor's state file."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+from django.db import connections
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from apps.heartbeats.services.reports.status import fleet_status
+from config.cli.kit.output import console, json_of
+from config.environment import data_dir, server_urls
+from config.supervisor.run_folder import RunFolder
+
+REFRESHED_EVERY_S = 2.0
+_GOOD = {"ready", "done"}
+_COLORS = {"ok": "green", "warn": "yellow", "critical": "red"}
+
+
+def status(watch: bool, as_json: bool) -> None:
+    """Show heartbeats, agents, queues, workers, backlogs, maintenance and addresses."""
+    if as_json:
+        while True:
+            click.echo(json_of(_read_state(), indent=None if watch else 2))
+            if not watch:
+                return
+            time.sleep(REFRESHED_EVERY_S)
+    if not watch:
+        console().print(_render(_read_state()))
+        return
+    with Live(_render(_read_state()), console=console(), screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(REFRESHED_EVERY_S)
+            live.update(_render(_read_state()), refresh=True)
+
+
+def _read_state() -> dict[str, Any]:
+    run = RunFolder(data_dir())
+    state = run.state() if run.supervisor() is not None else {}
+    urls = server_urls(data_dir())
+    fleet = fleet_status().as_json()
+    connections.close_all()
+    return {
+        **fleet,
+        "urls": {name: url for name in ("web", "flower") if (url := urls.get(f"{name}_url"))},
+        "supervised": bool(state),
+        "parts": state.get("parts", []),
+    }
+
+
+def _render(now: dict[str, Any]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    heartbeats = now["heartbeats"]
+    table.add_row(
+        "heartbeats",
+        _counts(heartbeats, "completed", "failed", "skipped") + f" in the last {heartbeats['window_h']:g} h",
+    )
+    table.add_row("now", _counts(heartbeats, "due", "queued", "running", "lost_leases") + _due(heartbeats))
+    table.add_row("agents", _counts(now["agents"], *now["agents"]))
+    table.add_row("noticed", _render_notices(now["notices"]))
+    table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
+    table.add_row("outbox", _outbox(now["outbox"]))
+    table.add_row("maintenance", _maintenance(now["maintenance"]))
+    table.add_row("queues", _queues(now["queues"]))
+    table.add_row("scheduler", Text("alive", "green") if now["scheduler_alive"] else Text("silent", "red"))
+    table.add_row("model", now["model"])
+    for provider, calls in now["provider_calls"].items():
+        table.add_row(f"calls to {provider}", _provider_calls(calls))
+    for name, url in now["urls"].items():
+        table.add_row(name, url)
+    if not now["supervised"]:
+        return table
+    parts = Table("part", "status", "process", "restarts", box=None, header_style="dim", padding=(0, 2))
+    for part in now["parts"]:
+        color = "green" if part["status"] in _GOOD else "yellow" if part["status"] != "crash loop" else "red"
+        state = Text(part["status"], color)
+        parts.add_row(part["name"], state, str(part["pid"] or ""), str(part["restarts"] or ""))
+    return Group(table, Text(), parts)
+
+
+def _render_notices(notices: dict[str, int]) -> Text:
+    problems = [f"{count} with {kind.replace('_', ' ')}" for kind, count in notices.items() if count]
+    return Text(f"agents: {', '.join(problems)}", "yellow") if problems else Text("nothing wrong", "green")
+
+
+def _counts(figures: dict[str, int], *names: str) -> str:
+    return ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in names)
+
+
+def _outbox(figures: dict[str, Any]) -> Text:
+    text = Text(f"{figures['waiting']} waiting")
+    if figures["oldest_due_s"]:
+        text.append(f", the oldest due for {figures['oldest_due_s']:g} s")
+    if figures["failed"]:
+        text.append(f", {figures['failed']} failed", "red")
+        text.append("\n  → arbor contact outbox list --status failed", "dim")
+    return text
+
+
+def _maintenance(health: dict[str, Any]) -> Text:
+    text = Text("keeps up", "green") if not health["findings"] else Text()
+    for number, finding in enumerate(health["findings"]):
+        text.append("\n" if number else "")
+        text.append(finding["what"], _COLORS[finding["state"]])
+        text.append(f"\n  → {finding['remedy']}", "dim")
+    return text
+
+
+def _provider_calls(calls: dict[str, int]) -> Text:
+    text = Text(f"{calls['sent']} of {calls['limit']} under way")
+    if calls["waiting"]:
+        text.append(f", {calls['waiting']} wait for their turn: heartbeats slow down", "yellow")
+        text.append(
+            "\n  → longer intervals, fewer agents, or ARBOR_PROVIDER_CALLS if the server can do more", "dim"
+        )
+    return text
+
+
+def _due(heartbeats: dict[str, Any]) -> str:
+    if heartbeats["due"]:
+        return f"; the oldest due for {heartbeats['oldest_due_s']:g} s"
+    if heartbeats["next_due_in_s"] is not None:
+        return f"; the next in {heartbeats['next_due_in_s']:g} s"
+    return ""
+
+
+def _queues(listening: dict[str, int]) -> Text:
+    text = Text()
+    for name, count in listening.items():
+        text.append(f"{name} ")
+        text.append(f"{count} {'worker' if count == 1 else 'workers'}  ", "" if count else "red")
+    return text

@@ -1,0 +1,240 @@
+"""Run the whole installation in one terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
+from config.cli.kit.output import console
+from config.credentials import installation_secrets
+from config.environment import data_dir, env, secret, secret_folder
+from config.keys import OTHER_ENDING
+from config.secrets import SecretName, read_secret
+from config.servers.ports import free_port
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.valkey import EmbeddedValkey
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.log import Log, Mask
+from config.supervisor.run_folder import RunFolder, end_orphans, find_orphans, write_private
+from config.supervisor.supervisor import Supervisor
+
+#: The default ports; the usual ports often belong to another server of the machine.
+POSTGRES_PORT, VALKEY_PORT = 5442, 6389
+#: Variables whose values must never reach the log.
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_PASSWORD", "_SECRET")
+
+
+def _print_step(text: str) -> None:
+    click.echo(f"{click.style('·', dim=True)} {text}")
+
+
+def _choose_parts(value: str | None) -> frozenset[str]:
+    if not value:
+        return frozenset(NAMES)
+    parts = {name.strip() for name in value.split(",")}
+    if parts & {"worker", "workers"}:
+        parts = (parts - {"worker", "workers"}) | set(WORKERS)
+    unknown = parts - set(NAMES)
+    if unknown:
+        raise click.BadParameter(
+            f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
+        )
+    return frozenset(parts)
+
+
+def up(only: str | None, no_demo: bool, port: int | None) -> None:
+    """Run everything from this terminal: servers, workers, scheduler, console, Flower. Ctrl-C stops it."""
+    parts = _choose_parts(only)
+    started = time.monotonic()
+    run = RunFolder(data_dir())
+    data_dir().mkdir(parents=True, exist_ok=True)
+    with run.lock():
+        run.note(parts=[])
+        _end_orphans()
+        _make_secrets()
+        plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
+        write_private(run.servers_file, plan.server_urls())
+        run.prepared_file.unlink(missing_ok=True)
+        try:
+            _supervise(plan, started)
+        finally:
+            run.clear()
+    _print_step("everything has stopped; the next start continues from here")
+
+
+def _end_orphans() -> None:
+    orphans = find_orphans(data_dir())
+    if orphans:
+        _print_step(f"ending {len(orphans)} processes that an earlier run left behind")
+        end_orphans(orphans)
+
+
+def _make_secrets() -> None:
+    """Create the secrets that the environment does not set."""
+    if not secret("ARBOR_MASTER_KEY"):
+        secret_folder().ensure(SecretName.MASTER_KEY)
+    if not secret("ARBOR_OPERATOR_PASSWORD"):
+        secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+
+
+def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> InstallationPlan:
+    folder = secret_folder()
+    postgres = valkey = None
+    if not secret("DATABASE_URL"):
+        port = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
+        postgres = EmbeddedPostgres(
+            data_dir() / "postgres",
+            password=folder.ensure(SecretName.POSTGRES_PASSWORD),
+            owner_password=folder.ensure(SecretName.POSTGRES_OWNER_PASSWORD),
+            port=port,
+            say=_print_step,
+        )
+        _print_moved_port("PostgreSQL", port, postgres.port)
+        if not postgres.data_dir.exists():
+            _print_step(f"making the database in {postgres.data_dir}")
+    if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
+        port = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
+        valkey = EmbeddedValkey(
+            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=port
+        )
+        _print_moved_port("Valkey", port, valkey.port)
+    host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
+    return InstallationPlan(
+        run=run,
+        postgres=postgres,
+        valkey=valkey,
+        web_host=host,
+        web_port=_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        demo=demo,
+        only=only,
+        fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
+        secrets=installation_secrets(_server_urls(postgres, valkey)),
+    )
+
+
+def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | None) -> dict[str, str]:
+    """Return the addresses of the embedded servers with their passwords."""
+    urls = {}
+    if postgres is not None:
+        urls["database_url"] = postgres.owner_url
+    if valkey is not None:
+        urls["broker_url"] = valkey.url
+    return urls
+
+
+def _port(title: str, wanted: int, host: str) -> int:
+    port = free_port(wanted, host=host)
+    _print_moved_port(title, wanted, port)
+    return port
+
+
+def _print_moved_port(title: str, wanted: int, actual: int) -> None:
+    if actual != wanted:
+        _print_step(f"port {wanted} is taken: {title} listens on {click.style(str(actual), bold=True)}")
+
+
+def _supervise(plan: InstallationPlan, started: float) -> None:
+    parts = parts_of(plan)
+    log = Log([part.name for part in parts], mask=Mask(_known_secrets() | set(plan.secrets.values())))
+
+    def note(states: list[dict[str, Any]]) -> None:
+        plan.run.note(web_url=plan.web_url, flower_url=plan.flower_url, parts=states)
+
+    def show_panel() -> None:
+        console().print(panel(_summary(plan, time.monotonic() - started)))
+
+    Supervisor(parts, log=log, on_change=note, on_ready=show_panel, fork_server=plan.fork_server).run()
+
+
+def _known_secrets() -> set[str]:
+    known = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
+    stored = {secret_folder().read(name) for name in SecretName}
+    other_key = secret_folder().file(SecretName.MASTER_KEY).with_suffix(OTHER_ENDING)
+    stored.add(read_secret(other_key) if other_key.exists() else None)
+    return known | {value for value in stored if value}
+
+
+def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
+    report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
+    folder = secret_folder()
+    own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
+    first_time = report["operator_made"] and not own_password
+    return PanelSummary(
+        web_url=plan.web_url,
+        flower_url=plan.flower_url,
+        operator=report["operator"],
+        # The password is shown on a terminal only, never written to a pipe or log; the file is readable by its owner only.
+        password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time and sys.stdout.isatty() else None,
+        password_file=Path("ARBOR_OPERATOR_PASSWORD")
+        if own_password
+        else folder.file(SecretName.OPERATOR_PASSWORD),
+        model=report["model"],
+        agents=report["agents"],
+        tenants=report["tenants"],
+        ready_in_s=ready_in_s,
+    )
+
+
+#: The provider of the reflex policy, which decides where no model is configured.
+REFLEX = "reflex"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelSummary:
+    """The contents of the panel."""
+
+    web_url: str
+    flower_url: str
+    operator: str
+    #: The new operator's password, shown once; None afterwards.
+    password: str | None
+    password_file: Path
+    model: str
+    agents: int
+    tenants: int
+    ready_in_s: float
+
+
+def panel(summary: PanelSummary) -> Panel:
+    """Return the closing panel."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim")
+    rows.add_column()
+    rows.add_row("console", Text(summary.web_url, style="bold underline"))
+    rows.add_row("flower", Text(summary.flower_url, style="underline"))
+    rows.add_row("operator", Text(summary.operator, style="bold"))
+    if summary.password is None:
+        rows.add_row("password", f"shown at the first start, on a terminal; kept in {summary.password_file}")
+    else:
+        rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
+    rows.add_row("model", _model(summary.model))
+    rows.add_row("agents", f"{summary.agents} of {summary.tenants} tenants")
+    hint = Text("Ctrl-C stops everything; the next `make up` goes on where this one ended.", style="dim")
+    return Panel(
+        Group(rows, Text(), hint),
+        title=f"Arbor runs (ready in {summary.ready_in_s:.1f} s)",
+        border_style="green",
+        expand=False,
+    )
+
+
+def _model(handle: str) -> Text:
+    if handle.partition("/")[0] != REFLEX:
+        return Text(handle)
+    return Text.assemble(
+        ("none: agents act by the reflex policy (fixed rules, no language model). ", "yellow"),
+        "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST for one.",
+    )

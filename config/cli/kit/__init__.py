@@ -1,0 +1,1 @@
+"""Build commands: declarations, parameter types, look-ups by name, tables and JSON."""

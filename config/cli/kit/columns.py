@@ -1,0 +1,78 @@
+"""Columns: one list defines the table and the JSON of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import RenderableType
+
+from config.cli.kit.declarations import Output
+from config.cli.kit.output import table
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One value of a row: under `key` in JSON and under `head` in a table; without one of the two, only in the other."""
+
+    key: str = ""
+    head: str | None = None
+    #: Computes the value from the row. Default: the row's attribute or entry named `key`.
+    value: Callable[[Any], Any] | None = None
+    #: Computes the cell of a table from the value. Default: the value itself.
+    cell: Callable[[Any], object] | None = None
+
+    def value_of(self, row: Any) -> Any:
+        """Return the value of a row."""
+        if self.value is not None:
+            return self.value(row)
+        return row[self.key] if isinstance(row, Mapping) else getattr(row, self.key)
+
+    def cell_of(self, row: Any) -> object:
+        """Return the cell of a row."""
+        value = self.value_of(row)
+        return self.cell(value) if self.cell else value
+
+
+def facts(row: Any, columns: Iterable[OutputColumn]) -> dict[str, Any]:
+    """Return a row as an object of JSON."""
+    return {column.key: column.value_of(row) for column in columns if column.key}
+
+
+def table_of(
+    rows: Iterable[Any], columns: Sequence[OutputColumn], *, title: str | None = None
+) -> RenderableType:
+    """Return rows as a table."""
+    shown = [column for column in columns if column.head is not None]
+    cells = ([column.cell_of(row) for column in shown] for row in rows)
+    return table((str(column.head) for column in shown), cells, title=title)
+
+
+def listing(
+    name: str,
+    rows: Sequence[Any],
+    columns: Sequence[OutputColumn],
+    *,
+    empty: str,
+    about: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Output:
+    """Return rows as the output of a command: `name` is their key in JSON, `about` are further keys."""
+    value = {**(about or {}), name: [facts(row, columns) for row in rows]}
+    return Output(value, people=table_of(rows, columns, title=title) if rows else empty)
+
+
+def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
+    """Return the columns of rows of several tenants, or of one, without the column that names it."""
+    return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
+
+
+def number(value: float) -> str:
+    """Return a number from 0 to 1 as a cell."""
+    return f"{value:.2f}"
+
+
+def signed(value: float) -> str:
+    """Return a number from -1 to 1 as a cell."""
+    return f"{value:+.2f}"

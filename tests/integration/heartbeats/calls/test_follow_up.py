@@ -1,0 +1,387 @@
+"""Follow-up round trips of a heartbeat, and their models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.calls.models import ExternalCall
+from apps.console.pages.call import read_call
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.calls import calls
+from apps.heartbeats.services.reports.trace import steps_of
+from apps.heartbeats.services.schedule import claim_now
+from apps.memories.models import Memory
+from apps.memories.services.store.remember import remember
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
+from arbor.goals.values import GoalState
+from arbor.heartbeat.tiers import parse_tier_models
+from arbor.memory.values import NewMemory
+from arbor.models.ports import ModelRequest, ScriptedModel
+from config.cli.agents.trace import trace_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def _reply(*actions: dict[str, Any], **keys: Any) -> str:
+    return json.dumps(
+        {"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": [], **keys}
+    )
+
+
+def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
+    return {"action": "recall", "params": {"query": query}}
+
+
+@pytest.fixture(autouse=True)
+def _known(agent: Agent) -> None:
+    """Store a memory that the agent can recall."""
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
+        ],
+    )
+
+
+def _run_heartbeat(agent: Agent, fleet: Fleet) -> Heartbeat:
+    with tenant_transaction(agent.tenant_id):
+        claim_now(agent_id=agent.id)
+    fleet.run()
+    return heartbeats_of(agent)[-1]
+
+
+def _policy(agent: Agent, **values: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.update_or_create(
+            agent_id=agent.id, defaults={"tenant_id": agent.tenant_id, **values}
+        )
+
+
+def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
+    model = scripted(_reply(_recall(), thinking="Who was it?"), _reply(note, thinking="Ines it is."), REST)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    first, second = model.requests
+    mark = first.messages[0].content.split("\n")[0].removeprefix("The mark of this message is ").rstrip(".")
+    assert [message.role for message in second.messages] == ["user", "assistant", "user"]
+    assert second.messages[:2] == (first.messages[0], second.messages[1])
+    results = second.messages[2].content
+    assert f"<data-{mark}>" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert "(turn 2 of at most 10)" in results
+    assert (heartbeat.status, heartbeat.turns) == (HeartbeatStatus.DONE, 2)
+    assert [(action["action"], action.get("turn")) for action in heartbeat.actions] == [
+        ("recall", None),
+        ("remember", 2),
+    ]
+    assert heartbeat.reasoning == "Who was it?\n\nInes it is."
+    assert "Who was it?" in heartbeat.narrative
+    assert "Ines it is." in heartbeat.narrative
+
+
+def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content="Who keeps the lighthouse? " + "fog " * 1_000, occurred_at=SystemClock().now())
+        ],
+    )
+    model = scripted(_reply(_recall()), REST)
+
+    _run_heartbeat(agent, fleet)
+
+    results = model.requests[1].messages[2].content
+    assert "(cut; 4025 characters in all)" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert results.count("fog") < 200
+
+
+def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(_reply(_recall()), _reply(_recall("the lighthouse")), _reply())
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert (heartbeat.energy_start, heartbeat.energy_end, heartbeat.turns) == (20.0, 18.0, 3)
+    assert "I spent 2 energy and have 18 left." in heartbeat.narrative
+    assert heartbeat.situation["energy"] == 20.0
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).energy == 18.0
+
+
+def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+    new = [{"title": title} for title in ("Name the isles", "Count the boats", "Draw the pier")]
+    update = {"goal_id": str(goal.id), "progress": 0.2, "note": "began"}
+    scripted(
+        _reply(
+            _recall(),
+            memory_notes=["Ada asked first."],
+            new_goals=new[:2],
+            goal_updates=[update],
+            concerns=["wind"],
+        ),
+        _reply(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
+    )
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=goal.id).fraction == 0.2
+        assert set(Goal.objects.exclude(id=goal.id).values_list("title", flat=True)) == {
+            goal["title"] for goal in new
+        }
+        for text in ("Ada asked first.", "Ada asked again."):
+            assert Memory.objects.filter(content=text).count() == 1
+        mind = AgentState.objects.get(agent_id=agent.id).working_memory
+    assert mind["concerns"] == ["wind", "rain"]
+    kinds = [change["kind"] for change in heartbeat.goal_changes]
+    assert (kinds.count("progressed"), kinds.count("created")) == (1, 3)
+    assert [(item["path"], item["value"]) for item in heartbeat.dropped] == [("new_goals[1]", "Sail")]
+
+
+def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted(_reply(_recall()), repeat=True)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert (len(model.requests), heartbeat.turns, heartbeat.status) == (10, 10, HeartbeatStatus.DONE)
+    assert heartbeat.energy_end == 10.0
+
+
+@pytest.mark.parametrize(("own", "installed", "turns"), [(0, 9, 1), (2, 9, 3), (None, 0, 1), (None, 1, 2)])
+def test_the_policy_and_the_installation_limit_the_turns(
+    agent: Agent,
+    fleet: Fleet,
+    scripted: Script,
+    settings: Any,
+    own: int | None,
+    installed: int,
+    turns: int,
+) -> None:
+    settings.ARBOR_FOLLOW_UPS = installed
+    _policy(agent, follow_ups=own)
+    model = scripted(_reply(_recall()), repeat=True)
+
+    assert _run_heartbeat(agent, fleet).turns == turns
+    assert len(model.requests) == turns
+
+
+def test_a_reply_without_results_to_read_ends_the_heartbeat(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(REST)
+
+    assert _run_heartbeat(agent, fleet).turns == 1
+    assert len(model.requests) == 1
+
+
+def test_a_worker_that_dies_between_two_turns_repeats_neither(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
+    with tenant_transaction(agent.tenant_id):
+        claim_now(agent_id=agent.id)
+    while len(model.requests) < 1 or _count_think_calls(agent) < 2:
+        fleet.step()
+    fleet.messages.clear()  # the broker loses all messages
+    lose_lease(agent)
+
+    fleet.dispatch()
+    fleet.run()
+
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
+    assert [action["action"] for action in heartbeat.actions] == ["recall"]
+    assert heartbeat.energy_end == 19.0
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.filter(content="Ada asked.").count() == 1
+
+
+def _count_think_calls(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return ExternalCall.objects.filter(agent_id=agent.id, purpose="think").count()
+
+
+@pytest.mark.parametrize(
+    "lines", [[ModelTimeout("too slow")], ["no", "no", "no"]], ids=["out of reach", "unreadable"]
+)
+def test_a_failed_further_turn_keeps_the_effects_of_the_first(
+    agent: Agent, fleet: Fleet, scripted: Script, lines: list[Any]
+) -> None:
+    scripted(_reply(_recall(), thinking="Who was it?"), *lines)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert (heartbeat.status, heartbeat.turns, heartbeat.reason) == (HeartbeatStatus.DONE, 1, "")
+    assert [action["action"] for action in heartbeat.actions] == ["recall"]
+    assert heartbeat.dropped[-1]["path"] == "turn 2"
+    assert "Who was it?" in heartbeat.narrative
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+    assert (state.energy, state.beats, state.nops) == (19.0, 1, 0)
+
+
+def test_an_unreadable_further_turn_is_retried_with_its_history(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(_reply(_recall()), "no", _reply(thinking="Ines it is."))
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    roles = [message.role for message in model.requests[2].messages]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert "could not be read" in model.requests[2].messages[-1].content
+    assert (heartbeat.turns, heartbeat.status) == (2, HeartbeatStatus.DONE)
+
+
+# --- Tiers ---------------------------------------------------------------------------------------------
+
+
+class _Models:
+    """Models by their handles, with one reply each; `asked` records the calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **lines: Any) -> None:
+        self.asked: list[str] = []
+        self._models = {name: ScriptedModel(line, repeat=True) for name, line in lines.items()}
+        monkeypatch.setattr(calls, "model_for", self._model)
+
+    def _model(self, handle: str) -> Any:
+        self.asked.append(handle)
+        return self._models[handle.partition("/")[2]]
+
+
+def _goal(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+
+
+def test_a_heartbeat_calls_the_model_of_its_tier(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
+    models = _Models(monkeypatch, deep=REST, usual=REST)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert (heartbeat.mode, heartbeat.tier, heartbeat.model) == ("plan_execution", "strategic", "openai/deep")
+    assert models.asked == ["openai/deep"]
+
+
+@pytest.mark.parametrize("error", [ModelTimeout("slow"), ModelUnavailable("away")])
+def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    models = _Models(monkeypatch, deep=error, other=REST)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert models.asked == ["openai/deep", "openai/other"]
+    assert (heartbeat.status, heartbeat.model) == (HeartbeatStatus.DONE, "openai/other")
+    assert [step.outcome for step in steps_of(heartbeat) if step.node == "llm_plan"] == [
+        "waiting",
+        "retry",
+        "waiting",
+        "success",
+    ]
+    with tenant_transaction(agent.tenant_id):
+        failed, answered = ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at")
+    assert (failed.status, failed.model, answered.model) == ("failed", "openai/deep", "openai/other")
+    assert ModelRequest.from_json(_plain(failed)).messages == (
+        ModelRequest.from_json(_plain(answered)).messages
+    )
+
+
+def _plain(call: ExternalCall) -> dict[str, Any]:
+    return {name: value for name, value in call.request.items() if name != "schema_of"}
+
+
+def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    slow = ModelTimeout("slow")
+    models = _Models(monkeypatch, deep=slow, other=slow)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert models.asked == ["openai/deep", "openai/other"]
+    assert (heartbeat.status, heartbeat.reason) == (HeartbeatStatus.FAILED, "ModelTimeout: slow")
+
+
+def test_a_model_that_refuses_is_not_passed_over(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    models = _Models(monkeypatch, deep=ModelRefused("I may not"), other=REST)
+
+    assert _run_heartbeat(agent, fleet).status == HeartbeatStatus.FAILED
+    assert models.asked == ["openai/deep"]
+
+
+def test_an_agent_without_a_model_asks_the_installations_tier(
+    tenant: Tenant,
+    agent: Agent,
+    new_agent: Callable[..., Agent],
+    fleet: Fleet,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+) -> None:
+    settings.ARBOR_TIER_MODELS = parse_tier_models("strategic=openai/deep,standard=openai/usual")
+    own = new_agent(tenant, name="Grace", model="openai/own")
+    models = _Models(monkeypatch, deep=REST, own=REST)
+    for asking_agent in (agent, own):
+        _goal(asking_agent)
+        _run_heartbeat(asking_agent, fleet)
+
+    assert models.asked == ["openai/deep", "openai/own"]
+
+
+# --- Shares --------------------------------------------------------------------------------------------
+
+
+def test_sections_cut_from_a_prompt_are_counted_in_prompt_and_trace(
+    agent: Agent, fleet: Fleet, scripted: Script, settings: Any
+) -> None:
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content=f"Day {day}: {'rain ' * 200}", occurred_at=SystemClock().now())
+            for day in range(5)
+        ],
+    )
+    model = scripted(REST)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    assert "Not shown, for want of room: " in model.requests[0].messages[0].content
+    with tenant_transaction(agent.tenant_id):
+        (call,) = trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))["calls"]
+        shown = read_call(ExternalCall.objects.get(heartbeat_id=heartbeat.id), None)
+    cut = {section["name"]: section["cut"] for section in call["sections"] if section["cut"]}
+    assert cut
+    assert {section.name: section.cut for section in shown.sections if section.cut} == cut

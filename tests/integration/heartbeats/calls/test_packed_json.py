@@ -1,0 +1,148 @@
+"""Situations, traces and requests as packed JSON, also migrated from jsonb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.exceptions import FieldError
+from psycopg.types.json import Jsonb
+
+from apps.agents.models import Agent
+from apps.calls.models import ExternalCall
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.calls import questions
+from apps.tenants.encoding import encoded
+from apps.tenants.packing import pack
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch, insert_rows
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.prompts.questions import request_json, request_of, sections_of, stored_sections
+from arbor.heartbeat.replies.reply_schema import reply_schema
+from arbor.heartbeat.situation import Situation
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from config.servers.postgres import EmbeddedPostgres
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
+
+SEEN: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 2000, "list": [1, 2.5, None]}
+
+
+@pytest.fixture
+def heartbeat(agent: Agent) -> Iterator[Heartbeat]:
+    with tenant_transaction(agent.tenant_id):
+        yield HeartbeatFactory(agent=agent, situation=SEEN, trace=[{"sequence": 1}])
+
+
+def test_a_row_comes_back_as_it_was(heartbeat: Heartbeat) -> None:
+    assert Heartbeat.objects.get(id=heartbeat.id).situation == SEEN
+    ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=heartbeat.id)
+    assert len(stored) < 500
+
+
+def test_a_list_is_appended_to(heartbeat: Heartbeat) -> None:
+    statement = """
+    UPDATE heartbeats_heartbeat SET trace = trace || %(steps)s::bytea WHERE tenant_id = %(tenant)s AND id = %(id)s
+    """
+    for number in (2, 3):
+        change(statement, id=heartbeat.id, steps=pack([{"sequence": number}]))
+
+    assert Heartbeat.objects.get(id=heartbeat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
+
+
+def test_rows_are_inserted_and_updated(heartbeat: Heartbeat, agent: Agent) -> None:
+    slot_at = heartbeat.slot_at - timedelta(hours=1)
+    new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SEEN)
+    insert_rows([new])
+    Heartbeat.objects.filter(id=heartbeat.id).update(situation={})
+
+    assert Heartbeat.objects.get(id=new.id).situation == SEEN
+    assert Heartbeat.objects.get(id=new.id).trace == new.trace
+    assert Heartbeat.objects.get(id=heartbeat.id).situation == {}
+
+
+def test_no_query_looks_into_what_is_packed(heartbeat: Heartbeat) -> None:
+    with pytest.raises(FieldError, match="packed"):
+        Heartbeat.objects.filter(situation__energy_unit="actions").exists()
+    with pytest.raises(FieldError):
+        Heartbeat.objects.filter(situation__contains={"list": []}).exists()
+
+
+def test_a_request_is_stored_byte_for_byte(
+    fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed_values: list[bytes] = []
+
+    def packed(value: Any) -> bytes:
+        packed_values.append(pack(value))
+        return packed_values[-1]
+
+    monkeypatch.setattr(questions, "pack", packed)
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
+        ((stored,),) = fetch("SELECT request FROM calls_externalcall WHERE id = %(id)s", id=call.id)
+    assert bytes(stored) == packed_values[0]
+    assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
+    assert (
+        Situation.model_validate(last_heartbeat(agent).situation).energy_unit
+        == last_heartbeat(agent).energy_unit
+        != ""
+    )
+
+
+def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
+    with psycopg.connect(postgres.superuser_url) as session:
+        session.execute("CREATE TEMP TABLE old (situation jsonb, trace jsonb)")
+        session.execute("INSERT INTO old VALUES (%s, %s)", [Jsonb(SEEN), Jsonb([{"sequence": 1}])])
+        for column in ("situation", "trace"):
+            session.execute(
+                f"ALTER TABLE old ALTER {column} TYPE bytea USING '\\x00'::bytea || convert_to({column}::text, 'UTF8')"
+            )
+        session.execute("UPDATE old SET trace = trace || %s", [pack([{"sequence": 2, "node": "x" * 200}])])
+        row = session.execute("SELECT situation, trace FROM old").fetchone()
+    assert row is not None
+    fields = Heartbeat._meta
+    assert fields.get_field("situation").from_db_value(row[0], None, None) == SEEN
+    steps = fields.get_field("trace").from_db_value(row[1], None, None)
+    assert [step["sequence"] for step in steps] == [1, 2]
+
+
+def _request(user: str) -> ModelRequest:
+    return ModelRequest(
+        purpose=CallPurpose.THINK,
+        system="Rules.\n\nWho you are.",
+        messages=(PromptMessage(role="user", content=user),),
+    )
+
+
+def test_a_schema_is_made_again_and_not_stored() -> None:
+    stored = request_json(_request("Hello"), allowed=["recall", "rest"], keys=["thinking", "actions"])
+    assert stored["schema"] is None
+    again = request_of(stored)
+    assert again.schema == reply_schema(ACTIONS, ["recall", "rest"], ("thinking", "actions"))
+    assert (again.system, again.messages) == (_request("Hello").system, _request("Hello").messages)
+
+
+def test_sections_are_stored_by_place_and_read_with_their_texts() -> None:
+    texts = ["Rules.", "Who you are.", "The same.", "The same.", "Not in it."]
+    request = _request("The same.\n\nThe same.").to_json()
+    sections = [{"name": str(number), "text": text, "tokens": 2} for number, text in enumerate(texts)]
+    stored = stored_sections(sections, request)
+    assert [section.get("text") for section in stored] == [None, None, None, None, "Not in it."]
+    assert (stored[2]["from"], stored[3]["from"]) == (0, 11)
+    assert sections_of(stored, request) == sections
+
+
+def test_invalid_or_missing_sections_are_read_as_none() -> None:
+    assert sections_of({"name": "x"}, {}) == []
+    assert sections_of([], None) == []

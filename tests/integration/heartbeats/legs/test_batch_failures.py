@@ -1,0 +1,208 @@
+"""Failures in batches of heartbeats: each affects only its own heartbeat, and none is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+import structlog
+from django.db import InterfaceError, OperationalError, connections
+
+import apps.heartbeats.services.legs.runner as runner
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.legs.loading import load_batch
+from apps.memories.models import Memory
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.goals.plans import LinkKind
+from arbor.heartbeat.state import Beat
+from arbor.heartbeat.steps import HANDLERS
+from arbor.heartbeat.steps.records import record
+from tests.integration.heartbeats.batch import (
+    EIGHT,
+    Batch,
+    assert_one_heartbeat_each,
+    batch,
+    statuses_of,
+)
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
+
+__all__ = ["batch"]
+
+pytestmark = pytest.mark.usefixtures("no_leg_time_limit")
+
+
+def replace_step(
+    monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[Beat], Any]
+) -> None:
+    """Replace a step of one agent."""
+    step = HANDLERS[name]
+
+    def run(heartbeat: Beat) -> Any:
+        return act(heartbeat) if heartbeat.agent_id == agent.id else step(heartbeat)
+
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, name: run})
+
+
+def raise_zero_division(_: Beat) -> Any:
+    raise ZeroDivisionError("on purpose")
+
+
+@pytest.mark.parametrize("node", ["observe", "focus", "parse", "act", "record"])
+def test_a_fault_in_one_of_eight_fails_only_that_one(
+    node: str, batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST, repeat=True)
+    replace_step(monkeypatch, node, batch.agents[3], raise_zero_division)
+    with structlog.testing.capture_logs() as logs:
+        batch.run()
+
+    assert_one_heartbeat_each(batch, but={3: "failed"})
+    (failed,) = heartbeats_of(batch.agents[3])
+    assert "ZeroDivisionError: on purpose" in failed.reason
+    assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
+
+
+def test_a_constraint_violation_rolls_back_one_heartbeat_only(
+    batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST, repeat=True)
+
+    def tied_to_nothing(heartbeat: Beat) -> Any:
+        result = yield from record(heartbeat)
+        # No goal has this id.
+        return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
+
+    replace_step(monkeypatch, "record", batch.agents[5], tied_to_nothing)
+    batch.run()
+
+    assert_one_heartbeat_each(batch, but={5: "failed"})
+    (failed,) = heartbeats_of(batch.agents[5])
+    assert failed.reason.startswith("IntegrityError")
+    with tenant_transaction(batch.tenant_id):
+        assert not Memory.objects.filter(agent_id=batch.agents[5].id, session="heartbeats").exists()
+
+
+def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
+    batch: Batch,
+    scripted: Script,
+    monkeypatch: pytest.MonkeyPatch,
+    cleaner: psycopg.Connection[Any],
+) -> None:
+    scripted(REST, repeat=True)
+    lost_agent = batch.agents[2]
+    batch.make_due()
+    batch.run_leg()
+    batch.execute_calls()
+
+    def stolen(heartbeat: Beat) -> Any:
+        # As a worker does that has taken over the heartbeat after its lease was lost.
+        cleaner.execute(
+            "UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [heartbeat.heartbeat_id]
+        )
+        return HANDLERS["feel"](heartbeat)
+
+    replace_step(monkeypatch, "feel", lost_agent, stolen)
+    others = {agent.id for agent in batch.agents} - {lost_agent.id}
+    assert batch.run_leg() == others
+    statuses_by_agent = {heartbeat.agent_id: heartbeat.status for heartbeat in batch.heartbeats()}
+    assert statuses_by_agent.pop(lost_agent.id) == HeartbeatStatus.WAITING
+    assert set(statuses_by_agent.values()) == {HeartbeatStatus.DONE}
+
+
+class FailingStatements:
+    """Lets the database refuse statements with these words, a number of times."""
+
+    def __init__(self, words: str, error: Callable[[], Exception], *, most: int = 1) -> None:
+        self._words, self._error, self._most = words, error, most
+        self.times = 0
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if self._words in sql and self.times < self._most:
+            self.times += 1
+            raise self._error()
+        return execute(sql, params, many, context)
+
+
+def deadlock() -> Exception:
+    error = OperationalError("deadlock detected")
+    error.__cause__ = psycopg.errors.DeadlockDetected("deadlock detected")
+    return error
+
+
+@pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
+def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, scripted: Script) -> None:
+    scripted(REST, repeat=True)
+    batch.make_due()
+    batch.run_leg()
+    batch.execute_calls()
+    trouble = FailingStatements(words, deadlock)
+    with connections[APP].execute_wrapper(trouble), structlog.testing.capture_logs() as logs:
+        assert batch.run_leg() == {agent.id for agent in batch.agents}
+
+    assert trouble.times == 1
+    assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
+    assert_one_heartbeat_each(batch)
+
+
+def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
+    batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST, repeat=True)
+    batch.make_due()
+    batch.run_leg()
+    batch.execute_calls()
+    unlucky, *others = sorted(agent.id for agent in batch.agents)
+
+    def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
+        if unlucky in {agent_id for agent_id, _ in leases}:
+            raise deadlock()
+        return load_batch(leases, **options)
+
+    monkeypatch.setattr(runner, "load_batch", load)
+    with pytest.raises(OperationalError, match="deadlock"), structlog.testing.capture_logs() as logs:
+        batch.run_leg()
+    assert [entry["agent_id"] for entry in logs if entry["event"] == "heartbeat_deferred"] == [str(unlucky)]
+    for agent in batch.agents:
+        (heartbeat,) = heartbeats_of(agent)
+        assert heartbeat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
+    assert len(others) == EIGHT - 1
+
+
+def lost_connection() -> Exception:
+    connections[APP].connection.close()
+    return InterfaceError("the connection is closed")
+
+
+def test_a_connection_that_is_lost_in_a_batch_costs_nothing(batch: Batch, scripted: Script) -> None:
+    scripted(REST, repeat=True)
+    batch.make_due()
+    batch.run_leg()
+    batch.execute_calls()
+    with connections[APP].execute_wrapper(FailingStatements("calls_dailyusage", lost_connection)):
+        batch.run_leg()
+    assert_one_heartbeat_each(batch)
+
+
+def test_an_unreachable_database_loses_no_heartbeat_of_a_batch(
+    batch: Batch, scripted: Script, fleet: Fleet
+) -> None:
+    scripted(REST, repeat=True)
+    batch.make_due()
+    batch.run_leg()
+    batch.execute_calls()
+    trouble = FailingStatements("calls_dailyusage", lost_connection, most=1 + EIGHT)
+    with connections[APP].execute_wrapper(trouble), pytest.raises(InterfaceError):
+        batch.run_leg()
+
+    assert set(statuses_of(batch)) == {HeartbeatStatus.WAITING}
+    for agent in batch.agents:
+        lose_lease(agent)
+    assert fleet.dispatch().lost == EIGHT
+    fleet.run()
+    assert_one_heartbeat_each(batch)

@@ -1,0 +1,119 @@
+"""A heartbeat with an error ends as failed, at any node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+import apps.heartbeats.services.legs.runner as runner
+from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
+from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
+from arbor.heartbeat.state import Beat
+from arbor.heartbeat.steps import HANDLERS
+from arbor.models.ports import ScriptedModel
+from arbor.pipeline.engine import Work
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+#: A reply that leads to the node of inquiries.
+INQUIRES = json.dumps(
+    {
+        "thinking": "",
+        "actions": [{"action": "inquire_shallow", "params": {"question": "How deep is the reef?"}}],
+        "memory_notes": [],
+        "goal_updates": [],
+    }
+)
+
+
+@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
+def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
+    node: str,
+    fleet: Fleet,
+    agent: Agent,
+    scripted: Callable[..., ScriptedModel],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fault(_heartbeat: Beat, /) -> Work[Beat]:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
+    scripted(INQUIRES if node == "work" else REST)
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
+    with tenant_transaction(agent.tenant_id):
+        # The next heartbeat consolidates, and so visits each node except that of inquiries.
+        beats = 0 if node == "work" else CONSOLIDATION_EVERY - 1
+        AgentState.objects.filter(agent_id=agent.id).update(beats=beats)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError: on purpose" in heartbeat.reason
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
+    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], settings: pytest.FixtureRequest
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    for _ in range(2):
+        # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
+        fleet.messages.clear()
+        with connections["ops"].cursor() as cursor:
+            cursor.execute("UPDATE heartbeats_heartbeatschedule SET state = 'running'")
+        lose_lease(agent)
+        assert fleet.dispatch().lost == 1
+    fleet.run()
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
+        HeartbeatStatus.FAILED,
+        "given up after 2 workers were lost while it ran",
+    )
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+class Killed(BaseException):
+    """Simulates SIGKILL: nothing is caught, and the transaction is rolled back."""
+
+
+def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
+    fleet: Fleet,
+    agent: Agent,
+    scripted: Callable[..., ScriptedModel],
+    settings: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST)
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    make_due(agent)
+    fleet.dispatch()
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "load_batch", killed)
+        # The first worker leaves no sign that it began; the later ones are counted.
+        for _ in range(3):
+            with pytest.raises(Killed):
+                fleet.run()
+            lose_lease(agent)
+            assert fleet.dispatch().lost == 1
+    fleet.run()
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
+        HeartbeatStatus.FAILED,
+        "given up after 2 workers were lost while it ran",
+    )
+    assert schedule_of(agent).state == ScheduleState.IDLE

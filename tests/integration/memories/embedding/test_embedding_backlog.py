@@ -1,0 +1,397 @@
+"""The embedding backlog: each agent's own embedder, and no failing embedder delays another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from django.db.models import F
+
+from apps.agents.models import Agent
+from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Upkeep
+from apps.memories.services.embedding import backlog as embedding_backlog
+from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
+from apps.memories.services.embedding.embedders import embedder_faults
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.recall.recaller import recall
+from apps.memories.services.retention.forgetting import expire_memories
+from apps.memories.services.store.remember import store
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.adapters.embedders import connect_embedder
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed
+from arbor.memory.content import content_hash
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.values import NewMemory
+from tests.integration.memories.conftest import (
+    NOON,
+    RemoteEmbedder,
+    a_memory,
+    at_once,
+    forget_vectors,
+    memories_of,
+    turns,
+)
+from tests.integration.memories.creation import give_mind
+
+WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
+SHORT = EmbeddingModel(name="wordllama", dimension=64)
+REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
+
+
+def keep(agent: Agent, *memories: NewMemory) -> None:
+    with tenant_transaction(agent.tenant_id):
+        store(agent_id=agent.id, memories=memories, vectors=None)
+
+
+def unembedded(agent: Agent) -> list[str]:
+    return [memory.content for memory in memories_of(agent) if memory.embedding is None]
+
+
+def lengths(agent: Agent) -> set[int]:
+    return {len(memory.embedding) for memory in memories_of(agent) if memory.embedding}
+
+
+@pytest.fixture
+def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Register a remote embedder beside the one in this process, and return it."""
+    embedder = RemoteEmbedder(REMOTE.dimension)
+    connect = connect_embedder
+
+    def connected(name: str, *parts: Any, **named: Any) -> Any:
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
+
+    monkeypatch.setattr(embedding, "connect_embedder", connected)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    yield embedder
+    embedding.embedder_for.cache_clear()
+
+
+def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
+    keep(
+        mind,
+        *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
+    )
+
+    def search(text: str) -> list[tuple[str, float, float]]:
+        memories = recall(
+            tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text, limit=1)
+        )
+        return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
+
+    ((content, words, meaning),) = search("salty soup")
+    assert content == "The soup was too salty."
+    assert words > 0
+    assert meaning == 0
+    # The latest memories fill the limit: neither their words nor their meaning count.
+    assert [(words, meaning) for _, words, meaning in search("a doctor's visit")] == [(0, 0)]
+    assert search("a doctor's visit")[0][0] == "Trains run late on Sundays."
+    assert embed_backlog() == 3
+    ((content, words, meaning),) = search("a doctor's visit")
+    assert content == "The physician examined my knee."
+    assert words == 0
+    assert meaning > 0
+
+
+def test_the_backlog_is_embedded_chunk_by_chunk_for_all_tenants(
+    mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_backlog, "CHUNK", 12)
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 10)
+    keep(mind, *turns(*(f"Fish {number}." for number in range(35))))
+    keep(foreign_mind, *turns("Bird 1.", "Bird 2."))
+    assert embed_backlog() == 37
+    assert unembedded(mind) == unembedded(foreign_mind) == []
+    assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_256"}
+    assert embed_backlog() == 0
+
+
+def test_one_tenants_long_backlog_does_not_keep_another_waiting(
+    mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
+) -> None:
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
+    keep(mind, *turns(*(f"Fish {number}." for number in range(20))))
+    keep(foreign_mind, a_memory("Bird."))
+    remote.lasts = 6
+    assert embed_backlog() == 6
+    assert unembedded(foreign_mind) == []
+
+
+def test_one_agents_flood_does_not_delay_another_agent(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
+) -> None:
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
+    monkeypatch.setattr(embedding_backlog, "LOOKED", 10)
+    keep(mind, *turns(*(f"Fish {number}." for number in range(40))))
+    keep(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
+    remote.lasts = 6
+    assert embed_backlog() == 6
+    assert unembedded(other_mind) == []
+
+
+def test_a_suspended_tenants_memories_are_not_embedded(
+    mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
+) -> None:
+    keep(mind, *turns("One.", "Two."))
+    keep(foreign_mind, *turns("Three."))
+    Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
+    assert embed_backlog() == 1
+    assert unembedded(mind) == ["One.", "Two."]
+
+
+def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
+    texts = [f"Turn {number}." for number in range(9)]
+    remote.refused = {texts[0], texts[6]}
+    keep(mind, *turns(*texts))
+    assert embed_backlog() == 7
+    assert unembedded(mind) == [texts[0], texts[6]]
+    marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
+    assert marks == {"refused: remote/fake"}
+    requests = len(remote.asked)
+    assert embed_backlog() == 0
+    assert len(remote.asked) == requests
+    assert (
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="turn 6"))[0].content
+        == texts[6]
+    )
+
+
+def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:
+    keep(mind, *turns("One.", "Two."))
+    remote.away = True
+    assert embed_backlog() == 0
+    assert {memory.embedding_model for memory in memories_of(mind)} == {""}
+    remote.away = False
+    EmbedderFault.objects.update(retry_at=NOON)
+    assert embed_backlog() == 2
+
+
+def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
+    keep(mind, *turns(*(f"Star {number}." for number in range(60))))
+    assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
+    assert unembedded(mind) == []
+
+
+def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
+    keep(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
+    assert expire_memories().done == 1
+    assert embed_backlog() == 0
+
+
+# --- The model of each agent -------------------------------------------------------------------------
+
+
+def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_mind: Agent) -> None:
+    give_mind(mind, SHORT)
+    keep(mind, *turns("One.", "Two."))
+    keep(other_mind, a_memory("Three."))
+    assert embed_backlog() == 3
+    assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
+    assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
+
+
+def test_summaries_and_buffer_items_are_embedded_too(mind: Agent) -> None:
+    give_mind(mind, SHORT)
+    now = datetime.now(UTC)
+    with tenant_transaction(mind.tenant_id):
+        span = {
+            "tenant_id": mind.tenant_id,
+            "agent": mind,
+            "started_at": NOON,
+            "last_at": NOON,
+            "ended_at": NOON,
+        }
+        Episode.objects.create(**span, summary="They spoke of the harbour.", summarized_at=NOON)
+        Episode.objects.create(**span, session="b", summary="", summarized_at=NOON)
+        Episode.objects.create(**span, session="c", summary="Not yet.", summarized_at=None)
+        for text, expires_at in (
+            ("Buy rope.", now + timedelta(hours=1)),
+            ("Over.", now - timedelta(hours=1)),
+        ):
+            BufferItem.objects.create(
+                tenant_id=mind.tenant_id,
+                agent=mind,
+                content=text,
+                content_hash=content_hash(text),
+                expires_at=expires_at,
+            )
+    assert count_backlog().waiting == 2
+    assert embed_backlog() == 2
+    with tenant_transaction(mind.tenant_id):
+        (episode,) = Episode.objects.exclude(embedding=None)
+        (item,) = BufferItem.objects.exclude(embedding=None)
+    assert (episode.summary, item.content) == ("They spoke of the harbour.", "Buy rope.")
+    assert len(episode.embedding) == len(item.embedding) == 64
+    assert episode.embedding_model == item.embedding_model == "wordllama/l2_supercat_64"
+    assert count_backlog().waiting == 0
+    assert embed_backlog() == 0
+
+
+def test_a_summary_that_cannot_be_read_is_asked_about_once(mind: Agent, remote: RemoteEmbedder) -> None:
+    remote.refused = {"\N{PILE OF POO}"}
+    with tenant_transaction(mind.tenant_id):
+        Episode.objects.create(
+            tenant_id=mind.tenant_id,
+            agent=mind,
+            started_at=NOON,
+            last_at=NOON,
+            summary="\N{PILE OF POO}",
+            summarized_at=NOON,
+        )
+    assert embed_backlog() == 0
+    requests = len(remote.asked)
+    assert embed_backlog() == 0
+    assert len(remote.asked) == requests
+    assert count_backlog().refused == 1
+
+
+def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
+    keep(mind, *turns("The harbour is full.", "The harbour is empty."))
+    with tenant_transaction(mind.tenant_id):
+        for memory in memories_of(mind):
+            Upkeep.objects.get_or_create(memory=memory, defaults={"agent": mind})
+        Upkeep.objects.update(stale=False, unclustered=False)
+    assert embed_backlog() == 2
+    with tenant_transaction(mind.tenant_id):
+        assert set(Upkeep.objects.values_list("stale", "unclustered")) == {(True, True)}
+
+
+def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_mind(mind, WORDLLAMA)
+    keep(mind, a_memory("The tide turns."))
+
+    def moved_meanwhile(**arguments: Any) -> Any:
+        vectors = embed_texts(**arguments)
+        monkeypatch.setattr(embedding_backlog, "embed_texts", embed_texts)
+        give_mind(mind, SHORT)
+        return vectors
+
+    monkeypatch.setattr(embedding_backlog, "embed_texts", moved_meanwhile)
+    assert embed_backlog() == 0
+    assert unembedded(mind) == ["The tide turns."]
+    assert embed_backlog() == 1
+    assert lengths(mind) == {64}
+
+
+# --- A failing embedder ------------------------------------------------------------------------------
+
+
+def test_a_failing_embedder_rests_longer_and_delays_no_other(
+    mind: Agent, other_mind: Agent, two_embedders: RemoteEmbedder
+) -> None:
+    give_mind(mind, REMOTE)
+    give_mind(other_mind, WORDLLAMA)
+    keep(mind, *turns("One.", "Two."))
+    keep(other_mind, *turns("Three."))
+    two_embedders.away = True
+    assert embed_backlog() == 1
+    (fault,) = embedder_faults()
+    assert (fault.embedding_model, fault.failures) == ("tei/remote 96", 1)
+    assert fault.error == "EmbeddingFailed", "its kind alone: what a server says may name somebody's data"
+    requests = len(two_embedders.asked)
+    assert embed_backlog() == 0
+    assert len(two_embedders.asked) == requests, "it was asked before its rest was over"
+    rests = []
+    for _ in range(8):
+        EmbedderFault.objects.update(retry_at=NOON)
+        assert embed_backlog() == 0
+        (fault,) = embedder_faults()
+        rests.append(round((fault.retry_at - datetime.now(UTC)).total_seconds(), -1))
+    assert rests == [20, 40, 80, 160, 320, 600, 600, 600]
+    two_embedders.away = False
+    EmbedderFault.objects.update(retry_at=NOON)
+    assert embed_backlog() == 2
+    assert embedder_faults() == []
+
+
+def test_a_tenant_with_a_failing_embedder_delays_no_other(
+    mind: Agent, foreign_mind: Agent, two_embedders: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
+    monkeypatch.setattr(embedding_backlog, "CHUNK", 5)
+    give_mind(mind, REMOTE)
+    give_mind(foreign_mind, WORDLLAMA)
+    two_embedders.away = True
+    keep(mind, *turns(*(f"Fish {number}." for number in range(30))))
+    keep(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
+    assert embed_backlog() == 30
+    assert unembedded(foreign_mind) == []
+
+
+class _Wrong(RemoteEmbedder):
+    """An embedder that returns invalid vectors."""
+
+    def __init__(self, rows: npt.NDArray[np.float32]) -> None:
+        super().__init__(REMOTE.dimension)
+        self._rows = rows
+
+    def embed(self, texts: Any) -> npt.NDArray[np.float32]:
+        self.asked += texts
+        return self._rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ones((1, 256), np.float32), "vectors of 256 numbers"),
+        (np.ones((5, 96), np.float32), "must give 2 vectors"),
+        (np.full((2, 96), np.nan, np.float32), "zero or not finite"),
+        (np.zeros((2, 96), np.float32), "zero or not finite"),
+        (np.ones(96, np.float32), "must give 2 vectors"),
+    ],
+    ids=["length", "number", "NaN", "zero", "shape"],
+)
+def test_vectors_that_cannot_be_right_are_stored_nowhere(
+    mind: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: npt.NDArray[np.float32],
+    message: str,
+) -> None:
+    wrong = _Wrong(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: wrong)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    give_mind(mind, REMOTE)
+    keep(mind, *turns("One.", "Two."))
+    try:
+        assert embed_backlog() == 0
+        assert (
+            recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Two."))[0].content
+            == "Two."
+        )
+        (fault,) = embedder_faults()
+        assert fault.error == "EmbeddingFailed"
+        with pytest.raises(EmbeddingFailed, match=re.escape(message)):
+            embed_texts(tenant_id=mind.tenant_id, texts=["One.", "Two."], model=REMOTE)
+    finally:
+        embedding.embedder_for.cache_clear()
+    assert unembedded(mind) == ["One.", "Two."]
+    with tenant_transaction(mind.tenant_id):
+        assert not EmbeddingCacheEntry.objects.exists()
+
+
+# --- Figures and checks ------------------------------------------------------------------------------
+
+
+def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind: Agent) -> None:
+    assert count_backlog().waiting == 0
+    assert count_backlog().oldest == timedelta(0)
+    keep(mind, *turns("One.", "Two."))
+    keep(foreign_mind, a_memory("Three."))
+    with tenant_transaction(mind.tenant_id):
+        mind.memories.update(created_at=F("created_at") - timedelta(hours=2))
+    backlog = count_backlog()
+    assert backlog.waiting == 3
+    assert timedelta(hours=2) <= backlog.oldest < timedelta(hours=3)
+    with tenant_transaction(mind.tenant_id):
+        mind.memories.update(created_at=datetime.now(UTC) + timedelta(hours=1))
+    assert count_backlog().oldest < timedelta(minutes=1), "a clock that jumps makes no negative age"

@@ -1,0 +1,366 @@
+"""Recall equals brute-force scoring, and reads only the index."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
+from apps.memories.services.recall.recaller import recall
+from apps.memories.services.store.remember import store
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.values import MemoryType, NewMemory, Recalled
+from tests.integration.memories.conftest import turns
+from tests.integration.memories.in_scope import recall_in_scope
+from tests.integration.memories.recall.brute_force import read_mind, recall_slowly
+from tests.integration.memories.recall.cache_and_scan import recall_both_ways, scanning
+
+NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
+WORDS = [
+    "harbour",
+    "boat",
+    "ferry",
+    "tide",
+    "storm",
+    "lantern",
+    "bridge",
+    "market",
+    "bread",
+    "salt",
+    "letter",
+    "garden",
+    "apple",
+    "river",
+    "train",
+    "ticket",
+    "doctor",
+    "knee",
+    "violin",
+    "concert",
+    "mother",
+    "brother",
+    "winter",
+    "window",
+    "paint",
+    "school",
+    "teacher",
+    "map",
+    "mountain",
+    "tent",
+    "rain",
+    "may",
+    "will",
+]
+SPEAKERS = ("Ada Byron", "Grace", "Will", "user", "system", "")
+QUERIES = (
+    "harbour",
+    "What did Ada say about the ferry?",
+    "When did Will paint the bridge in May 2024?",
+    "the storm last month",
+    "Grace's violin concert on 3 March 2024",
+    "winter",
+    "something that nobody ever said",
+    "Ada Grace Will",
+)
+
+type Vectors = npt.NDArray[np.float32]
+
+
+def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
+    """Return memories with all fields that recall reads, and with gaps, ties and blanks in them."""
+    memories = []
+    for place in range(count):
+        text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
+        session = f"session {chance.randint(0, count // 12)}" if chance.random() < 0.8 else ""
+        memories.append(
+            NewMemory(
+                content=text + chance.choice([".", "?", "!"]),
+                occurred_at=NOW - timedelta(days=chance.randint(0, 300), minutes=place),
+                importance=chance.choice([0.2, 0.5, 0.5, 0.9]),
+                decay_rate=chance.choice([0.0, 0.01, 0.2]),
+                trust=chance.choice([1.0, 1.0, 0.4]),
+                emotional_valence=(0.0, 0.0, -0.8, 0.3)[place % 4],
+                session=session,
+                position=chance.randint(0, 25) if session else place,
+                role=chance.choice(SPEAKERS),
+                expires_at=chance.choice([None, None, None, NOW - timedelta(1), NOW + timedelta(days=9000)]),
+            )
+        )
+    # Equal words differ by their place; recall cannot order two turns at one place of a session.
+    return list({(memory.session, memory.position): memory for memory in memories}.values())
+
+
+def random_vectors(chance: random.Random, count: int) -> Vectors:
+    generator = np.random.default_rng(chance.randint(0, 2**32))
+    rows = generator.standard_normal((count, 256)).astype(np.float32)
+    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def populate(agent: Agent, chance: random.Random, count: int) -> None:
+    """Give the agent memories: most of them embedded, some archived, some recalled before."""
+    memories = random_memories(chance, count)
+    split = len(memories) * 4 // 5
+    with tenant_transaction(agent.tenant_id):
+        ids = store(agent_id=agent.id, memories=memories[:split], vectors=random_vectors(chance, split)).ids
+        ids += store(agent_id=agent.id, memories=memories[split:], vectors=None).ids
+        used = (
+            MemoryAccess(
+                tenant_id=agent.tenant_id,
+                memory_id=memory_id,
+                count=chance.randint(1, 9),
+                reinforced=chance.randint(0, 3),
+                last_at=NOW - timedelta(chance.randint(0, 50)),
+            )
+            for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
+        )
+        # Repeated memories have been reinforced, and have their row.
+        MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
+        give_company(agent, chance, sorted(set(ids)))
+
+
+def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
+    """Give half of them neighborhoods, with a foreign memory in each, and activate a few."""
+    upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
+    for memory_id in chance.sample(ids, len(ids) // 2):
+        others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
+        neighbors = {
+            str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != memory_id
+        }
+        stale = chance.random() < 0.5
+        if row := upkeep.get(memory_id):
+            row.neighbors, row.stale = neighbors, stale
+    Upkeep.objects.bulk_update(upkeep.values(), ["neighbors", "stale"], batch_size=50)
+    Activation.objects.bulk_create(
+        Activation(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            memory_id=memory_id,
+            level=chance.random(),
+            at=NOW - timedelta(minutes=chance.randint(-30, 600)),
+        )
+        for memory_id in chance.sample(ids, len(ids) // 6)
+    )
+
+
+def assert_same(recalled: Sequence[Recalled], slowly: Sequence[Any]) -> None:
+    """Compare a recall with the expected one; scores that are equal but for rounding may change places."""
+    assert len(recalled) == len(slowly)
+    np.testing.assert_allclose(
+        [memory.score for memory in recalled], [memory.score for memory in slowly], atol=2e-4
+    )
+    expected = {memory.id: memory for memory in slowly}
+    edge = slowly[-1].score if slowly else 0.0
+    for memory in recalled:
+        twin = expected.get(memory.id)
+        if twin is None:
+            assert memory.score == pytest.approx(edge, abs=2e-4)
+            continue
+        for name, value in memory.terms.as_dict().items():
+            assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, memory.content)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("count", [1, 9, 55, 400])
+def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed: int, count: int) -> None:
+    chance = random.Random(seed * 1000 + count)
+    populate(mind, chance, count)
+    populate(other_mind, chance, 30)
+    stored = read_mind(mind)
+    for text in QUERIES:
+        vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.8 else None
+        for limit in (1, 10, 100):
+            options: dict[str, Any] = {"limit": limit, "now": NOW, "mood": chance.choice([None, -1.0, 0.4])}
+            with tenant_transaction(mind.tenant_id):
+                request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
+                answers = recall_both_ways(request)
+            slowly = recall_slowly(stored, text, vector, **options)
+            for recalled in answers:
+                assert_same(recalled, slowly)
+
+
+def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
+    chance = random.Random(7)
+    populate(mind, chance, 200)
+    vector = random_vectors(chance, 1)[0].tolist()
+    without: dict[str, Any] = {
+        "limit": 20,
+        "now": NOW,
+        "only": RecallFilter(without_session="session 3"),
+    }
+    with tenant_transaction(mind.tenant_id):
+        request = RecallRequest(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
+        recalled, _ = recall_both_ways(request)
+    assert recalled
+    assert "session 3" not in {memory.session for memory in recalled}
+    assert_same(recalled, recall_slowly(read_mind(mind), QUERIES[1], vector, **without))
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        RecallFilter(since=NOW - timedelta(days=90), until=NOW - timedelta(days=20)),
+        RecallFilter(session="session 3"),
+        RecallFilter(min_importance=0.9),
+        RecallFilter(min_trust=0.5, without_session="session 3"),
+        RecallFilter(without_session="session 3", without_since=NOW - timedelta(days=20)),
+        RecallFilter(types=frozenset({MemoryType.EPISODIC}), since=NOW - timedelta(days=5)),
+        RecallFilter(types=frozenset({MemoryType.SEMANTIC})),
+    ],
+)
+def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, only: RecallFilter) -> None:
+    chance = random.Random(8)
+    populate(mind, chance, 300)
+    stored = read_mind(mind)
+    for vector in (random_vectors(chance, 1)[0].tolist(), None):
+        for limit in (5, 60):
+            options: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
+            with tenant_transaction(mind.tenant_id):
+                answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **options))
+            slowly = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
+            for recalled in answers:
+                assert_same(recalled, slowly)
+
+
+def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
+    memories = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
+    own = turns(
+        *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
+        session="heartbeats",
+    )
+    chance = random.Random(3)
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[*own, *memories], vectors=random_vectors(chance, 206))
+        recalled, _ = recall_both_ways(
+            RecallRequest(
+                agent_id=mind.id,
+                text="I thought of the lighthouse",
+                limit=6,
+                now=NOW,
+                only=RecallFilter(without_session="heartbeats"),
+            )
+        )
+    assert sorted(memory.content for memory in recalled) == sorted(memory.content for memory in memories)
+
+
+def test_an_unrepresentative_sample_loses_no_memory(mind: Agent, statements: list[str]) -> None:
+    # The first memories, which make the sample, match far better than all others.
+    chance = random.Random(5)
+    vector = random_vectors(chance, 1)
+    near = vector + 0.2 * random_vectors(chance, 150)
+    far = random_vectors(chance, 1350)
+    rows = np.concatenate([near / np.linalg.norm(near, axis=1, keepdims=True), far])
+    memories = [
+        replace(
+            memory, content=f"lantern bridge {place}." if place < 150 else memory.content, expires_at=None
+        )
+        for place, memory in enumerate(random_memories(chance, 1500))
+    ]
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=memories, vectors=rows[: len(memories)])
+        stored = read_mind(mind)
+        for limit in (10, 100):
+            statements.clear()
+            options: dict[str, Any] = {"limit": limit, "now": NOW}
+            with scanning():
+                recalled = recall_in_scope(
+                    agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **options
+                )
+            assert_same(recalled, recall_slowly(stored, "bridge", vector[0].tolist(), **options))
+            scans = [statement for statement in statements if statement.lstrip().startswith("WITH asked AS")]
+            assert len(scans) == 2
+
+
+# --- The plan ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explained() -> Iterator[list[dict[str, Any]]]:
+    """Collect the plan of each scan of the mind, as the application's role runs it."""
+    plans: list[dict[str, Any]] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.lstrip().startswith("WITH asked AS"):
+            execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context)
+            plans.append(context["cursor"].fetchone()[0][0]["Plan"])
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(explain):
+        yield plans
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scan_of_the_mind(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the node that reads all of the memories."""
+    (part,) = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE scored"]
+    (scan,) = [node for node in nodes(part) if node.get("Relation Name") == "memories_memory"]
+    return scan
+
+
+def test_the_scan_reads_the_index_alone_under_forced_row_security(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
+) -> None:
+    chance = random.Random(11)
+    for agent in (mind, other_mind, foreign_mind):
+        populate(agent, chance, 700)
+    vacuum()
+    with connections[APP].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_user = tableowner, rowsecurity, relforcerowsecurity, rolsuper, rolbypassrls"
+            " FROM pg_tables JOIN pg_class ON relname = tablename JOIN pg_roles ON rolname = current_user"
+            " WHERE tablename = 'memories_memory'"
+        )
+        assert cursor.fetchone() == (False, True, True, False, False)
+    with explained() as plans, scanning():
+        recall(
+            tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="the ferry in the storm")
+        )
+        with tenant_transaction(mind.tenant_id):
+            own_past = RecallFilter(without_session="heartbeats", without_since=NOW)
+            recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, only=own_past)
+    assert len(plans) == 2
+    for plan in plans:
+        scan = scan_of_the_mind(plan)
+        assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "memories_memory_mind")
+        assert scan["Heap Fetches"] == 0
+        assert scan["Actual Rows"] > 300
+
+
+def test_recalling_does_not_take_the_mind_out_of_its_index(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
+) -> None:
+    for agent in (mind, other_mind, foreign_mind):
+        populate(agent, random.Random(12), 700)
+    vacuum()
+    for text in QUERIES:
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text), counts=True)
+    with explained() as plans, scanning():
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="tide"))
+    assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
+
+
+def test_the_longest_session_and_the_most_terms_fit_into_the_index(mind: Agent) -> None:
+    text = " ".join(f"word{number}" for number in range(400))
+    chance = random.Random(13)
+    memory = NewMemory(content=text, occurred_at=NOW, session="🌲" * 100, role="🌲" * 100, expires_at=NOW)
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[memory], vectors=random_vectors(chance, 1))
+        assert Memory.objects.filter(agent_id=mind.id).count() == 1

@@ -1,0 +1,164 @@
+"""Score components that decide between equally fitting memories, from storage to the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
+from apps.memories.services.recall.recaller import recall
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, parse_weights
+from arbor.memory.values import MemoryStatus, Recalled
+from tests.integration.memories.conftest import NOON, a_memory, memories_of
+from tests.integration.memories.in_scope import recall_in_scope
+from tests.support.memories import keep
+
+
+def recall_text(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+    return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
+
+
+def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+    """Recall without a vector: memories with the same words match equally."""
+    with tenant_transaction(agent.tenant_id):
+        return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
+
+
+def set_neighbors(
+    agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
+) -> None:
+    neighbors = (
+        None if borrowers is None else {str(memory_id): weight for memory_id, weight in borrowers.items()}
+    )
+    with tenant_transaction(agent.tenant_id):
+        Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
+
+
+def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    _, other = memories_of(mind)
+    now = datetime.now(UTC)
+    assert [memory.terms.activation for memory in by_words(mind, "lamp")] == [0, 0]
+    with tenant_transaction(mind.tenant_id):
+        Activation.objects.create(
+            tenant_id=mind.tenant_id,
+            agent_id=mind.id,
+            memory_id=other.id,
+            level=0.8,
+            at=now - timedelta(hours=1),
+        )
+    recalled = by_words(mind, "lamp", now=now)
+    assert recalled[0].id == other.id
+    assert recalled[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
+    assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
+
+
+def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
+    keep(
+        mind,
+        *(
+            a_memory(f"Lamp {place}.", session=str(place), emotional_valence=felt)
+            for place, felt in enumerate((0.6, -0.6))
+        ),
+    )
+    assert [memory.content for memory in by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
+    assert [memory.content for memory in by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
+    assert not any(memory.terms.mood for memory in by_words(mind, "lamp"))
+
+
+@pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
+def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
+    with pytest.raises(Invalid, match="a mood is a number from -1 to 1"):
+        recall_text(mind, "lamp", mood=mood)
+
+
+def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    _, other = memories_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=other.id, reinforced=5)
+    first, second = by_words(mind, "lamp")
+    assert first.id == other.id
+    assert first.terms.importance > second.terms.importance
+    # The stored importance; the score includes the effect of use.
+    assert first.importance == second.importance
+
+
+def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
+    utterances = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
+    for text, position, minutes in utterances:
+        keep(
+            mind,
+            a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
+        )
+    assert [memory.content for memory in by_words(mind, "lamp on the dike")] == [
+        "The lamp on the dike.",
+        "A near walk.",
+        "A far walk.",
+    ]
+
+
+def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, settings: Any) -> None:
+    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    keep(mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b"))
+    *_, keeper, bread = memories_of(mind)
+    old = memories_of(mind)[0]
+    for stale in (False, True):
+        set_neighbors(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
+        recalled = by_words(mind, "lighthouse keeper", limit=3)
+        assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
+        assert recalled[1].terms.association == pytest.approx(
+            recalled[0].terms.words * DEFAULT_WEIGHTS.association
+        )
+        assert recalled[2].terms.association == pytest.approx(recalled[1].terms.association / 3)
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
+    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
+    set_neighbors(mind, keeper, None)
+    settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
+    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
+
+
+def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, other_mind: Agent) -> None:
+    keep(other_mind, a_memory("Bread of another agent."))
+    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    keep(
+        mind,
+        a_memory("The lighthouse keeper.", session="k"),
+        a_memory("Stale bread.", session="b", expires_at=NOON),
+        a_memory("Forgotten bread.", session="c"),
+        a_memory("Bread of the heartbeats.", session="heartbeats"),
+        a_memory("Fresh bread.", session="d"),
+    )
+    *_, keeper, stale, forgotten, heartbeat, fresh = memories_of(mind)
+    (foreign,) = memories_of(other_mind)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
+    named = [foreign, stale, forgotten, heartbeat, fresh]
+    set_neighbors(
+        mind,
+        keeper,
+        {memory.id: HIGHEST - place / 10 for place, memory in enumerate(named)} | {uuid4(): HIGHEST},
+    )
+    recalled = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
+    assert {memory.content for memory in recalled if "bread" in memory.content.lower()} == {"Fresh bread."}
+
+
+def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:
+    keep(
+        mind,
+        a_memory("The lamp.", session="a", importance=0.1),
+        a_memory("The lamp is lit once more by the keeper.", session="b", importance=1.0),
+    )
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=0,recency=0")
+    assert recall_text(mind, "the lamp")[0].content == "The lamp."
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=5")
+    assert recall_text(mind, "the lamp")[0].terms.importance == pytest.approx(5)

@@ -1,0 +1,110 @@
+"""Sections of a prompt: the directive, goals, drives and the environment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalState
+from arbor.heartbeat.prompts.sections import selfhood
+from arbor.heartbeat.prompts.sections.goals import goals, overview
+from arbor.heartbeat.prompts.sections.moment import DIRECTIVES, UNPLANNED, directive
+from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.views import DriveView
+from arbor.quotations import Data
+from arbor.selves.drives import Drive
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
+
+FOREMOST = goal("reef", priority=9.0)
+LESSER = goal("harbour", priority=2.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "unplanned"),
+    [
+        ({}, True),
+        ({"intents": [intent(), intent("dive", goal_id="goal-reef")]}, False),
+        # A step locked by another heartbeat counts, too.
+        ({"intents": [intent(), intent("dive", goal_id="goal-reef", status=IntentStatus.LOCKED)]}, False),
+        # Steps do not help a blocked goal.
+        ({"goals": [goal("reef", blocked_by="the tide"), LESSER]}, False),
+        # Aspirations and goals by rule are pursued by goals of their own, not by steps.
+        ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
+        ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
+        ({"goals": [LESSER, FOREMOST]}, True),
+        # The next important one is planned then, though one below it has steps.
+        ({"goals": [goal("reef", blocked_by="the tide"), goal("pier", priority=5.0), LESSER]}, True),
+    ],
+)
+def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(
+    changes: dict[str, Any], unplanned: bool
+) -> None:
+    values: dict[str, Any] = {"goals": [FOREMOST, LESSER], "intents": [intent()], **changes}
+    text = directive(situation(mode=Mode.GOAL_PURSUIT, **values))
+    assert (UNPLANNED in text) is unplanned
+    assert (DIRECTIVES[Mode.GOAL_PURSUIT] in text) is not unplanned
+
+
+def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
+    for mode in (Mode.CONVERSATION, Mode.CONSOLIDATION, Mode.REFLECTION):
+        view = situation(mode=mode, goals=[FOREMOST, LESSER], intents=[intent()])
+        assert directive(view) == f"## This heartbeat: {mode}\n{DIRECTIVES[mode]}"
+
+
+@pytest.mark.parametrize(
+    ("effort", "line"),
+    [(0, "0% done)"), (1, "0% done, 1 heartbeat spent)"), (5, "0% done, 5 heartbeats spent)")],
+)
+def test_a_goal_shows_the_heartbeats_spent_on_it(effort: int, line: str) -> None:
+    assert line in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
+
+
+def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
+    aside = goal("cape", state=GoalState.BACKBURNER, flags=["overdue"])
+    forged = goal("reef", state=GoalState.QUEUED, title="Reef\n[goal-x] Cape (active)", parent_id="goal-bay")
+    assert overview([aside, forged, goal("bay", fraction=0.5)]).splitlines() == [
+        "[goal-bay] Map the bay (active, 50% done)",
+        "[goal-reef] Reef",
+        "    [goal-x] Cape (active) (queued, 0% done, part of goal-bay)",
+        "[goal-cape] Map the cape (backburner, 0% done, overdue)",
+    ]
+    assert overview([]) == ""
+
+
+def test_the_last_contact_is_shown_in_hours() -> None:
+    environment = Environment(now=NOW, hours_since_user=2.54)
+
+    assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
+
+
+def test_the_last_message_to_users_is_shown_once() -> None:
+    environment = Environment(now=NOW, hours_since_reach_out=2.0)
+
+    shown = section("environment", environment=environment)
+
+    assert "You last wrote to your user 2.0 hours ago." in shown
+    assert shown.count("You last wrote") == 1
+
+
+def test_goals_are_ordered_by_priority_and_the_rest_counted() -> None:
+    queued = [goal(str(n), state=GoalState.QUEUED, priority=n / 10) for n in range(8)]
+
+    text = section("goals", goals=[goal("low", priority=1), goal("high", priority=3), *queued])
+
+    assert re.findall(r"\[goal-(\w+)\]", text) == ["high", "low", "7", "6", "5", "4", "3"]
+    assert "Queued besides these: 3." in text
+
+
+def test_goals_on_the_backburner_are_only_counted() -> None:
+    text = section("goals", goals=[goal(state=GoalState.BACKBURNER)])
+
+    assert text == "## Goals\nNone is active or queued.\nOn the backburner: 1."
+
+
+def test_a_drive_suggests_only_offered_actions() -> None:
+    lonely = DriveView(name=Drive.CONNECTION, level=0.9, urgent=True)
+    assert "reach_out_user" in selfhood.drives([lonely], {"reach_out_user", "rest"})
+    assert "reach_out" not in selfhood.drives([lonely], {"rest", "reflect"})

@@ -1,0 +1,406 @@
+"""The ranker: bounded and monotonic scores as sums of named terms."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.memory.forgetting import days_between, effective_importance, relevance
+from arbor.memory.recall.candidates import Candidate, Candidates, Links
+from arbor.memory.recall.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
+from arbor.memory.recall.recall_request import ReadQuery
+from arbor.memory.recall.timespan import TimeSpan
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+BACKGROUND = Background(mean=0.1, deviation=0.1)
+EMPTY_QUERY = ReadQuery(lexical={}, speakers=frozenset(), span=None)
+PLAIN = Candidate(
+    id=UUID(int=1),
+    words=0.0,
+    similarity=0.1,
+    session="",
+    position=0,
+    role="",
+    asks=False,
+    occurred_at=NOW - timedelta(days=100),
+    last_access_at=None,
+    importance=0.5,
+    decay_rate=0.01,
+    trust=1.0,
+)
+
+
+def some(*changes: Mapping[str, object]) -> list[Candidate]:
+    return [PLAIN._replace(**{"id": UUID(int=n), **change}) for n, change in enumerate(changes, start=1)]  # type: ignore[arg-type]
+
+
+def ranked(
+    candidates: list[Candidate],
+    limit: int = 99,
+    *,
+    associations: Sequence[tuple[int, int, float]] = (),
+    mood: float | None = None,
+    **query: object,
+) -> dict[int, Ranked]:
+    reading = replace(EMPTY_QUERY, **query)  # type: ignore[arg-type]
+    ranking = rank(
+        ScoreInputs(
+            candidates=Candidates.of(candidates),
+            reading=reading,
+            background=BACKGROUND,
+            links=Links.of(associations),
+            mood=mood,
+        ),
+        now=NOW,
+        limit=limit,
+    )
+    return {place.id.int: place for place in ranking}
+
+
+def test_words_and_meaning_are_scaled_by_their_background() -> None:
+    ranking = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
+    assert list(ranking) == [1, 2, 3]
+    assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
+    # three deviations above the average, of six
+    assert ranking[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
+    assert ranking[3].terms.meaning == 0
+
+
+def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
+    ranking = ranked(some({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
+    assert list(ranking) == [2, 1]
+    assert ranking[2].terms.meaning == 0
+
+
+def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
+    ranking = ranked(
+        some(
+            {"session": "a", "position": 4, "words": 0.4},
+            {"session": "a", "position": 5},
+            {"session": "a", "position": 6},
+            {"session": "a", "position": 7},
+            {"session": "b", "position": 5},
+        )
+    )
+    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[3].terms.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[4].terms.neighbours == ranking[5].terms.neighbours == 0
+    assert ranking[4].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[5].terms.session == 0
+
+
+def test_the_answer_to_a_matching_question_is_raised_more() -> None:
+    question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
+    before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
+    ranking = ranked(some(question, before, after))
+    assert ranking[3].terms.neighbours == pytest.approx(
+        0.4 * (DEFAULT_WEIGHTS.neighbours + DEFAULT_WEIGHTS.answer)
+    )
+    assert ranking[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+
+
+def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
+    ranking = ranked(some({"words": 0.4}, {"words": 0.2, "position": 1}))
+    assert ranking[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert ranking[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
+    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
+
+
+def test_memories_of_the_named_speaker_rank_first() -> None:
+    ranking = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
+    assert list(ranking) == [2, 1]
+    assert ranking[2].terms.speaker == DEFAULT_WEIGHTS.speaker
+
+
+def test_memories_of_the_named_time_rank_first() -> None:
+    june = TimeSpan(start=datetime(2026, 6, 1, tzinfo=UTC), end=datetime(2026, 7, 1, tzinfo=UTC))
+    moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
+    ranking = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
+    assert next(iter(ranking)) == 2
+    assert ranking[2].terms.time == DEFAULT_WEIGHTS.time
+    assert ranking[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
+
+
+def test_a_recently_recalled_memory_has_not_faded() -> None:
+    ranking = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
+    assert ranking[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
+    assert ranking[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
+    assert ranking[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
+
+
+def test_the_highest_association_counts() -> None:
+    ranking = ranked(
+        some({"words": 0.8}, {"words": 0.4}, {}, {}),
+        associations=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
+    )
+    assert ranking[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
+    assert ranking[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
+    assert ranking[2].terms.association == ranking[4].terms.association == 0
+    assert list(ranking) == [1, 2, 3, 4]
+
+
+def test_the_best_memory_raises_its_whole_episode() -> None:
+    one, two = UUID(int=71), UUID(int=72)
+    ranking = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
+    assert (
+        ranking[1].terms.episode == ranking[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
+    )
+    assert ranking[3].terms.episode == 0
+    # A memory without an episode is an episode of its own.
+    assert ranking[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
+
+
+def test_activated_memories_rank_first() -> None:
+    ranking = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
+    assert list(ranking) == [3, 2, 1]
+    assert ranking[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
+
+
+@pytest.mark.parametrize(
+    ("mood", "valence", "share"),
+    [
+        (None, 1.0, 0.0),
+        (0.0, 1.0, 0.0),
+        (0.5, 1.0, 0.5),
+        (-0.5, -1.0, 0.5),
+        (1.0, 0.0, 0.0),
+        (1.0, -1.0, 0.0),
+        (-1.0, 0.3, 0.0),
+    ],
+)
+def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: float, share: float) -> None:
+    ranking = ranked(some({"valence": valence}), mood=mood)
+    assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
+
+
+def test_use_raises_importance_and_recency() -> None:
+    ranking = ranked(some({}, {"uses": 3}))
+    worth = effective_importance(importance=0.5, uses=3)
+    assert ranking[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
+    assert ranking[2].terms.recency == pytest.approx(ranking[1].terms.recency * worth / 0.5)
+    assert list(ranking) == [2, 1]
+
+
+def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
+    assert list(ranked(some(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
+
+
+def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
+    assert ranked([]) == {}
+    assert ranked(some({}), limit=0) == {}
+
+
+def test_equal_vectors_score_no_meaning() -> None:
+    flat = Background(mean=0.7, deviation=0.0)
+    candidates = Candidates.of(some({"similarity": 0.7}))
+    inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=flat)
+    ranking = rank(inputs, now=NOW, limit=1)
+    assert ranking[0].terms.meaning == 0
+
+
+CANDIDATES = st.builds(
+    Candidate,
+    id=st.uuids(),
+    words=st.floats(0, 1),
+    similarity=st.none() | st.floats(-1, 1),
+    session=st.sampled_from(["", "a", "b"]),
+    position=st.integers(0, 12),
+    role=st.sampled_from(["", "Caroline", "Melanie"]),
+    asks=st.booleans(),
+    occurred_at=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    last_access_at=st.none() | st.just(NOW),
+    importance=st.floats(0, 1),
+    decay_rate=st.floats(0, 1e3),
+    trust=st.floats(0, 1),
+    uses=st.integers(-1, 10**9),
+    episode=st.none() | st.sampled_from([UUID(int=7), UUID(int=8)]),
+    level=st.floats(0, 1),
+    valence=st.floats(-1, 1),
+)
+BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
+READING = ReadQuery(
+    lexical={},
+    speakers=frozenset({"caroline"}),
+    span=TimeSpan(start=NOW - timedelta(days=9), end=NOW),
+)
+
+
+@given(candidates=st.lists(CANDIDATES, max_size=20), background=BACKGROUNDS, limit=st.integers(0, 25))
+def test_ranks_are_ordered_bounded_and_never_nan(
+    candidates: list[Candidate], background: Background, limit: int
+) -> None:
+    ranking = rank(
+        ScoreInputs(candidates=Candidates.of(candidates), reading=READING, background=background),
+        now=NOW,
+        limit=limit,
+    )
+    assert len(ranking) == min(limit, len(candidates))
+    highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
+    for place in ranking:
+        assert 0 <= place.score <= highest
+        assert place.score == pytest.approx(place.terms.total)
+    assert [p.score for p in ranking] == sorted((p.score for p in ranking), reverse=True)
+
+
+@given(
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda c: c.id),
+    background=BACKGROUNDS,
+    better=st.sampled_from(["words", "importance", "trust", "similarity"]),
+)
+def test_a_memory_that_fits_better_is_never_scored_lower(
+    candidates: list[Candidate], background: Background, better: str
+) -> None:
+    def score(all_of_them: list[Candidate]) -> float:
+        ranking = rank(
+            ScoreInputs(candidates=Candidates.of(all_of_them), reading=READING, background=background),
+            now=NOW,
+            limit=99,
+        )
+        return next(place.score for place in ranking if place.id == candidates[0].id)
+
+    best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
+    assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12
+
+
+@given(candidates=st.lists(CANDIDATES, min_size=1, max_size=12), yearly=st.booleans())
+def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: bool) -> None:
+    span = TimeSpan(start=NOW - timedelta(days=40), end=NOW - timedelta(days=9), yearly=yearly)
+    ranking = rank(
+        ScoreInputs(
+            candidates=Candidates.of(candidates), reading=replace(READING, span=span), background=BACKGROUND
+        ),
+        now=NOW,
+        limit=99,
+    )
+    for place in ranking:
+        one = candidates[place.index]
+        assert place.id == one.id
+        assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(one.occurred_at))
+        assert place.terms.recency == pytest.approx(
+            DEFAULT_WEIGHTS.recency
+            * relevance(
+                importance=effective_importance(importance=one.importance, uses=one.uses),
+                decay_rate=one.decay_rate,
+                days_since_access=days_between(one.last_access_at or one.occurred_at, NOW),
+            )
+        )
+
+
+def test_the_best_memory_of_a_place_raises_its_neighbors() -> None:
+    shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
+    ranking = ranked(some(*shared, {"session": "a", "position": 5}))
+    assert ranking[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
+
+
+def test_places_of_different_sessions_are_not_neighbors() -> None:
+    ranking = ranked(
+        some(
+            {"session": "a", "position": 2**31 - 1, "words": 0.4},
+            {"session": "b", "position": 0},
+            {"session": "b", "position": 1},
+        )
+    )
+    assert ranking[2].terms.neighbours == ranking[3].terms.neighbours == 0
+
+
+@given(
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda candidate: candidate.id),
+    associations=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0, 1)), max_size=30),
+    background=BACKGROUNDS,
+    mood=st.none() | st.floats(-1, 1),
+    data=st.data(),
+)
+def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
+    candidates: list[Candidate],
+    associations: list[tuple[int, int, float]],
+    background: Background,
+    mood: float | None,
+    data: st.DataObject,
+) -> None:
+    associations = [association for association in associations if max(association[:2]) < len(candidates)]
+
+    def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
+        places = {old: new for new, old in enumerate(order)}
+        moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
+        ranking = rank(
+            ScoreInputs(
+                candidates=Candidates.of([candidates[place] for place in order]),
+                reading=READING,
+                background=background,
+                links=Links.of(moved),
+                mood=mood,
+            ),
+            now=NOW,
+            limit=99,
+        )
+        return {memory.id: memory.terms.as_dict() for memory in ranking}
+
+    order = list(range(len(candidates)))
+    ranking = terms(order, associations)
+    assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(associations))) == ranking
+    most_fit = DEFAULT_WEIGHTS.words + DEFAULT_WEIGHTS.meaning
+    for components in ranking.values():
+        for name in ("association", "episode"):
+            assert 0 <= components[name] <= getattr(DEFAULT_WEIGHTS, name) * most_fit + 1e-12
+        for name in ("activation", "mood", "importance", "recency"):
+            assert 0 <= components[name] <= getattr(DEFAULT_WEIGHTS, name) + 1e-12
+        assert not any(math.isnan(value) for value in components.values())
+
+
+def test_every_memory_that_use_can_lift_is_a_contender() -> None:
+    chance = random.Random(3)
+    accesses = [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
+    for limit in (1, 5, 30):
+        bare = [
+            PLAIN._replace(
+                id=UUID(int=number),
+                words=chance.random() * 0.4,
+                importance=chance.random(),
+                decay_rate=chance.choice([0.0, 0.01, 0.5]),
+                occurred_at=NOW - timedelta(days=chance.randint(0, 400)),
+            )
+            for number in range(1, 200)
+        ]
+        candidates = Candidates.of(bare)
+        inputs = ScoreInputs(
+            candidates=candidates, reading=EMPTY_QUERY, background=BACKGROUND, weights=DEFAULT_WEIGHTS
+        )
+        places = contenders(candidates, lasting_terms(inputs), weights=DEFAULT_WEIGHTS, limit=limit)
+        assert limit <= len(places) < 199
+        for _ in range(20):
+            used = [
+                memory._replace(
+                    uses=chance.choice([0, 1, 10**6]),
+                    last_access_at=chance.choice(accesses),
+                    level=chance.choice([0.0, 0.5, 1.0]),
+                )
+                for memory in bare
+            ]
+            best = rank(
+                ScoreInputs(candidates=Candidates.of(used), reading=EMPTY_QUERY, background=BACKGROUND),
+                now=NOW,
+                limit=limit,
+            )
+            assert {place.index for place in best} <= set(places.tolist())
+
+
+def test_an_agents_heartbeats_give_each_other_nothing() -> None:
+    beside = ({"words": 0.8, "position": 1}, {"words": 0.1, "position": 2})
+    talk = ranked(some(*({**place, "session": "talk"} for place in beside)))
+    heartbeats = ranked(some(*({**place, "session": "heartbeats"} for place in beside)))
+    alone = ranked(some(*beside))
+    assert {number: found.terms for number, found in heartbeats.items()} == {
+        number: found.terms for number, found in alone.items()
+    }
+    assert talk[2].terms.session > heartbeats[2].terms.session
+    assert talk[2].terms.neighbours > heartbeats[2].terms.neighbours == 0
