@@ -1,4 +1,5 @@
-"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage and audit."""
+"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit
+and signals."""
 
 from __future__ import annotations
 
@@ -29,6 +30,8 @@ class Record(StrEnum):
     USAGE = "usage"
     #: The audit log of tenants and of the installation.
     AUDIT = "audit"
+    #: Signals.
+    SIGNALS = "signals"
 
 
 #: Usage of today and yesterday is compared with daily limits; an audit log that forgets at once is none.

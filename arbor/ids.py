@@ -11,16 +11,22 @@ _lock = threading.Lock()
 _last_tick = 0
 
 
+def next_tick() -> int:
+    """Return the time in steps of 1/4096 ms, of 60 bits, greater than the last one this process made."""
+    global _last_tick
+    tick = (time.time_ns() << 12) // 1_000_000
+    with _lock:
+        _last_tick = tick = max(tick, _last_tick + 1)
+    return tick
+
+
 def uuid7() -> UUID:
     """Return a UUID of version 7 (RFC 9562, 5.7 and 6.2 method 3), greater than the last one this process made.
 
     The first 60 free bits are the time in steps of 1/4096 ms, so rows made in order sort in order; new rows land at
     the right edge of a B-tree, and inserting many touches few pages. The last 62 bits are random.
     """
-    global _last_tick
-    tick = (time.time_ns() << 12) // 1_000_000
-    with _lock:
-        _last_tick = tick = max(tick, _last_tick + 1)
+    tick = next_tick()
     value = (tick >> 12) << 80
     value |= 0x7 << 76
     value |= (tick & 0xFFF) << 64

@@ -127,6 +127,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "apps.tenants",
     "apps.audit",
+    "apps.signals",
     "apps.agents",
     "apps.memories",
     "apps.goals",
@@ -342,7 +343,8 @@ ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage and audit are deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit and signals are
+#: deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
@@ -354,6 +356,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
         Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
+        Record.SIGNALS: env.str("ARBOR_SIGNALS_DAYS", default="30"),
     }
 )
 

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from apps.agents.models import AgentState, Percept, PerceptKind, Trigger
 from apps.agents.services.locks import lock_agent
-from apps.agents.services.percepts import bring_forward
+from apps.agents.services.percepts import bring_forward, emit_percept
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import OutboxMessage
@@ -51,6 +51,7 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
         detail={"message": str(message_id)} if message_id else {},
         urgent=True,
     )
+    emit_percept(percept)
     # A running heartbeat may have begun without the message, so the next one follows at once.
     bring_forward(agent_id=agent_id, trigger=Trigger.MESSAGE)
     AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())

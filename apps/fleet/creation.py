@@ -17,6 +17,7 @@ from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
 from apps.selves.services.birth import give_self
+from apps.signals.services.emission import emit
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
@@ -33,6 +34,7 @@ from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, Invalid
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.models.handles import Handle
+from arbor.signals import SignalName, label, signal
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(seconds=MAX_INTERVAL_S)
@@ -89,6 +91,15 @@ def create_agent(
             "model": handle,
             "shortened": list(shortened),
         },
+    )
+    emit(
+        signal(
+            SignalName.AGENT_CREATED,
+            agent.id,
+            name=agent.name,
+            template=label(template.name),
+            actor=actor,
+        )
     )
     return agent
 

@@ -25,6 +25,7 @@ from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.rounds import Round, make_round
+from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.clock import Clock, SystemClock
@@ -57,6 +58,12 @@ _TENANTS = """
 SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.{column} < '{before}' AND {ended}
 )
+"""
+# Rows in the order of their ids, which have no index by age.
+_TENANTS_BY_ID = """
+SELECT t.id AS agent_id WHERE (
+    SELECT r.{column} FROM {table} r WHERE r.tenant_id = t.id ORDER BY r.id LIMIT 1
+) < '{before}' AND {ended}
 """
 _HEARTBEAT_ENDED = f"""
 r.ended_at IS NOT NULL AND r.started_at < (
@@ -192,6 +199,14 @@ def _delete_ledger(tenant_id: UUID, _: UUID, before: datetime) -> int:
         return rows.filter(tenant_id=tenant_id, id__in=list(ids[:_NARROW_STEP]))._raw_delete(OPS)
 
 
+def _delete_signals(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    rows: QuerySet[SignalBatch] = QuerySet(SignalBatch, using=OPS)
+    with transaction.atomic(using=OPS):
+        oldest = rows.filter(tenant_id=tenant_id).order_by("id").values_list("id", "at")[:_NARROW_STEP]
+        ids = [row_id for row_id, at in oldest if at < before]
+        return rows.filter(tenant_id=tenant_id, id__in=ids)._raw_delete(OPS)
+
+
 def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
     rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
     with transaction.atomic(using=OPS):
@@ -289,6 +304,7 @@ _SWEEPS = {
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
     Record.AUDIT: _Sweep(waiting=_TENANTS, model=AuditEvent, column="at", step=_delete_audit),
+    Record.SIGNALS: _Sweep(waiting=_TENANTS_BY_ID, model=SignalBatch, column="at", step=_delete_signals),
 }
 
 

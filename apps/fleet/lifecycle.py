@@ -16,11 +16,13 @@ from apps.contacts.models import Channel, ChatSession, OutboxMessage
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
+from apps.signals.services.emission import emit
 from apps.tenants.fields import WithinTenant
 from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
 from arbor.errors import Invalid
+from arbor.signals import SignalName, signal
 
 _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.START: (AuditAction.AGENT_STARTED, "started"),
@@ -29,6 +31,15 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.STOP: (AuditAction.AGENT_STOPPED, "stopped"),
     LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
+}
+
+_SIGNALS: dict[LifecycleVerb, SignalName] = {
+    LifecycleVerb.START: SignalName.AGENT_STARTED,
+    LifecycleVerb.PAUSE: SignalName.AGENT_PAUSED,
+    LifecycleVerb.RESUME: SignalName.AGENT_RESUMED,
+    LifecycleVerb.STOP: SignalName.AGENT_STOPPED,
+    LifecycleVerb.SLEEP: SignalName.AGENT_DORMANT,
+    LifecycleVerb.WAKE: SignalName.AGENT_WOKEN,
 }
 
 #: Rows that people edit one by one, without the agent's lock.
@@ -94,6 +105,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
         message=f"destroyed {agent.name} and all that was its own",
         detail={"name": agent.name, "public_id": agent.public_id, "status": agent.status, "deleted": counts},
     )
+    emit(signal(SignalName.AGENT_DESTROYED, agent_id, name=agent.name, actor=actor))
     return counts
 
 
@@ -117,6 +129,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             message=f"{word} {agent.name}",
             detail={"from": previous, "to": agent.status},
         )
+        emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
     return agent
 
 

@@ -114,7 +114,7 @@ class NoteRow:
 
 @dataclass(kw_only=True, slots=True)
 class SatisfactionRow:
-    """The satisfaction of a closed goal (`arbor.goals.satisfaction.Signal`)."""
+    """The satisfaction of a closed goal (`arbor.goals.satisfaction.SatisfactionSignal`)."""
 
     id: UUID
     agent_id: UUID

@@ -45,7 +45,7 @@ def read_experienced(results: Mapping[str, Sequence[Any]]) -> dict[GoalSource, E
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signal:
+class SatisfactionSignal:
     """The signal; rewards and novelty from 0 to 1, reputation from -1 to 1, effort in heartbeats."""
 
     outcome: GoalOutcome
@@ -81,7 +81,7 @@ def satisfaction(
     stated: float | None,
     experienced: Experienced | None,
     effort: int,
-) -> Signal:
+) -> SatisfactionSignal:
     """Compute the signal of a closed goal, `fraction` of it done.
 
     The platform has no currency: the reward is the whole worth of a completed goal, and the done share of the worth of a
@@ -94,7 +94,7 @@ def satisfaction(
     else:
         outcome, share = GoalOutcome.FAILURE, 0.0
     social = SOCIAL_BY_SOURCE.get(source, 0.0)
-    return Signal(
+    return SatisfactionSignal(
         outcome=outcome,
         reward_actual=worth(source, stated) * share,
         reward_expected=expected_reward(source, stated, experienced),

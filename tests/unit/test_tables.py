@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "tenants",
     "audit",
+    "signals",
     "agents",
     "calls",
     "memories",

@@ -16,9 +16,11 @@ from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, Schedule
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.signals import SignalName, signal
 
 #: Kinds of percepts that persons and programs may create.
 PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
@@ -61,6 +63,7 @@ def perceive(
     percept: Percept = Percept.objects.create(
         tenant_id=current_tenant(), agent=agent, kind=kind, content=content, urgent=urgent, detail=known
     )
+    emit_percept(percept)
     if urgent:
         bring_forward(agent_id=agent_id, trigger=Trigger.EVENT)
     record(
@@ -71,6 +74,19 @@ def perceive(
         detail={"percept_id": str(percept.id), "characters": len(content)},
     )
     return percept
+
+
+def emit_percept(percept: Percept) -> None:
+    """Emit the signal of a new percept."""
+    emit(
+        signal(
+            SignalName.PERCEPT_RECEIVED,
+            percept.agent_id,
+            percept=percept.id,
+            kind=percept.kind,
+            urgent=percept.urgent,
+        )
+    )
 
 
 def bring_forward(*, agent_id: UUID, trigger: Trigger, timers_only: bool = False) -> bool:

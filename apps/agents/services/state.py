@@ -12,6 +12,7 @@ from django.db import connections
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack_text
 from apps.tenants.scope import APP
@@ -19,6 +20,7 @@ from apps.tenants.statements import change
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
 from arbor.errors import NotFound
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
+from arbor.signals import SignalName, signal
 
 #: Columns that a heartbeat writes.
 _COLUMNS = (
@@ -91,4 +93,5 @@ def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
         agent_id=agent.id,
         message=f"{agent.name} fell asleep: {reason}",
     )
+    emit(signal(SignalName.AGENT_DORMANT, agent.id, name=agent.name, actor=f"agent:{agent.public_id}"))
     return agent

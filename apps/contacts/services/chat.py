@@ -24,10 +24,11 @@ from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_finalize import resume_schedule, store_silence
+from apps.contacts.services.chat_finalize import emit_turn, resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Task, TaskMessage, enqueue
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.services import require_active
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
@@ -36,6 +37,7 @@ from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import limit_skip_reason
 from arbor.heartbeat.working_memory import WorkingMemory, after_conversation
 from arbor.memory.content import check_line
+from arbor.signals import SignalName, signal
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +87,7 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
         tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
     )
     pause_schedule(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+    emit(signal(SignalName.CONVERSATION_CHANGED, agent_id, conversation=session.id, state="open"))
     return session
 
 
@@ -114,6 +117,7 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
         detail={"contact_before": last_contact.isoformat() if last_contact else None},
         at=now,
     )
+    emit_turn(turn, agent_id=session.agent_id)
     ChatSession.objects.filter(id=session_id).update(last_at=now)
     AgentState.objects.filter(agent_id=session.agent_id).update(last_user_contact_at=Now())
     if enqueued:
@@ -208,6 +212,7 @@ def end_session(*, session_id: UUID) -> EndedSession:
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
+    emit(signal(SignalName.CONVERSATION_CHANGED, session.agent_id, conversation=session.id, state="ended"))
     resume_schedule(agent_id=session.agent_id)
     due = _remove_person_from_working_memory(session)
     follows = False

@@ -23,6 +23,7 @@ from apps.memories.services.store.remember import MemoryVectors, embed_memories,
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
@@ -36,6 +37,7 @@ from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_go_on
 from arbor.selves.emotions import Event
+from arbor.signals import SignalName, signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ def store_answer(
     asked, _ = _asked_turn(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]
-    ChatMessage.objects.create(
+    turn = ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=session,
         speaker=Speaker.AGENT,
@@ -95,6 +97,7 @@ def store_answer(
         },
         at=now,
     )
+    emit_turn(turn, agent_id=agent_id)
     # Lock in the order of heartbeats, to avoid deadlocks: schedule, mind, state.
     _resume_timer(session, now)
     # Answers by rule quote memories; stored as memories, they would be quoted again and again.
@@ -124,7 +127,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     asked, position = _asked_turn(subject)
     now = datetime.now(UTC)
     left_out = _code_left_out(asked.content)
-    ChatMessage.objects.create(
+    turn = ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=asked.session,
         speaker=Speaker.AGENT,
@@ -133,6 +136,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
         error=storable(reason),
         at=now,
     )
+    emit_turn(turn, agent_id=agent_id)
     _resume_timer(asked.session, now)
     store(agent_id=agent_id, memories=[_memory(asked, asked.content, position)], vectors=None)
     store_agent_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
@@ -141,6 +145,19 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
         _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
     _audit_boundary_matches(asked, arrived=_arrived(asked), own=())
+
+
+def emit_turn(turn: ChatMessage, *, agent_id: UUID) -> None:
+    """Emit the signal of a new turn."""
+    emit(
+        signal(
+            SignalName.CHAT_MESSAGE_ADDED,
+            agent_id,
+            conversation=turn.session_id,
+            turn=turn.id,
+            speaker=Speaker(turn.speaker).value,
+        )
+    )
 
 
 def match_detail(match: BoundaryMatch, *, withheld: bool) -> dict[str, Any]:

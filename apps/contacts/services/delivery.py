@@ -17,7 +17,7 @@ from django.db import connections
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
-from apps.agents.services.percepts import bring_forward
+from apps.agents.services.percepts import bring_forward, emit_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
@@ -188,13 +188,14 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
 
 def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
     """Notify the agent that its message did not arrive."""
-    Percept.objects.create(
+    percept = Percept.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,
         kind=PerceptKind.ERROR,
         content=f"Your message {about[:_SUBJECT_QUOTED]!r} was not delivered by {kind}: {storable(reason)[:_REASON_LENGTH]}",
         detail={"message": str(message_id)},
     )
+    emit_percept(percept)
 
 
 def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
@@ -205,7 +206,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
             return _record_failure(claimed, "the agent it names is no more", final=True)
         if not _mark_sent(claimed.message_id):
             return False
-        Percept.objects.create(
+        percept = Percept.objects.create(
             tenant_id=claimed.tenant_id,
             agent_id=peer,
             peer_id=claimed.agent_id,
@@ -214,5 +215,6 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
             detail={"message": str(claimed.message_id)},
             urgent=True,
         )
+        emit_percept(percept)
         bring_forward(agent_id=peer, trigger=Trigger.EVENT, timers_only=True)
     return True

@@ -19,11 +19,13 @@ from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
 from apps.queues import Task, TaskMessage, enqueue
+from apps.signals.services.emission import emit
 from apps.tenants.scope import OPS, current_tenant
 from arbor.contacts.delivery import mentioned_ids, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.ids import uuid7
+from arbor.signals import Signal, SignalName, signal
 
 _INBOX = "inbox"
 
@@ -63,10 +65,21 @@ def post(letter: Letter) -> list[OutboxMessage]:
     rows = [_row(letter, channel) for channel in channels] or [_row(letter, None)]
     rows += [_to_peer(letter, agent_id) for agent_id in _mentioned(letter)]
     OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
+    emit(*map(_posted_signal, rows))
     for row in rows:
         if row.status == DeliveryStatus.PENDING:
             enqueue(delivery_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
     return rows
+
+
+def _posted_signal(row: OutboxMessage) -> Signal:
+    return signal(
+        SignalName.MESSAGE_POSTED,
+        row.agent_id,
+        message=row.id,
+        kind=ChannelKind(row.kind).value,
+        audience=Audience(row.audience).value,
+    )
 
 
 def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:

@@ -18,8 +18,10 @@ from django.db.models import Model
 from apps.agents.models import Percept
 from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.goals.services.loading import lock_rows
+from apps.signals.services.emission import emit
 from apps.tenants.statements import write_values
 from arbor.goals.backlog import Backlog
+from arbor.goals.backlog_signals import signals_of_backlog
 from arbor.goals.rows import (
     BacklogChanges,
     BacklogRows,
@@ -110,10 +112,11 @@ def save_backlog(backlog: Backlog) -> None:
 
 
 def save_changes(changes: Sequence[BacklogChanges]) -> None:
-    """Save changes of several backlogs by at most two statements, and log the closed goals."""
+    """Save changes of several backlogs by at most two statements, log the closed goals, and emit signals."""
     if not any(changes):
         return
     write_values(_inserted(changes), _updated(changes))
+    emit(*(signal for change in changes for signal in signals_of_backlog(change)))
     for change in changes:
         for closed in change.closed:
             _log_closed(closed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.db.models import Q
 
 from apps.agents.models import Agent, Percept, PerceptKind
+from apps.agents.services.percepts import emit_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import posted_refusals
 from apps.contacts.services.outbox import Letter, post
@@ -44,7 +45,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     """
     wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
     peer = _other_agent(context, wanted)
-    Percept.objects.create(
+    percept = Percept.objects.create(
         tenant_id=current_tenant(),
         agent_id=peer.id,
         peer_id=context.agent_id,
@@ -52,6 +53,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
         content=content,
         detail={"heartbeat": str(context.heartbeat_id)},
     )
+    emit_percept(percept)
     memory = NewMemory(
         content=f"I wrote to the agent {peer.name}: {content}",
         type=MemoryType.EPISODIC,

@@ -14,8 +14,10 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import SelfChange
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.selves.proposals import check_pace
+from arbor.signals import SignalName, signal
 
 #: The kinds of changed parts (`SelfChange.what`).
 BELIEF = "belief"
@@ -70,6 +72,15 @@ def record_self_change(change: SelfChangeRecord) -> None:
     if change.proposal_id is not None:
         detail["proposal_id"] = str(change.proposal_id)
     record_decision(agent_id=change.agent_id, decided_by=change.actor, message=change.message, detail=detail)
+    emit(
+        signal(
+            SignalName.IDENTITY_CHANGE,
+            change.agent_id,
+            what=change.what,
+            target=change.target_id,
+            by=change.actor,
+        )
+    )
 
 
 def record_decision(*, agent_id: UUID, decided_by: str, message: str, detail: Mapping[str, Any]) -> None:

@@ -13,12 +13,14 @@ from django.db.models.functions import Lower
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import PeerModel
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.heartbeat.needs import Meeting
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.ids import read_id
 from arbor.selves.trust import impression
+from arbor.signals import Signal, SignalName, signal
 
 NAME_LENGTH = 200
 #: The most peers of an agent.
@@ -59,6 +61,7 @@ def record_meetings(
     known = _KnownPeers(agent_id, dealings)
     refused: list[tuple[PeerNote, str]] = []
     added, with_note = 0, set[UUID]()
+    signals: list[Signal] = []
     pairs = [(known.of_meeting(meeting), meeting, True) for meeting in dealings.met]
     pairs += _noted_pairs(known, dealings, refused, wrote=pairs)
     for row, meeting, is_meeting in pairs:
@@ -67,11 +70,26 @@ def record_meetings(
             refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
             continue
         with_note |= {row.id} if meeting.note else set()
+        is_new = row._state.adding
         _update_peer(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
         row.save()
+        signals.append(_signal_of(row, is_new=is_new))
+    emit(*signals)
     if added:
         _forget_the_oldest(agent_id)
     return refused
+
+
+def _signal_of(row: PeerModel, *, is_new: bool) -> Signal:
+    if is_new:
+        return signal(SignalName.RELATIONSHIP_CREATED, row.agent_id, peer=row.id)
+    return signal(
+        SignalName.RELATIONSHIP_UPDATED,
+        row.agent_id,
+        peer=row.id,
+        competence=round(row.competence, 3),
+        reliability=round(row.reliability, 3),
+    )
 
 
 type _Pair = tuple[PeerModel, Meeting, bool]

@@ -24,6 +24,7 @@ from apps.selves.services.queries import (
     PROPOSAL_COLUMNS,
     PROPOSALS_TOO_SOON,
 )
+from apps.signals.services.emission import emit
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
@@ -40,6 +41,7 @@ from arbor.selves.proposals import (
     transition,
 )
 from arbor.selves.values import BeliefRevision, BeliefStatus
+from arbor.signals import Signal, SignalName, signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     evicted = {proposal.id for proposal in expired}
     to_insert = [proposal for proposal in made if proposal.id not in evicted]
     insert_rows(to_insert)
+    emit(*(_signal_of(proposal, SignalName.PROPOSAL_CREATED, proposal.source) for proposal in to_insert))
     for proposal in expired:
         if proposal not in made:
             _close(
@@ -183,6 +186,7 @@ def defer(
         )
     proposal.reason = reason
     proposal.save(update_fields=["deferrals", "reason"])
+    emit(_signal_of(proposal, SignalName.PROPOSAL_DEFERRED, decided_by))
     return proposal
 
 
@@ -286,7 +290,19 @@ def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, 
     proposal.status, proposal.decided_by, proposal.decided_at = status, by, now
     proposal.reason = reason
     proposal.save(update_fields=["status", "decided_by", "decided_at", "reason", "deferrals"])
+    emit(_signal_of(proposal, _CLOSED[status], by))
     return proposal
+
+
+_CLOSED = {
+    ProposalStatus.ACCEPTED: SignalName.PROPOSAL_ACCEPTED,
+    ProposalStatus.REJECTED: SignalName.PROPOSAL_REJECTED,
+    ProposalStatus.EXPIRED: SignalName.PROPOSAL_EXPIRED,
+}
+
+
+def _signal_of(proposal: Proposal, name: SignalName, by: str) -> Signal:
+    return signal(name, proposal.agent_id, proposal=proposal.id, kind=proposal.kind, by=by)
 
 
 def belief_of(*, agent_id: UUID, belief_id: UUID) -> Belief:

@@ -13,6 +13,7 @@ from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.fleet.accounts import create_account
 from apps.providers import default_model
+from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
 from config.cli.installation.serving_role import refuse_unsafe_role
@@ -30,6 +31,8 @@ def prepare(demo: bool, report: Path | None) -> None:
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")
+    if continue_positions():
+        click.echo("the positions of signals continue after those of the restored ones")
     _seed_templates()
     operator, is_new = _create_operator()
     if demo and (agents := make_demo(operator=operator)):

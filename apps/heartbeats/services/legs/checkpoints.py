@@ -14,8 +14,10 @@ from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls.questions import packed_question
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.signals import end_signal, signal_values, step_signal
 from apps.heartbeats.services.reports.trace import step_json
 from apps.queues import enqueue
+from apps.signals.services.emission import INSERT_BATCHES
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack, pack_text
 from apps.tenants.statements import fetch
@@ -24,6 +26,7 @@ from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
 from arbor.heartbeat.state import Beat
 from arbor.ids import uuid7
+from arbor.signals import Signal
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +62,7 @@ beats AS MATERIALIZED (
     WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.id = ANY(%(ids)s::uuid[]) AND h.epoch = r.epoch AND h.step = r.step - 1
         AND h.status IN ('running', 'waiting')
     RETURNING h.id
-)
+), signaled AS ({INSERT_BATCHES})
 """  # noqa: S608 (no external input)
 _SUSPEND = f"""
 WITH {_ROWS}, asked AS (
@@ -113,13 +116,14 @@ class _Ending:
     reason: str = ""
 
 
-def suspend(members: Sequence[LeasedHeartbeat]) -> None:
-    """Store heartbeats as waiting, with their calls, and enqueue these. One statement for all.
+def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
+    """Store heartbeats as waiting, with their calls and all pending signals, and enqueue the calls. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """
     if not members:
         return
+    signaled = signal_values(members, signals, last=[step_signal(member) for member in members])
     calls, requests, sections, messages = [], [], [], []
     for member in members:
         assert member.progress is not None
@@ -149,13 +153,14 @@ def suspend(members: Sequence[LeasedHeartbeat]) -> None:
         "requests": requests,
         "sections": sections,
         "lease": waiting_lease(),
+        **signaled,
     }
     _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
     enqueue(*messages)
 
 
-def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]]) -> None:
-    """End heartbeats and release their schedules. One statement for all.
+def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]], signals: list[Signal]) -> None:
+    """End heartbeats with all pending signals, and release their schedules. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """
@@ -164,7 +169,8 @@ def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]]) -> None:
     endings = [
         _Ending(member=member, status=status, reason=_reason(member, status)) for member, status in ended
     ]
-    _release(endings, rows=_rows(endings), written=len(endings))
+    signaled = _signals_of_end(endings, signals)
+    _release(endings, signaled, rows=_rows(endings), written=len(endings))
 
 
 def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
@@ -195,10 +201,12 @@ def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
         if not beat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
     ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
-    _release([ending], rows=_NO_ROWS, written=0)
+    _release([ending], _signals_of_end([ending], []), rows=_NO_ROWS, written=0)
 
 
-def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) -> None:
+def _release(
+    endings: Sequence[_Ending], signaled: dict[str, Any], *, rows: dict[str, Any], written: int
+) -> None:
     """Write the rows of ended heartbeats, count them in daily usage, release their schedules, and log them."""
     agents = [ending.member.agent.id for ending in endings]
     ran = [ending.member.agent.id for ending in endings if ending.status is not HeartbeatStatus.SKIPPED]
@@ -217,6 +225,7 @@ def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) 
         "usage": [uuid7() for _ in ran],
         "ran": ran,
         "following": to_json(following),
+        **signaled,
     }
     _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(agents))
     for ending in endings:
@@ -230,6 +239,12 @@ def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) 
             own_ms=round(member.own_ms, 1),
             **({"reason": ending.reason} if ending.reason else {}),
         )
+
+
+def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[str, Any]:
+    ends = [end_signal(ending.member, ending.status) for ending in endings]
+    skipped = {ending.member.agent.id for ending in endings if ending.status is HeartbeatStatus.SKIPPED}
+    return signal_values([ending.member for ending in endings], signals, last=ends, without_start=skipped)
 
 
 def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:

@@ -21,11 +21,13 @@ from apps.heartbeats.services.legs.causes import outcome_relations
 from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.signals import effect_signals
 from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
+from apps.signals.services.emission import write_signals
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
@@ -46,6 +48,7 @@ from arbor.ids import uuid7
 from arbor.memory.relations import Relation
 from arbor.pipeline.engine import NodeOutcome, ProgressStatus
 from arbor.selves.experiences import ABOUT_LENGTH
+from arbor.signals import Signal
 from arbor.values import replace
 
 log = structlog.get_logger(__name__)
@@ -73,8 +76,14 @@ ORDER BY agent_id FOR UPDATE
 """
 
 
-def commit(members: Sequence[LeasedHeartbeat], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
-    """Write the effects and the progress of heartbeats, in the open transaction.
+def commit(
+    members: Sequence[LeasedHeartbeat],
+    fetcher: Fetcher,
+    *,
+    signals: list[Signal],
+    charge: Callable[[], None],
+) -> None:
+    """Write the effects, the signals and the progress of heartbeats, in the open transaction; `signals` is emptied.
 
     Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called before the last
     statement, and counts the time up to it. Raises StaleLease when another worker has one of the leases.
@@ -86,13 +95,17 @@ def commit(members: Sequence[LeasedHeartbeat], fetcher: Fetcher, *, charge: Call
     rowless = [member for member in members if member.step is None and _ended_as(member) in ran]
     if rowless:
         charge()
-        _write_progress(rowless)
+        _write_progress(rowless, signals)
     save_backlogs([effect_set.backlog for _, effect_set in effects if effect_set.backlog is not None])
-    _write_references(effects)
+    levels = _write_references(effects)
+    signals += effect_signals(members, levels=levels)
     _write_states(members, states)
     if not rowless:
         charge()
-    _write_progress([member for member in members if member not in rowless])
+    _write_progress([member for member in members if member not in rowless], signals)
+    # Those that the statements above did not write.
+    write_signals(signals)
+    signals.clear()
 
 
 def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
@@ -104,9 +117,9 @@ def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
     return _ENDED[progress.outcome or NodeOutcome.FAILURE]
 
 
-def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:
-    suspend([member for member in members if _ended_as(member) is None])
-    finish([(member, status) for member in members if (status := _ended_as(member)) is not None])
+def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
+    suspend([member for member in members if _ended_as(member) is None], signals)
+    finish([(member, status) for member in members if (status := _ended_as(member)) is not None], signals)
 
 
 def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
@@ -147,8 +160,8 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
         record_recalls(dict(filter(None, round_)))
 
 
-def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> None:
-    """Write the rows that refer to heartbeats."""
+def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set[UUID]:
+    """Write the rows that refer to heartbeats; return the agents whose budget level has changed."""
     beats = [(member.beat, effect_set) for member, effect_set in effects if member.beat is not None]
     link_memories(
         [
@@ -175,6 +188,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> Non
     buffer_for_agents({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
     for beat, effect_set in beats:
         store_agent_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
+    return levels
 
 
 def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:

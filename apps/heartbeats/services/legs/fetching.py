@@ -32,6 +32,7 @@ from apps.memories.services.store.provenance import require_evidence
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import Dealings, record_meetings
+from apps.signals.services.emission import dropped_on_error
 from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
@@ -215,7 +216,7 @@ class Fetcher:
             model=need.model,
         )
         # A savepoint: a refused action leaves no writes.
-        with transaction.atomic(using=APP):
+        with transaction.atomic(using=APP), dropped_on_error():
             return ACTIONS[need.decision.action](context, need.decision)
 
     def _decide(self, open_need: OpenNeed) -> str:

@@ -22,6 +22,7 @@ from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run
 from apps.heartbeats.services.legs.loading import load_batch
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.queues import MAX_BATCH_SIZE
+from apps.signals.services.emission import collected_signals
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
@@ -29,6 +30,7 @@ from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Progress, advance
+from arbor.signals import Signal
 
 log = structlog.get_logger(__name__)
 
@@ -194,7 +196,7 @@ class _Leg:
 
     def _run_leg(self) -> set[UUID]:
         started = time.perf_counter()
-        with tenant_transaction(self._tenant_id, generic_plans=True):
+        with tenant_transaction(self._tenant_id, generic_plans=True), collected_signals() as signals:
             members = load_batch(self._leases, clock=self._clock, running=self.running)
             self._fetcher.members = members
             self._pipelines = [self._start(member) for member in members]
@@ -206,8 +208,9 @@ class _Leg:
                 pipeline.resume(None)
             outside = self._answer_needs()
             if not outside:
-                self._commit(members, started)
+                self._commit(members, signals, started)
             else:
+                # A leg that waits for vectors has changed nothing yet.
                 run([member.agent.id for member in members])
         self.running |= {member.agent.id for member in members}
         while outside:
@@ -215,7 +218,7 @@ class _Leg:
             self._spent_s += time.perf_counter() - started
             answers = self._fetcher.embed([self._open_need(pipeline) for pipeline in outside])
             started = time.perf_counter()
-            with tenant_transaction(self._tenant_id, generic_plans=True):
+            with tenant_transaction(self._tenant_id, generic_plans=True), collected_signals() as signals:
                 members = self._drop_lost(fence(members))
                 if not members:
                     return set()
@@ -224,7 +227,7 @@ class _Leg:
                         pipeline.resume(answer)
                 outside = self._answer_needs()
                 if not outside:
-                    self._commit(members, started)
+                    self._commit(members, signals, started)
         return {member.agent.id for member in members}
 
     def _start(self, member: LeasedHeartbeat) -> _RunningPipeline:
@@ -273,7 +276,7 @@ class _Leg:
     def _open_need(self, pipeline: _RunningPipeline) -> OpenNeed:
         return OpenNeed(member=pipeline.member, need=pipeline.need)
 
-    def _commit(self, members: Sequence[LeasedHeartbeat], started: float) -> None:
+    def _commit(self, members: Sequence[LeasedHeartbeat], signals: list[Signal], started: float) -> None:
         """Commit; the time up to the last statement is divided among the heartbeats."""
 
         def charge() -> None:
@@ -283,4 +286,4 @@ class _Leg:
                 member.elapsed_ms += elapsed_ms
                 member.own_ms += elapsed_ms / len(members)
 
-        commit(members, self._fetcher, charge=charge)
+        commit(members, self._fetcher, signals=signals, charge=charge)

@@ -16,10 +16,12 @@ from apps.memories.models import Edge
 from apps.memories.services.graph import queries
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.store.term_counts import lock_minds
+from apps.signals.services.emission import emit
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, label_of
+from arbor.signals import SignalName, signal
 
 #: Characters of a label that are read from the database at most.
 _READ = 1_000
@@ -194,6 +196,15 @@ def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
         origin=new.origin,
     )
     _mark_stale(agent_id, new.source, new.target)
+    emit(
+        signal(
+            SignalName.KNOWLEDGE_LINKED,
+            agent_id,
+            relation=relation.value,
+            source=new.source.id,
+            target=new.target.id,
+        )
+    )
     return TraversedEdge(source=new.source, target=new.target, relation=relation, weight=reached)
 
 

@@ -18,11 +18,13 @@ from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.maintenance_flags import time_text
 from apps.memories.services.store.term_counts import lock_minds
+from apps.signals.services.emission import emit
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
 from arbor.memory.text.lexical import document_vector
+from arbor.signals import SignalName, signal
 
 #: Time between the end of an episode and its summary (seed 004, 6.4).
 SETTLES_IN = timedelta(minutes=5)
@@ -123,7 +125,10 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Summ
         }
         for summary, literal in zip(summaries, literals, strict=True)
     ]
-    return change(queries.STORE_SUMMARIES, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
+    stored = change(queries.STORE_SUMMARIES, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
+    if stored:
+        emit(signal(SignalName.CONTEXT_SUMMARIZED, agent_id, count=stored))
+    return stored
 
 
 def record_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:

@@ -17,16 +17,23 @@ from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
+from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
+from arbor.signals import SignalName, listed, signal
 
 #: Memories per call at most, so that transactions stay short and audit events can list all ids.
 MOST_AT_ONCE = 1_000
 REASON_LENGTH = 500
 #: Prefixes of actors that are persons: signed-in users, and users of the command line.
 _PERSONS = ("user:", "cli:")
+#: The signals of acts that do not archive.
+_SIGNALS: Mapping[AuditAction, SignalName] = {
+    AuditAction.MEMORIES_RESTORED: SignalName.KNOWLEDGE_RESTORED,
+    AuditAction.MEMORIES_PURGED: SignalName.KNOWLEDGE_PRUNED,
+}
 
 
 type _Locked = dict[UUID, list[UUID]]
@@ -217,6 +224,8 @@ def _record(
             message=f"{verb} {len(ids):,} {'memory' if len(ids) == 1 else 'memories'}: {reason.strip()}",
             detail={"reason": reason.strip(), **of_agent},
         )
+    name = _SIGNALS.get(action, SignalName.KNOWLEDGE_ARCHIVED)
+    emit(*(signal(name, agent_id, **listed(ids), actor=actor) for agent_id, ids in sorted(by_agent.items())))
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:

@@ -21,6 +21,7 @@ from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.forgetting import ACTOR
 from apps.memories.services.store.remember import remember
+from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
@@ -41,6 +42,7 @@ from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import NewMemory
+from arbor.signals import SignalName, listed, signal
 
 _MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
 #: Items promoted in one step, whose texts are embedded together.
@@ -249,6 +251,8 @@ def _promote(
         for item, memory_id in zip(items, ids, strict=True):
             item.promoted_to_id = memory_id
         BufferItem.objects.bulk_update(items, ["promoted_to"])
+        if ids:
+            emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **listed(ids)))
         if actor is not None:
             record(
                 action=AuditAction.OPERATOR_ACT,

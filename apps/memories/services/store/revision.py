@@ -17,6 +17,7 @@ from apps.memories.services.retention.archive import archive, reinforce
 from apps.memories.services.store.provenance import inherit_practice
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
+from apps.signals.services.emission import emit
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
@@ -25,6 +26,7 @@ from arbor.memory.duplicates import DOUBTED
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import cap, check_unit
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.signals import SignalName, signal
 
 #: What doubt leaves of a memory's trust. Ours.
 DOUBTED_SHARE = 0.5
@@ -155,4 +157,7 @@ def _record(agent_id: UUID, memory_id: UUID, actor: str, message: str, **changes
             "memory_id": str(memory_id),
             "changes": {name: {"from": before, "to": after} for name, (before, after) in changes.items()},
         },
+    )
+    emit(
+        signal(SignalName.MEMORY_CORRECTED, agent_id, memory=memory_id, changes=sorted(changes), actor=actor)
     )

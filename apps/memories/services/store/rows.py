@@ -22,6 +22,7 @@ from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import Episodes, segment_memories
 from apps.memories.services.store.term_counts import count_terms_of, term_count_rows, terms_of
+from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
@@ -29,6 +30,7 @@ from arbor.ids import uuid7
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.signals import Signal, SignalName, listed, signal
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
 #: look: a day of heartbeats is a hundredth of the quota.
@@ -47,10 +49,16 @@ def write_drafts(drafts: Sequence[MindDraft]) -> None:
     touched = [draft for draft in drafts if draft.touched]
     if new := [draft for draft in touched if draft.steps]:
         _insert(new)
+        emit(*map(_stored_signal, new))
     _write_changes(touched)
     _write_evolved(touched)
     for draft in touched:
         draft.mark_written()
+
+
+def _stored_signal(draft: MindDraft) -> Signal:
+    stored = [insertion.placed.id for step in draft.steps for insertion in step]
+    return signal(SignalName.INDEXED, draft.agent_id, **listed(stored))
 
 
 def _insert(drafts: Sequence[MindDraft]) -> None:

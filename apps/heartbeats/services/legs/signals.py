@@ -1,0 +1,89 @@
+"""The signals of the legs of a batch, as values of the statements that write its heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.signals.services.emission import batch_values
+from arbor.heartbeat.leg_signals import signals_of_leg
+from arbor.signals import Signal, SignalName, signal
+from arbor.values import replace
+
+
+def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUID]) -> list[Signal]:
+    """Return the signals of the effects of heartbeats; `levels` are the agents whose budget level has changed."""
+    return [
+        one
+        for member in members
+        if member.beat is not None and member.checkpoint is not None
+        for one in signals_of_leg(
+            member.checkpoint.state, member.beat, level_changed=member.agent.id in levels
+        )
+    ]
+
+
+def step_signal(member: LeasedHeartbeat) -> Signal:
+    """Return the signal of a heartbeat that waits for a model."""
+    beat, progress = member.beat, member.progress
+    assert beat is not None
+    assert progress is not None
+    assert progress.suspension is not None
+    return signal(
+        SignalName.HEARTBEAT_STEP,
+        member.agent.id,
+        member.heartbeat_id,
+        mode=beat.mode,
+        purpose=progress.suspension.kind,
+        turn=beat.turn,
+        steps=len(member.steps),
+    )
+
+
+def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus) -> Signal:
+    """Return the signal of the end of a heartbeat."""
+    beat = member.beat
+    return signal(
+        SignalName.HEARTBEAT,
+        member.agent.id,
+        member.heartbeat_id,
+        status=status.value,
+        trigger=member.trigger,
+        mode=beat.mode if beat else "",
+        number=beat.situation.beat_number if beat and beat.view and not beat.idle else 0,
+        turns=beat.turns if beat else 0,
+        actions=len(beat.whole.deeds) if beat else 0,
+        energy=beat.energy_end if beat else None,
+    )
+
+
+def signal_values(
+    members: Sequence[LeasedHeartbeat],
+    pending: list[Signal],
+    *,
+    last: Sequence[Signal],
+    without_start: Collection[UUID] = (),
+) -> dict[str, list[Any]]:
+    """Return the parameters of `INSERT_BATCHES` for all pending signals, each agent's in order; clear the pending ones.
+
+    The first leg of a heartbeat begins with its start, unless `without_start` names the agent; each ends with its `last`
+    signal.
+    """
+    heartbeats = {member.agent.id: member.heartbeat_id for member in members}
+    starts = [
+        signal(SignalName.HEARTBEAT_STARTED, member.agent.id, member.heartbeat_id, trigger=member.trigger)
+        for member in members
+        if member.step is None and member.agent.id not in without_start
+    ]
+    by_agent: dict[UUID, list[Signal]] = {}
+    for one in chain(starts, pending, last):
+        heartbeat_id = heartbeats.get(one.agent_id)
+        if one.heartbeat_id is None and heartbeat_id is not None:
+            one = replace(one, heartbeat_id=heartbeat_id)
+        by_agent.setdefault(one.agent_id, []).append(one)
+    pending.clear()
+    return batch_values(chain.from_iterable(by_agent.values()))

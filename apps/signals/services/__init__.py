@@ -1,0 +1,1 @@
+"""Emit, read and stream signals."""

@@ -1,0 +1,87 @@
+"""Emit signals in the transaction of the change that they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from apps.tenants.packing import pack
+from apps.tenants.statements import change
+from arbor.ids import next_tick
+from arbor.signals import Signal
+
+#: The rows of `batch_values`, for a statement that writes signals with other rows.
+INSERT_BATCHES = """
+INSERT INTO signals_signalbatch (tenant_id, id, agent_id, heartbeat_id, at, signals)
+SELECT %(tenant)s, signals_row_id(s.tick), s.agent_id, s.heartbeat_id, now(), s.signals
+FROM unnest(%(signal_ticks)s::bigint[], %(signal_agents)s::uuid[], %(signal_heartbeats)s::uuid[], %(signals)s::bytea[])
+    AS s (tick, agent_id, heartbeat_id, signals)
+"""
+
+_collector: ContextVar[list[Signal] | None] = ContextVar("arbor_signal_collector", default=None)
+
+
+def emit(*signals: Signal) -> None:
+    """Emit signals in the open transaction: by one statement, or by none where they are collected."""
+    collected = _collector.get()
+    if collected is not None:
+        collected.extend(signals)
+    elif signals:
+        write_signals(signals)
+
+
+def write_signals(signals: Sequence[Signal]) -> None:
+    """Write signals in the open transaction by one statement; none without signals."""
+    if signals:
+        change(INSERT_BATCHES, **batch_values(signals))
+
+
+@contextmanager
+def collected_signals() -> Iterator[list[Signal]]:
+    """Collect what the code inside emits; the caller writes the list in the same transaction."""
+    collected: list[Signal] = []
+    token = _collector.set(collected)
+    try:
+        yield collected
+    finally:
+        _collector.reset(token)
+
+
+@contextmanager
+def dropped_on_error() -> Iterator[None]:
+    """Drop the signals that the code inside emitted if it raises, as a savepoint drops its writes."""
+    collected = _collector.get()
+    before = len(collected) if collected is not None else 0
+    try:
+        yield
+    except BaseException:
+        if collected is not None:
+            del collected[before:]
+        raise
+
+
+def batch_values(signals: Iterable[Signal]) -> dict[str, list[Any]]:
+    """Return the parameters of INSERT_BATCHES: one row for consecutive signals of one agent and heartbeat."""
+    ticks: list[int] = []
+    agents: list[UUID] = []
+    heartbeats: list[UUID | None] = []
+    packed: list[bytes] = []
+    for (agent_id, heartbeat_id), batch in groupby(signals, key=_source):
+        ticks.append(next_tick())
+        agents.append(agent_id)
+        heartbeats.append(heartbeat_id)
+        packed.append(pack([[signal.name.value, signal.data] for signal in batch]))
+    return {
+        "signal_ticks": ticks,
+        "signal_agents": agents,
+        "signal_heartbeats": heartbeats,
+        "signals": packed,
+    }
+
+
+def _source(signal: Signal) -> tuple[UUID, UUID | None]:
+    return signal.agent_id, signal.heartbeat_id

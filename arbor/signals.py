@@ -1,0 +1,308 @@
+"""The catalogue of signals: the name of each state change that people and programs can follow, and the fields of its data.
+
+A signal is a fact about one agent, committed with the change that it describes. Its data is small: ids, names, numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Self
+from uuid import UUID
+
+from arbor.errors import Invalid
+
+#: Ids that a signal lists at most; its count has the number of all.
+MOST_IDS = 20
+#: Characters of a name or title in a signal at most.
+LABEL_LENGTH = 120
+_FIRST = UUID(int=0)
+_CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
+
+
+class SignalName(StrEnum):
+    """The names of all signals; CATALOGUE has their meanings."""
+
+    AGENT_CREATED = "agent.created"
+    AGENT_STARTED = "agent.started"
+    AGENT_PAUSED = "agent.paused"
+    AGENT_RESUMED = "agent.resumed"
+    AGENT_STOPPED = "memory.agent_stopped"
+    AGENT_DORMANT = "agent.dormant"
+    AGENT_WOKEN = "agent.woken"
+    AGENT_DESTROYED = "agent.destroyed"
+    HEARTBEAT_STARTED = "agent.heartbeat_started"
+    HEARTBEAT_STEP = "agent.heartbeat_step"
+    HEARTBEAT = "memory.heartbeat"
+    REPLY_UNUSABLE = "agent.reply_unusable"
+    BUDGET_LEVEL = "agent.budget_level"
+    BOUNDARY_MATCHED = "agent.boundary_matched"
+    DECISION = "memory.decision"
+    INTENT_FORMED = "agent.intent_formed"
+    PERCEPT_RECEIVED = "agent.percept_received"
+    MESSAGE_POSTED = "agent.message_posted"
+    RECALLED = "memory.recalled"
+    INDEXED = "memory.indexed"
+    LEARNING_EXTRACTED = "memory.learning_extracted"
+    LESSON_EXTRACTED = "memory.lesson_extracted"
+    KNOWLEDGE_LINKED = "memory.knowledge_linked"
+    KNOWLEDGE_ARCHIVED = "memory.knowledge_archived"
+    KNOWLEDGE_RESTORED = "memory.knowledge_restored"
+    KNOWLEDGE_PRUNED = "memory.knowledge_pruned"
+    MEMORY_CORRECTED = "memory.memory_corrected"
+    MEMORY_PROMOTED = "memory.memory_promoted"
+    CONTEXT_SUMMARIZED = "memory.context_summarized"
+    THINKING_RECORDED = "memory.thinking_recorded"
+    WORKING_MEMORY_SAVED = "memory.working_memory_saved"
+    CONCERN_ADDED = "memory.concern_added"
+    CONCERN_RESOLVED = "memory.concern_resolved"
+    CURIOSITY_ADDED = "memory.curiosity_added"
+    CURIOSITY_SATISFIED = "memory.curiosity_satisfied"
+    ENGAGEMENT_CHANGED = "memory.engagement_changed"
+    GOAL_CREATED = "memory.goal_created"
+    GOAL_PROGRESS = "memory.goal_progress"
+    GOAL_ACHIEVED = "memory.goal_achieved"
+    GOAL_ABANDONED = "memory.goal_abandoned"
+    PROPOSAL_CREATED = "memory.proposal_created"
+    PROPOSAL_ACCEPTED = "memory.proposal_accepted"
+    PROPOSAL_REJECTED = "memory.proposal_rejected"
+    PROPOSAL_DEFERRED = "memory.proposal_deferred"
+    PROPOSAL_EXPIRED = "memory.proposal_expired"
+    IDENTITY_CHANGE = "memory.identity_change"
+    RELATIONSHIP_CREATED = "memory.relationship_created"
+    RELATIONSHIP_UPDATED = "memory.relationship_updated"
+    CONVERSATION_CHANGED = "memory.conversation_changed"
+    CHAT_MESSAGE_ADDED = "memory.chat_message_added"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignalKind:
+    """The meaning of a signal, and the fields of its data with their meanings."""
+
+    meaning: str
+    fields: Mapping[str, str]
+
+
+def _kind(meaning: str, **fields: str) -> SignalKind:
+    return SignalKind(meaning=meaning, fields=MappingProxyType(fields))
+
+
+_NAME = "the agent's name"
+_ACTOR = "who did it: `user:NAME`, `cli:NAME`, `system:PART`"
+_COUNT = "how many memories"
+_MEMORIES = f"their ids, at most {MOST_IDS}"
+_GOAL: dict[str, str] = {
+    "goal": "the goal's id",
+    "title": "its title",
+    "state": "its place in the backlog",
+    "fraction": "its progress, 0 to 1",
+}
+_PROPOSAL: dict[str, str] = {
+    "proposal": "the proposal's id",
+    "kind": "what it would change",
+    "by": "who decided or proposed: `heartbeat:ID`, `user:NAME`, `cli:NAME`, a part of the installation",
+}
+_ENTRIES = "the number of entries that came or went"
+
+CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
+    {
+        SignalName.AGENT_CREATED: _kind(
+            "The agent was created", name=_NAME, template="its template", actor=_ACTOR
+        ),
+        SignalName.AGENT_STARTED: _kind("The agent was started", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_PAUSED: _kind("The agent was paused", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_RESUMED: _kind("A pause of the agent ended", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_STOPPED: _kind("The agent was stopped", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_DORMANT: _kind(
+            "The agent fell asleep, or was put to sleep", name=_NAME, actor=_ACTOR
+        ),
+        SignalName.AGENT_WOKEN: _kind("The agent was woken", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_DESTROYED: _kind("The agent was deleted with its rows", name=_NAME, actor=_ACTOR),
+        SignalName.HEARTBEAT_STARTED: _kind(
+            "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
+        ),
+        SignalName.HEARTBEAT_STEP: _kind(
+            "A heartbeat reached a point at which it waits for a model",
+            mode="the heartbeat's focus",
+            purpose="what the model is asked for",
+            turn="the number of the round trip",
+            steps="the number of nodes that ran since the last signal",
+        ),
+        SignalName.HEARTBEAT: _kind(
+            "A heartbeat ended",
+            status="done, skipped or failed",
+            trigger="its cause",
+            mode="its focus; empty if it chose none",
+            number="its number in the agent's life; 0 if it was skipped",
+            turns="the number of its round trips",
+            actions="the number of its actions",
+            energy="the energy that is left; null if nothing was spent",
+        ),
+        SignalName.REPLY_UNUSABLE: _kind(
+            "A heartbeat ended without a usable reply", in_a_row="how many such heartbeats in a row"
+        ),
+        SignalName.BUDGET_LEVEL: _kind(
+            "The level of the day's budget changed", before="the former level", after="the level now"
+        ),
+        SignalName.BOUNDARY_MATCHED: _kind(
+            "A boundary applied to something that the agent was about to do, say or read",
+            name="the boundary's name",
+            response="refuse, negotiate or flag",
+        ),
+        SignalName.DECISION: _kind(
+            "An action was decided and has its outcome",
+            action="the action's name",
+            outcome="success, failure, partial, blocked or unknown",
+            cost="the energy it took",
+        ),
+        SignalName.INTENT_FORMED: _kind(
+            "A step was committed", intent="its id", goal="the goal's id", action="its action"
+        ),
+        SignalName.PERCEPT_RECEIVED: _kind(
+            "Something reached the agent and waits for its next heartbeat",
+            percept="the percept's id",
+            kind="its kind: user_message, environment, error, …",
+            urgent="whether it brought the heartbeat forward",
+        ),
+        SignalName.MESSAGE_POSTED: _kind(
+            "The agent wrote to its users, the public or another agent",
+            message="the message's id",
+            kind="how it leaves: inbox, email, webhook, peer",
+            audience="user or public",
+        ),
+        SignalName.RECALLED: _kind("The agent recalled memories", count=_COUNT, memories=_MEMORIES),
+        SignalName.INDEXED: _kind("Memories were stored", count=_COUNT, memories=_MEMORIES),
+        SignalName.LEARNING_EXTRACTED: _kind(
+            "A heartbeat noted what it learned", count=_COUNT, memories=_MEMORIES
+        ),
+        SignalName.LESSON_EXTRACTED: _kind(
+            "An action taught a lesson", action="the action's name", outcome="its outcome"
+        ),
+        SignalName.KNOWLEDGE_LINKED: _kind(
+            "Two things that the agent knows were related",
+            relation="the kind of relation",
+            source="the id of the one",
+            target="the id of the other",
+        ),
+        SignalName.KNOWLEDGE_ARCHIVED: _kind(
+            "Memories were archived", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
+        ),
+        SignalName.KNOWLEDGE_RESTORED: _kind(
+            "Archived memories were brought back", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
+        ),
+        SignalName.KNOWLEDGE_PRUNED: _kind(
+            "Archived memories were deleted for good", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
+        ),
+        SignalName.MEMORY_CORRECTED: _kind(
+            "A memory was confirmed, weighed anew, doubted or revised",
+            memory="its id",
+            changes="the names of the changed values",
+            actor="who did it",
+        ),
+        SignalName.MEMORY_PROMOTED: _kind("Buffer items became memories", count=_COUNT, memories=_MEMORIES),
+        SignalName.CONTEXT_SUMMARIZED: _kind("Episodes were summarized", count="how many episodes"),
+        SignalName.THINKING_RECORDED: _kind(
+            "The thinking of a model's reply was recorded", characters="its length"
+        ),
+        SignalName.WORKING_MEMORY_SAVED: _kind(
+            "The working memory was saved after a heartbeat",
+            thoughts="the number of thoughts",
+            concerns="the number of concerns",
+            curiosity="the number of questions",
+        ),
+        SignalName.CONCERN_ADDED: _kind("The working memory has new concerns", count=_ENTRIES),
+        SignalName.CONCERN_RESOLVED: _kind("Concerns left the working memory", count=_ENTRIES),
+        SignalName.CURIOSITY_ADDED: _kind("The working memory has new questions", count=_ENTRIES),
+        SignalName.CURIOSITY_SATISFIED: _kind("Questions left the working memory", count=_ENTRIES),
+        SignalName.ENGAGEMENT_CHANGED: _kind(
+            "The engagement changed", before="the former one, 0 to 1", after="the engagement now"
+        ),
+        SignalName.GOAL_CREATED: _kind("A goal was added to the backlog", **_GOAL),
+        SignalName.GOAL_PROGRESS: _kind("A goal advanced, moved, was blocked or changed otherwise", **_GOAL),
+        SignalName.GOAL_ACHIEVED: _kind("A goal was completed", **_GOAL),
+        SignalName.GOAL_ABANDONED: _kind("A goal was abandoned", **_GOAL),
+        SignalName.PROPOSAL_CREATED: _kind("A change of the self was proposed", **_PROPOSAL),
+        SignalName.PROPOSAL_ACCEPTED: _kind("A proposal was accepted and applied", **_PROPOSAL),
+        SignalName.PROPOSAL_REJECTED: _kind("A proposal was rejected", **_PROPOSAL),
+        SignalName.PROPOSAL_DEFERRED: _kind("The decision about a proposal was put off", **_PROPOSAL),
+        SignalName.PROPOSAL_EXPIRED: _kind("A proposal expired without a decision", **_PROPOSAL),
+        SignalName.IDENTITY_CHANGE: _kind(
+            "A part of the self was added, changed or removed",
+            what="belief, aspect, preference or boundary",
+            target="the id of the part",
+            by="who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`",
+        ),
+        SignalName.RELATIONSHIP_CREATED: _kind("The agent got to know a peer", peer="the peer's id here"),
+        SignalName.RELATIONSHIP_UPDATED: _kind(
+            "The agent's model of a peer changed",
+            peer="the peer's id here",
+            competence="how able the agent takes the peer to be, 0 to 1",
+            reliability="how far it relies on the peer, 0 to 1",
+        ),
+        SignalName.CONVERSATION_CHANGED: _kind(
+            "A conversation began or ended", conversation="its id", state="open or ended"
+        ),
+        SignalName.CHAT_MESSAGE_ADDED: _kind(
+            "A turn was added to a conversation",
+            conversation="the conversation's id",
+            turn="the turn's id",
+            speaker="user or agent",
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signal:
+    """One state change of an agent; `data` has JSON values under the names of the catalogue."""
+
+    name: SignalName
+    agent_id: UUID
+    #: The heartbeat that it happened in.
+    heartbeat_id: UUID | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse data with other fields than the catalogue names."""
+        known = CATALOGUE[self.name].fields.keys()
+        if self.data.keys() != known:
+            raise ValueError(f"{self.name} has the fields {', '.join(known)}, got {', '.join(self.data)}")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Cursor:
+    """A place in the order of signals: after this number of the signals of a row."""
+
+    row_id: UUID = _FIRST
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.row_id.hex}.{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a cursor as `str` writes it. Raises Invalid."""
+        match = _CURSOR.fullmatch(text.strip())
+        if match is None:
+            raise Invalid(f"a cursor is the id of a signal, as an earlier answer named it; got {text[:80]!r}")
+        return cls(row_id=UUID(match[1]), number=int(match[2]))
+
+
+def signal(name: SignalName, agent_id: UUID, heartbeat_id: UUID | None = None, /, **data: Any) -> Signal:
+    """Return a signal with its data as keywords. Raises ValueError for other fields than those of the catalogue."""
+    return Signal(name=name, agent_id=agent_id, heartbeat_id=heartbeat_id, data=data)
+
+
+def listed(ids: Iterable[UUID]) -> dict[str, Any]:
+    """Return the fields `count` and `memories` for ids of memories."""
+    known = list(dict.fromkeys(ids))
+    return {"count": len(known), "memories": known[:MOST_IDS]}
+
+
+def label(text: str) -> str:
+    """Return a name or title in one line of at most LABEL_LENGTH characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"

@@ -1,0 +1,1 @@
+"""Signals: emitted with the changes they describe, read in the order of their commits."""
