@@ -111,6 +111,8 @@ class Task(StrEnum):
     LEARN_RATIOS = "arbor.cleanup.learn_ratios"
     #: Compute health metrics, and notify of changes.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
+    #: Export spans of heartbeats to an OpenTelemetry collector.
+    EXPORT_SPANS = "arbor.outbox.export_spans"
     #: Delete rows of silent processes.
     FORGET_PROCESSES = "arbor.cleanup.forget_processes"
 
@@ -141,6 +143,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.LEARN_RATIOS: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
+    Task.EXPORT_SPANS: Queue.OUTBOX,
 }
 
 #: Tasks whose messages carry batches.

@@ -340,6 +340,11 @@ Policy(
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: The bearer token for `/metrics`; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
+#: Whether spans of heartbeats are exported: OpenTelemetry's own variables name the collector.
+ARBOR_EXPORT_SPANS = bool(
+    env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+    or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
+)
 
 # --- History -------------------------------------------------------------------------------------------
 

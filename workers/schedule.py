@@ -36,6 +36,7 @@ def entries() -> dict[str, dict[str, Any]]:
         # Seed 004, 6.1.
         Task.WATCH_HEALTH: timedelta(minutes=1),
         Task.FORGET_PROCESSES: timedelta(minutes=1),
+        **({Task.EXPORT_SPANS: timedelta(seconds=10)} if settings.ARBOR_EXPORT_SPANS else {}),
     }
     return {
         task.value: {

@@ -20,6 +20,7 @@ from apps.fleet.history import sweep_history
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
+from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
 from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
@@ -208,6 +209,12 @@ def token_ratios() -> object:
 def compute_health_metrics() -> None:
     """Compute health metrics, and notify of changes."""
     watch_health()
+
+
+@app.task(name=Task.EXPORT_SPANS.value, acks_late=True)
+def export_heartbeat_spans() -> object:
+    """Export spans of heartbeats to an OpenTelemetry collector."""
+    return export_spans()
 
 
 @app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)

@@ -108,6 +108,21 @@ class Heartbeat(TenantModel):
         return f"heartbeat {self.number} ({self.status})" if self.number else f"heartbeat ({self.status})"
 
 
+class SpanExport(TenantModel):
+    """The position among a tenant's signals up to which the spans of heartbeats were exported."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: An `arbor.signals.Cursor`.
+    position = models.CharField(max_length=60)
+    exported_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        constraints = [models.UniqueConstraint(fields=["tenant"], name="heartbeats_spanexport_once")]
+
+    def __str__(self) -> str:
+        return f"spans exported up to {self.position}"
+
+
 class Process(models.Model):
     """A process that regularly reports itself as alive. The console reads these rows instead of asking the broker."""
 

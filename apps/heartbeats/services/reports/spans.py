@@ -1,0 +1,185 @@
+"""Export the spans of ended heartbeats to an OpenTelemetry collector, tenant by tenant, from their signals.
+
+A heartbeat pays nothing for its spans: a job reads what the heartbeat stored. If the collector is down, the next run continues
+at the same position, so spans arrive late, but none is missing while the signals are stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+
+from apps.calls.models import ExternalCall, LedgerEntry
+from apps.heartbeats.models import Heartbeat, SpanExport
+from apps.heartbeats.services.reports.trace import steps_of
+from apps.signals.services.reading import SignalFilter, horizon, read_signals
+from apps.tenants.scope import OPS, current_tenant, tenant_transaction
+from arbor.adapters.otlp import OtlpExporter
+from arbor.heartbeat.results import ActionOutcome
+from arbor.signals import Cursor, SignalName
+from arbor.telemetry import (
+    CallTiming,
+    ExecutedAction,
+    HeartbeatRecord,
+    Span,
+    SpanExporter,
+    StepTiming,
+    heartbeat_spans,
+)
+
+#: Heartbeats of one request to the collector.
+_BATCH = 100
+#: How long a run exports.
+_RUN_LASTS = timedelta(seconds=20)
+_ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
+
+# Tenants with signals after their position, and those that have no position yet.
+_WAITING = """
+SELECT t.id, t.slug FROM tenants_tenant t LEFT JOIN heartbeats_spanexport e ON e.tenant_id = t.id
+WHERE e.id IS NULL OR EXISTS (
+    SELECT FROM signals_signalbatch s WHERE s.tenant_id = t.id AND s.id > split_part(e.position, '.', 1)::uuid
+)
+ORDER BY e.exported_at NULLS FIRST
+"""
+
+
+def export_spans() -> int:
+    """Export the spans of heartbeats that ended since the last run; return the number of heartbeats.
+
+    Raises ConfigurationInvalid without the packages of OpenTelemetry, and DeliveryFailed when the collector refuses.
+    """
+    if not settings.ARBOR_EXPORT_SPANS:
+        return 0
+    exporter = OtlpExporter(service="arbor")
+    try:
+        return export_to(exporter)
+    finally:
+        exporter.close()
+
+
+def export_to(exporter: SpanExporter) -> int:
+    """Export the spans of all tenants to an exporter; return the number of heartbeats."""
+    ends_at = time.monotonic() + _RUN_LASTS.total_seconds()
+    exported = 0
+    for tenant_id, slug in _waiting_tenants():
+        more = True
+        while more and time.monotonic() < ends_at:
+            number, more = _export_batch(tenant_id, slug, exporter)
+            exported += number
+    return exported
+
+
+def _waiting_tenants() -> list[tuple[UUID, str]]:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(_WAITING)
+        rows: list[tuple[UUID, str]] = cursor.fetchall()
+        return rows
+
+
+def _export_batch(tenant_id: UUID, slug: str, exporter: SpanExporter) -> tuple[int, bool]:
+    """Export some heartbeats of a tenant; return their number, and whether there are more. Sends outside of transactions."""
+    with tenant_transaction(tenant_id):
+        row = SpanExport.objects.first()
+        if row is None:
+            # What happened before the export was configured is not exported.
+            _store_position(horizon())
+            return 0, False
+        page = read_signals(after=Cursor.parse(row.position), wanted=_ENDED, limit=_BATCH)
+        ids = [record.heartbeat_id for record in page.signals if record.heartbeat_id]
+        spans = _spans_of(ids, slug)
+    if spans:
+        exporter.export(spans)
+    with tenant_transaction(tenant_id):
+        _store_position(page.cursor)
+    return len(ids), page.more
+
+
+def _store_position(cursor: Cursor) -> None:
+    SpanExport.objects.update_or_create(
+        tenant_id=current_tenant(),
+        defaults={"position": str(cursor), "exported_at": timezone.now()},
+    )
+
+
+def _spans_of(ids: Sequence[UUID], slug: str) -> list[Span]:
+    """Return the spans of heartbeats. Three statements."""
+    heartbeats = Heartbeat.objects.filter(id__in=ids, ended_at__isnull=False).select_related("agent")
+    calls = _calls_of(ids)
+    return [
+        span
+        for heartbeat in heartbeats.defer("situation", "checkpoint")
+        for span in heartbeat_spans(_record_of(heartbeat, slug, calls.get(heartbeat.id, [])))
+    ]
+
+
+def _calls_of(ids: Sequence[UUID]) -> dict[UUID, list[CallTiming]]:
+    """Return the ended model calls of heartbeats, with their usage, by heartbeat."""
+    calls = ExternalCall.objects.filter(
+        heartbeat_id__in=ids, started_at__isnull=False, ended_at__isnull=False
+    )
+    rows = list(calls.defer("request", "sections", "reply").order_by("requested_at"))
+    ledger = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=[row.id for row in rows])}
+    timings: defaultdict[UUID, list[CallTiming]] = defaultdict(list)
+    for row in rows:
+        entry = ledger.get(row.id)
+        provider, _, model = row.model.partition("/")
+        if row.heartbeat_id and row.started_at and row.ended_at:
+            timings[row.heartbeat_id].append(
+                CallTiming(
+                    id=row.id,
+                    purpose=row.purpose,
+                    provider=entry.provider if entry else provider,
+                    model=entry.model if entry else model,
+                    started_at=row.started_at,
+                    ended_at=row.ended_at,
+                    input_tokens=entry.input_tokens if entry else 0,
+                    cached_tokens=entry.cached_tokens if entry else 0,
+                    output_tokens=entry.output_tokens if entry else 0,
+                    error_kind=row.error_kind,
+                )
+            )
+    return timings
+
+
+def _record_of(heartbeat: Heartbeat, slug: str, calls: Sequence[CallTiming]) -> HeartbeatRecord:
+    assert heartbeat.ended_at is not None  # the query excludes others
+    return HeartbeatRecord(
+        id=heartbeat.id,
+        tenant=slug,
+        agent_id=heartbeat.agent_id,
+        agent_name=heartbeat.agent.name,
+        status=heartbeat.status,
+        mode=heartbeat.mode,
+        trigger=heartbeat.trigger,
+        model=heartbeat.model,
+        started_at=heartbeat.started_at,
+        ended_at=heartbeat.ended_at,
+        steps=[
+            StepTiming(
+                sequence=step.sequence,
+                node=step.node,
+                handler=step.handler,
+                outcome=step.outcome,
+                started_at=step.started_at,
+                duration_ms=step.duration_ms,
+            )
+            for step in steps_of(heartbeat)
+        ],
+        calls=calls,
+        actions=[
+            ExecutedAction(
+                name=str(action["action"]),
+                verdict=str(action["verdict"]),
+                cost=float(action.get("cost") or 0.0),
+                failed=action.get("outcome") == ActionOutcome.FAILURE,
+            )
+            for action in heartbeat.actions
+        ],
+    )

@@ -1,0 +1,123 @@
+"""Spans of heartbeats, exported once, from the position of the last run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import SpanExport
+from apps.heartbeats.services.reports import spans as service
+from apps.heartbeats.services.reports.spans import export_spans, export_to
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import create_tenant
+from arbor.errors import ConfigurationInvalid, DeliveryFailed
+from arbor.telemetry import Span
+from tests.integration.heartbeats.conftest import run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+from workers.schedule import entries
+
+type MakeAgent = Callable[..., Agent]
+
+
+class FakeCollector:
+    """Collects spans, unless it is down."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.down = False
+
+    def export(self, spans: Sequence[Span]) -> None:
+        if self.down:
+            raise DeliveryFailed("the collector is down")
+        self.spans += spans
+
+    @property
+    def roots(self) -> list[Span]:
+        return [span for span in self.spans if span.parent_id is None]
+
+
+@pytest.fixture
+def collector(agent: Agent) -> FakeCollector:
+    """A collector that gets what happens from now on."""
+    collector = FakeCollector()
+    assert export_to(collector) == 0
+    return collector
+
+
+def test_a_heartbeat_becomes_one_trace(
+    collector: FakeCollector, fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(reply_of(thinking="Quiet.", actions=[action_of("remember", content="The reef is red.")]))
+    heartbeat = run_heartbeat(fleet, agent)
+
+    assert export_to(collector) == 1
+    assert {span.trace_id for span in collector.spans} == {heartbeat.id.int}
+    (root,) = collector.roots
+    assert root.name == f"invoke_agent {agent.name}"
+    assert root.attributes["arbor.heartbeat.status"] == "done"
+    (call,) = [span for span in collector.spans if span.client]
+    assert root.started_at <= call.started_at <= call.ended_at <= root.ended_at
+    names = {span.name for span in collector.spans}
+    assert {"execute_tool remember", "node act"} <= names
+    # No text of the mind is sent.
+    assert "reef" not in str([span.attributes for span in collector.spans])
+
+
+def test_each_heartbeat_is_exported_once(
+    collector: FakeCollector, fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(reply_of(thinking="Quiet."), repeat=True)
+    first = run_heartbeat(fleet, agent)
+    assert (export_to(collector), export_to(collector)) == (1, 0)
+    second = run_heartbeat(fleet, agent)
+    assert export_to(collector) == 1
+    assert [span.trace_id for span in collector.roots] == [first.id.int, second.id.int]
+
+
+def test_spans_arrive_after_the_collector_was_down(
+    collector: FakeCollector, fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(reply_of(thinking="Quiet."))
+    heartbeat = run_heartbeat(fleet, agent)
+    collector.down = True
+    with pytest.raises(DeliveryFailed):
+        export_to(collector)
+    collector.down = False
+    assert export_to(collector) == 1
+    assert [span.trace_id for span in collector.roots] == [heartbeat.id.int]
+
+
+def test_a_new_tenant_starts_at_the_present(
+    collector: FakeCollector, fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(reply_of(thinking="Quiet."))
+    run_heartbeat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        SpanExport.objects.all().delete()
+    other = create_tenant(slug="spans-other", name="Other")
+    assert export_to(collector) == 0
+    assert collector.spans == []
+    with tenant_transaction(other.id):
+        assert SpanExport.objects.count() == 1
+
+
+def test_the_job_runs_only_with_a_collector(
+    agent: Agent, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ARBOR_EXPORT_SPANS = False
+    assert export_spans() == 0
+    assert "arbor.outbox.export_spans" not in entries()
+
+    settings.ARBOR_EXPORT_SPANS = True
+    assert entries()["arbor.outbox.export_spans"]["options"]["queue"] == "outbox"
+
+    def missing(*, service: str) -> FakeCollector:
+        raise ConfigurationInvalid("install arbor[otel]")
+
+    monkeypatch.setattr(service, "OtlpExporter", missing)
+    with pytest.raises(ConfigurationInvalid, match="otel"):
+        export_spans()
