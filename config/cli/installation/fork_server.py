@@ -39,9 +39,11 @@ LOADED = (
     "celery.concurrency.thread",
     "celery.worker.consumer",
     "config.cli.commands.processes",
+    "config.cli.installation.api",
     "config.cli.installation.celery_process",
     "config.cli.installation.flower",
     "config.cli.installation.web",
+    "django.core.handlers.asgi",
     "django.core.handlers.wsgi",
     "django.core.management",
     "django.core.serializers",
@@ -57,6 +59,8 @@ LOADED = (
     "pgvector.django",
     "psycopg_pool",
     "structlog",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
 )
 
 
