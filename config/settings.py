@@ -249,6 +249,10 @@ if not 1 <= ARBOR_API_THREADS <= 500:
 ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
 if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:
     raise ConfigurationInvalid(f"ARBOR_API_BODY_BYTES must be 1024 to 1 GiB, got {ARBOR_API_BODY_BYTES}")
+#: The most streams of signals that one token may keep open in one process.
+ARBOR_API_STREAMS = env.int("ARBOR_API_STREAMS", default=100)
+if not 1 <= ARBOR_API_STREAMS <= 10_000:
+    raise ConfigurationInvalid(f"ARBOR_API_STREAMS must be 1 to 10,000, got {ARBOR_API_STREAMS}")
 
 # --- Broker --------------------------------------------------------------------------------------------
 

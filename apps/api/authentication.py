@@ -66,3 +66,4 @@ ADMINISTER = BearerToken(Role.OWNER)
 #: For operations without an agent in their path that a token of one agent may call: they look at `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
 STREAM = StreamToken(Role.VIEWER)
+STREAM_OWN = StreamToken(Role.VIEWER, tenant_wide=False)

@@ -56,6 +56,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Agents", "smart_toy", "agents_agent_changelist"),
                 _item("Heartbeats", "ecg_heart", "heartbeats_heartbeat_changelist"),
                 _item("Conversations", "forum", "contacts_chatsession_changelist"),
+                _item("Signals", "sensors", "signals"),
             ]
         },
         {

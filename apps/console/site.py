@@ -28,6 +28,7 @@ from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
 from apps.console.pages.fleet import read_fleet
 from apps.console.sign_in import BLOCKED, SignInForm
+from apps.console.signal_views import show_signals
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 from apps.fleet.accounts import forget_other_sessions
 from apps.memories.services.jobs.health import read_health
@@ -71,6 +72,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             ),
         ]
         urls += [
+            path("signals/", self.admin_view(show_signals), name="signals"),
             path("contacts/inbox/", self.admin_view(show_inbox), name="inbox"),
             path(
                 "contacts/outboxmessage/<uuid:message_id>/act/",

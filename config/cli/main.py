@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "self": ("selves", "Manage an agent's beliefs, identity and other parts of its self."),
         "inbox": ("contact", "Read and answer agents' messages."),
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
+        "signals": ("signals", "List what changed about agents, or follow it live."),
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),

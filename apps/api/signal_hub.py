@@ -1,0 +1,180 @@
+"""Live signals: one reader for each tenant of this process, which hands what is new to all of its streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import structlog
+from django.conf import settings
+
+from apps.access.services import TokenAccess, live_tokens
+from apps.api.threads import in_thread
+from apps.signals.services.reading import (
+    MOST_SIGNALS,
+    SignalFilter,
+    SignalPage,
+    SignalRecord,
+    horizon,
+    read_signals,
+)
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import RateLimited
+from arbor.signals import Cursor
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two reads, and between two checks of the streams' tokens.
+POLL_S = 0.5
+TOKENS_CHECKED_EVERY_S = 5.0
+#: Seconds without a signal after which a stream says that it is alive.
+SILENCE_S = 15.0
+#: Pages that wait for a slow client; with more it reads on from its own cursor.
+_PAGES_WAITING = 20
+
+
+@dataclass(eq=False, slots=True)
+class _Listener:
+    """One stream: the pages that wait for it."""
+
+    access: TokenAccess
+    pages: deque[SignalPage] = field(default_factory=deque)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Pages were dropped: the stream reads what it misses.
+    behind: bool = False
+    ended: bool = False
+
+    def receive(self, page: SignalPage) -> None:
+        if len(self.pages) == _PAGES_WAITING:
+            self.pages.clear()
+            self.behind = True
+        if not self.behind:
+            self.pages.append(page)
+        self.news.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self.news.set()
+
+
+class SignalHub:
+    """The streams of one tenant, and the task that reads for them while there are any."""
+
+    def __init__(self, tenant_id: UUID) -> None:
+        self._tenant_id = tenant_id
+        self._listeners: set[_Listener] = set()
+        self._reader: asyncio.Task[None] | None = None
+
+    def require_room(self, access: TokenAccess) -> None:
+        """Raise RateLimited if the token has as many streams as it may have."""
+        of_token = sum(listener.access.token_id == access.token_id for listener in self._listeners)
+        if of_token >= settings.ARBOR_API_STREAMS:
+            raise RateLimited(
+                f"the token {access.name} has {of_token} open streams, the most it may have; close one first"
+            )
+
+    def join(self, access: TokenAccess) -> _Listener:
+        """Add a stream."""
+        listener = _Listener(access)
+        self._listeners.add(listener)
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read())
+        return listener
+
+    def leave(self, listener: _Listener) -> None:
+        """Remove a stream; the reader ends with the last."""
+        self._listeners.discard(listener)
+        if not self._listeners and self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        cursor, checked = None, loop.time()
+        while True:
+            try:
+                page = await in_thread(read_page, self._tenant_id, cursor)
+                if page.signals:
+                    for listener in self._listeners:
+                        listener.receive(page)
+                cursor = page.cursor
+                if loop.time() - checked >= TOKENS_CHECKED_EVERY_S:
+                    checked = loop.time()
+                    await self._end_refused()
+            except Exception:
+                # The database may be away for a moment: the streams stay open and miss nothing.
+                log.exception("signals_unread", tenant_id=str(self._tenant_id))
+                await asyncio.sleep(POLL_S)
+                continue
+            if not page.more:
+                await asyncio.sleep(POLL_S)
+
+    async def _end_refused(self) -> None:
+        """End the streams whose token was revoked or has expired."""
+        token_ids = {listener.access.token_id for listener in self._listeners}
+        live = await in_thread(_live_tokens, self._tenant_id, token_ids)
+        for listener in self._listeners:
+            if listener.access.token_id not in live:
+                listener.end()
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, SignalHub]] = WeakKeyDictionary()
+
+
+def hub_of(tenant_id: UUID) -> SignalHub:
+    """Return the hub of a tenant in this event loop."""
+    hubs = _hubs.setdefault(asyncio.get_running_loop(), {})
+    if tenant_id not in hubs:
+        hubs[tenant_id] = SignalHub(tenant_id)
+    return hubs[tenant_id]
+
+
+async def live_signals(
+    hub: SignalHub, listener: _Listener, *, after: Cursor, wanted: SignalFilter
+) -> AsyncIterator[SignalRecord | None]:
+    """Yield the wanted signals after a cursor, in order, without end; None after a silence of SILENCE_S.
+
+    The listener joined before, so that what is committed while the stream catches up waits for it. Ends when the listener is
+    ended, and leaves the hub.
+    """
+    cursor, listener.behind = after, True
+    try:
+        while not listener.ended:
+            if listener.behind:
+                listener.behind = False
+                page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
+                listener.behind = listener.behind or page.more
+                pages = [page]
+            elif listener.pages:
+                pages = [listener.pages.popleft()]
+            else:
+                listener.news.clear()
+                try:
+                    await asyncio.wait_for(listener.news.wait(), SILENCE_S)
+                except TimeoutError:
+                    yield None
+                continue
+            for page in pages:
+                for record in page.signals:
+                    if record.cursor > cursor and wanted.passes(record):
+                        yield record
+                cursor = max(cursor, page.cursor)
+    finally:
+        hub.leave(listener)
+
+
+def read_page(tenant_id: UUID, after: Cursor | None, wanted: SignalFilter | None = None) -> SignalPage:
+    """Read the signals after a cursor; without one, the place after all that there are."""
+    with tenant_transaction(tenant_id):
+        if after is None:
+            return SignalPage(signals=(), cursor=horizon(), more=False)
+        return read_signals(after=after, wanted=wanted, limit=MOST_SIGNALS)
+
+
+def _live_tokens(tenant_id: UUID, token_ids: set[UUID]) -> set[UUID]:
+    with tenant_transaction(tenant_id):
+        return live_tokens(token_ids)

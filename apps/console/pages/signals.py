@@ -1,0 +1,92 @@
+"""Read the page of signals, without changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from apps.agents.models import Agent
+from apps.signals.services.reading import SignalFilter, SignalRecord, read_latest_signals
+from arbor.errors import Invalid
+from arbor.ids import read_id
+from arbor.signals import CATALOGUE, Cursor
+
+SHOWN = 50
+#: Seconds between two requests for new signals.
+REFRESH_S = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalRow:
+    """A signal with the name of its agent; empty for one that was destroyed."""
+
+    record: SignalRecord
+    agent: str
+    meaning: str
+    #: The data without lists: name, value.
+    facts: Sequence[tuple[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalsPage:
+    """The data of the page of signals."""
+
+    rows: Sequence[SignalRow]
+    names: Sequence[str]
+    #: The filter as entered.
+    agent: str
+    name: str
+    #: The address of the older ones; empty: none.
+    older: str
+    #: Whether the latest are shown, so that new ones appear.
+    live: bool
+    #: The address of the rows alone.
+    query: str
+    refresh_s: int = REFRESH_S
+
+
+def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> SignalsPage:
+    """Read a page of signals, of one agent (a name or an id) and of names that begin so.
+
+    Raises Invalid for an unknown agent, name or cursor. Three queries at most.
+    """
+    agents = [_agent_id(agent)] if agent else []
+    wanted = SignalFilter.of(agents=agents, names=[name] if name else [])
+    cursor = Cursor.parse(before) if before else None
+    found = read_latest_signals(before=cursor, wanted=wanted, limit=SHOWN)
+    ids = {record.agent_id for record in found.signals}
+    known: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name"))
+    query = {key: value for key, value in (("agent", agent), ("name", name)) if value}
+    return SignalsPage(
+        rows=[_row(record, known) for record in found.signals],
+        names=list(CATALOGUE),
+        agent=agent,
+        name=name,
+        older=f"?{urlencode({**query, 'before': str(found.cursor)})}" if found.more else "",
+        live=cursor is None,
+        query=f"?{urlencode(query)}",
+    )
+
+
+def _agent_id(text: str) -> UUID:
+    agent_id = read_id(text)
+    agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name__iexact=text)
+    found: UUID | None = agents.values_list("id", flat=True).first()
+    # An id may be that of a destroyed agent, whose signals are still there.
+    if found is None and agent_id is None:
+        raise Invalid(f"there is no agent {text!r} in this tenant; write its name as the list of agents does")
+    return found or agent_id  # type: ignore[return-value]
+
+
+def _row(record: SignalRecord, agents: dict[UUID, str]) -> SignalRow:
+    kind = next((kind for name, kind in CATALOGUE.items() if name == record.name), None)
+    return SignalRow(
+        record=record,
+        agent=agents.get(record.agent_id, ""),
+        # A name of another version is shown without its meaning.
+        meaning=kind.meaning if kind else "",
+        facts=[(name, value) for name, value in record.data.items() if not isinstance(value, list)],
+    )

@@ -1,0 +1,32 @@
+"""The page of signals, which shows new ones by itself."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_safe
+
+from apps.console.access import has_role
+from apps.console.pages.signals import read_signals_page
+from apps.console.views import console_page
+from apps.tenants.models import Role
+from arbor.errors import Invalid, PermissionDenied
+
+#: The part that the page asks for anew.
+_ROWS = "console/parts/signal_rows.html"
+
+
+@require_safe
+def show_signals(request: HttpRequest) -> HttpResponse:
+    """Show the tenant's signals, the latest first; for a request of the page itself, only the rows."""
+    if not has_role(request, Role.VIEWER):
+        raise PermissionDenied("only members of a tenant see its signals")
+    refusal = ""
+    values = {name: request.GET.get(name, "").strip() for name in ("agent", "name", "before")}
+    try:
+        page = read_signals_page(**values)
+    except Invalid as error:
+        refusal, page = str(error), read_signals_page()
+    if request.headers.get("HX-Request") and not refusal:
+        return TemplateResponse(request, _ROWS, {"page": page})
+    return console_page(request, "console/signals.html", title="Signals", page=page, refusal=refusal)

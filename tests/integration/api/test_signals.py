@@ -1,0 +1,173 @@
+"""Signals over HTTP: pages, streams of two subscribers, resumption, and the end of a token."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+
+from apps.access.services import revoke_token, token_by_name
+from apps.api.routers.signals import event_of
+from apps.signals.services.emission import emit
+from apps.signals.services.reading import read_signals
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.signals import Cursor, SignalName, signal
+from tests.integration.api.test_server import server
+from tests.support.api import Caller, caller_of
+
+__all__ = ["server"]
+
+LESSON = SignalName.LESSON_EXTRACTED
+
+
+def emit_numbers(tenant: Tenant, *numbers: int, agent_id: UUID | None = None) -> None:
+    """Commit one signal for each number."""
+    for number in numbers:
+        with tenant_transaction(tenant.id):
+            emit(signal(LESSON, agent_id or uuid4(), action=str(number), outcome="success"))
+
+
+def numbers_in(items: list[dict[str, Any]]) -> list[int]:
+    return [int(item["data"]["action"]) for item in items if item["name"] == LESSON]
+
+
+def test_signals_are_read_by_a_cursor(tenant: Tenant, viewer: Caller, outsider: Caller) -> None:
+    emit_numbers(tenant, 1, 2, 3)
+    first = viewer.get("/signals", limit=2).json()
+    assert (numbers_in(first["items"]), first["more"]) == ([1, 2], True)
+    second = viewer.get("/signals", after=first["cursor"]).json()
+    assert (numbers_in(second["items"]), second["more"]) == ([3], False)
+    assert viewer.get("/signals", after=second["cursor"]).json()["items"] == []
+    assert outsider.get("/signals").json()["items"] == []
+
+
+def test_signals_are_filtered(vega: dict[str, Any], tenant: Tenant, viewer: Caller) -> None:
+    emit_numbers(tenant, 1)
+    names = {item["name"] for item in viewer.get("/signals", name="agent").json()["items"]}
+    assert names == {"agent.created", "agent.started"}
+    of_agent = viewer.get("/signals", agent_id=vega["id"], name="memory.lesson_extracted").json()
+    assert of_agent["items"] == []
+    assert viewer.get("/signals", name="nothing").status_code == 422
+    assert viewer.get("/signals", after="yesterday").status_code == 422
+    assert viewer.get("/signals", limit=0).status_code == 422
+
+
+def test_a_token_of_one_agent_reads_its_signals_only(vega: dict[str, Any], tenant: Tenant) -> None:
+    emit_numbers(tenant, 1)
+    own = caller_of(tenant, Role.VIEWER, agent_id=UUID(vega["id"]))
+    found = own.get("/signals", agent_id=str(uuid4())).json()["items"]
+    assert {item["agent_id"] for item in found} == {vega["id"]}
+
+
+def test_the_catalogue_is_listed(viewer: Caller) -> None:
+    names = {kind["name"]: kind for kind in viewer.get("/signals/names").json()}
+    assert names["memory.goal_created"]["data"]["goal"]
+
+
+def test_an_event_has_the_cursor_as_its_id(tenant: Tenant) -> None:
+    emit_numbers(tenant, 1)
+    with tenant_transaction(tenant.id):
+        (record,) = read_signals(after=Cursor()).signals
+    lines = event_of(record).splitlines()
+    assert lines[:2] == [f"id: {record.cursor}", "event: memory.lesson_extracted"]
+    assert json.loads(lines[2].removeprefix("data: "))["id"] == str(record.cursor)
+
+
+class Subscriber:
+    """A client of the stream in a thread of its own, as a browser's EventSource is one."""
+
+    def __init__(self, server: str, caller: Caller, *, last_id: str = "", **query: Any) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.open, self.over, self._leaving = threading.Event(), threading.Event(), threading.Event()
+        headers = {"Authorization": f"Bearer {caller.token}"} | (
+            {"Last-Event-ID": last_id} if last_id else {}
+        )
+        self._thread = threading.Thread(target=self._run, args=(server, headers, query))
+        self._thread.start()
+        assert self.open.wait(timeout=120)
+
+    def _run(self, server: str, headers: dict[str, str], query: dict[str, Any]) -> None:
+        try:
+            with httpx.stream(
+                "GET", f"{server}/api/v1/signals/stream", headers=headers, params=query, timeout=120
+            ) as answer:
+                assert answer.status_code == 200, answer.read()
+                event_id = ""
+                for line in answer.iter_lines():
+                    self.open.set()
+                    if line.startswith("id: "):
+                        event_id = line.removeprefix("id: ")
+                    elif line.startswith("data: "):
+                        self.events.append((event_id, line.removeprefix("data: ")))
+                    if self._leaving.is_set():
+                        return
+        finally:
+            self.over.set()
+
+    @property
+    def numbers(self) -> list[int]:
+        return numbers_in([json.loads(data) for _, data in self.events if "name" in data])
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many signals have arrived."""
+        for _ in range(1200):
+            if len(self.numbers) >= count:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"{self.numbers} arrived, not {count}")
+
+    def leave(self, after: Callable[[], None]) -> None:
+        """Close the connection at the next line."""
+        self._leaving.set()
+        after()
+        self._thread.join(timeout=120)
+
+
+@pytest.fixture
+def reader(tenant: Tenant) -> Caller:
+    return caller_of(tenant, Role.VIEWER)
+
+
+def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, reader: Caller) -> None:
+    staying, leaving = Subscriber(server, reader), Subscriber(server, reader)
+    emit_numbers(tenant, *range(10))
+    staying.wait_for(10)
+    leaving.wait_for(10)
+    leaving.leave(lambda: emit_numbers(tenant, 10))
+    # While one is away.
+    emit_numbers(tenant, *range(11, 15))
+    last_id = leaving.events[-1][0]
+    back = Subscriber(server, reader, last_id=last_id)
+    emit_numbers(tenant, *range(15, 20))
+    staying.wait_for(20)
+    assert staying.numbers == list(range(20))
+    back.wait_for(20 - len(leaving.numbers))
+    assert leaving.numbers + back.numbers == list(range(20))
+    with tenant_transaction(tenant.id):
+        revoke_token(token_id=token_by_name("viewer {}").id, actor="test")
+    for subscriber in (staying, back):
+        assert subscriber.over.wait(timeout=120), "a revoked token ends its streams"
+        assert "revoked" in subscriber.events[-1][1]
+    assert (
+        httpx.get(
+            f"{server}/api/v1/signals/stream", headers={"Authorization": f"Bearer {reader.token}"}, timeout=60
+        ).status_code
+        == 401
+    )
+
+
+def test_streams_choose_agents_and_names(server: str, tenant: Tenant, reader: Caller) -> None:
+    mine = uuid4()
+    stream = Subscriber(server, reader, agent_id=str(mine), name="memory.lesson_*")
+    emit_numbers(tenant, 1)
+    emit_numbers(tenant, 2, agent_id=mine)
+    stream.wait_for(1)
+    assert stream.numbers == [2]
+    stream.leave(lambda: emit_numbers(tenant, 3, agent_id=mine))

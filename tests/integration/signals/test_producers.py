@@ -1,0 +1,232 @@
+"""Every signal of the catalogue is emitted by the change that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from apps.agents.models import Agent
+from apps.agents.services.percepts import perceive
+from apps.contacts.services.chat import end_session, open_session, say
+from apps.contacts.services.outbox import Letter, post
+from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
+from apps.fleet.policy import set_policy
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.heartbeats.services.calls.calls import execute_call
+from apps.memories.models import Episode
+from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.graph.relations import connect
+from apps.memories.services.jobs.summaries import Summary, SummaryVectors, store_summaries
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.buffer import add_buffer_items, promote
+from apps.memories.services.store.remember import remember
+from apps.memories.services.store.revision import confirm
+from apps.selves.services.peers import Dealings, record_meetings
+from apps.selves.services.proposals import accept, defer, propose, reject
+from apps.signals.models import SignalBatch
+from apps.signals.services.reading import read_signals
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Audience
+from arbor.goals.values import GoalState
+from arbor.heartbeat.needs import Meeting
+from arbor.ids import uuid7
+from arbor.memory.buffer import NewBufferItem
+from arbor.memory.relations import Relation
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.selves.proposals import MAX_DEFERRALS, NewProposal, ProposalKind
+from arbor.signals import CATALOGUE, Cursor
+from tests.integration.heartbeats.conftest import run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+
+ACTOR = "cli:nora"
+LIE = "I will lie to the harbour master."
+
+
+def run_lifecycle(agent: Agent, other: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        pause_agent(agent_id=agent.id, actor=ACTOR)
+        resume_agent(agent_id=agent.id, actor=ACTOR)
+        sleep_agent(agent_id=agent.id, actor=ACTOR)
+        wake_agent(agent_id=agent.id, actor=ACTOR)
+        stop_agent(agent_id=other.id, actor=ACTOR)
+        destroy_agent(agent_id=other.id, confirm=other.name, actor=ACTOR)
+
+
+def change_memories(agent: Agent) -> None:
+    memories = [
+        NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=agent.created_at)
+        for text in ("Reefs are red.", "Tides turn.")
+    ]
+    ids = remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids
+    with tenant_transaction(agent.tenant_id):
+        connect(
+            agent_id=agent.id,
+            source_id=str(ids[0]),
+            target_id=str(ids[1]),
+            relation=Relation.ASSOCIATED,
+        )
+        confirm(agent_id=agent.id, memory_id=ids[0], reason="still true", actor=ACTOR)
+        archive(memory_ids=ids, reason="no longer needed", actor=ACTOR)
+        restore(memory_ids=ids[:1], reason="needed after all", actor=ACTOR)
+        purge(memory_ids=ids[1:], reason="wrong", actor=ACTOR)
+        (item,) = add_buffer_items(
+            agent_id=agent.id, things=[NewBufferItem(content="The fog lifts.", role="", source="test")]
+        )
+    promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=item, actor=ACTOR)
+
+
+def decide_about_proposals(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        made = [
+            propose(
+                agent_id=agent.id,
+                proposals=[
+                    NewProposal(
+                        kind=ProposalKind.PREFERENCE,
+                        content=f"Prefer {word}",
+                        change={"key": word, "value": "always"},
+                        confidence=0.9,
+                        evidence=(),
+                        source="test",
+                    )
+                ],
+            ).made[0]
+            for word in ("lighthouses", "anchors", "sextants")
+        ]
+        accept(proposal_id=made[0].id, decided_by=ACTOR)
+        reject(proposal_id=made[1].id, decided_by=ACTOR)
+        for _ in range(MAX_DEFERRALS):
+            defer(proposal_id=made[2].id, decided_by=ACTOR)
+
+
+def change_goals(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        # The template's fill the backlog.
+        Goal.objects.filter(agent_id=agent.id).delete()
+        done = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+        note_progress(goal_id=done.id, note="half of it", fraction=0.5)
+        move_goal(goal_id=done.id, to=GoalState.COMPLETED)
+        left = create_goal(agent_id=agent.id, title="Count the lamps")
+        move_goal(goal_id=left.id, to=GoalState.ABANDONED, reason="there are none")
+
+
+def talk(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        session = open_session(agent_id=agent.id, person=ACTOR)
+    say(tenant_id=agent.tenant_id, session_id=session.id, text="How is the reef?", execute=execute_call)
+    with tenant_transaction(agent.tenant_id):
+        end_session(session_id=session.id)
+
+
+def write_letter(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        post(
+            Letter(
+                agent_id=agent.id,
+                heartbeat_id=uuid7(),
+                index=0,
+                audience=Audience.USER,
+                subject="News",
+                content="The reef is red.",
+                at=agent.created_at,
+            )
+        )
+
+
+def run_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(allowed_actions=["recall", "remember", "rest"])
+        goal = create_goal(agent_id=agent.id, title="Map the coast", state=GoalState.ACTIVE)
+        perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test", urgent=True)
+    first = reply_of(
+        thinking="What is out there?",
+        actions=[
+            action_of("recall", query="reef"),
+            action_of("remember", content="The reef is red."),
+            action_of("remember", content=LIE),
+        ],
+        memory_notes=[{"text": "The tide turns at noon."}],
+        decompositions=[
+            {"goal_id": str(goal.id), "intentions": [{"action": "recall", "description": "look"}]}
+        ],
+    )
+    scripted(
+        first,
+        # The round trip after the recall.
+        reply_of(concerns=["the anchor drags"], curiosity=["what lives below"]),
+        reply_of(resolved=["the anchor drags", "what lives below"]),
+        repeat=True,
+    )
+    run_heartbeat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        perceive(agent_id=agent.id, kind="environment", content="The fog is back.", actor="test")
+        set_policy(agent_id=agent.id, changes={"daily_beats": 2}, actor="test")
+    run_heartbeat(fleet, agent)
+
+
+def run_unusable_reply(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes={"daily_beats": None}, actor="test")
+        perceive(agent_id=agent.id, kind="environment", content="A storm comes.", actor="test")
+    scripted("so what", repeat=True)
+    run_heartbeat(fleet, agent)
+
+
+def meet(agent: Agent, number: int) -> None:
+    with tenant_transaction(agent.tenant_id):
+        record_meetings(
+            agent_id=agent.id,
+            tick=number,
+            now=agent.created_at,
+            dealings=Dealings(met=[Meeting(name="nora", peer_id="", note=None)]),
+        )
+
+
+def summarize(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Episode.objects.filter(agent_id=agent.id).update(ended_at=agent.created_at)
+        episode = Episode.objects.filter(agent_id=agent.id).order_by("-id").first()
+        assert episode is not None
+        store_summaries(
+            agent.id,
+            [Summary(episode_id=episode.id, size=episode.size, text="It was foggy.", by="test")],
+            SummaryVectors(model=model_of(agent.id), vectors=None),
+        )
+
+
+def names_in(tenant: Tenant) -> set[str]:
+    with tenant_transaction(tenant.id):
+        found = {record.name for record in read_signals(after=Cursor(), limit=1000).signals}
+        assert SignalBatch.objects.exists()
+    return found
+
+
+def test_every_signal_is_emitted_by_its_change(
+    fleet: Fleet, tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent], scripted: Script
+) -> None:
+    scripted(reply_of(), repeat=True)
+    run_lifecycle(agent, new_agent(tenant, "Bo"))
+    change_memories(agent)
+    decide_about_proposals(agent)
+    change_goals(agent)
+    talk(agent)
+    write_letter(agent)
+    meet(agent, 1)
+    meet(agent, 2)
+    summarize(agent)
+    run_heartbeats(fleet, agent, scripted)
+    run_unusable_reply(fleet, agent, scripted)
+    assert set(CATALOGUE) - names_in(tenant) == set()
+
+
+def test_data_is_small_and_plain(tenant: Tenant, agent: Agent) -> None:
+    change_memories(agent)
+    change_goals(agent)
+    with tenant_transaction(tenant.id):
+        for record in read_signals(after=Cursor(), limit=1000).signals:
+            assert len(str(record.data)) < 1000
+            assert "Reefs are red" not in str(record.data)
+            assert UUID(str(record.agent_id)) == agent.id
