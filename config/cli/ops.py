@@ -15,7 +15,7 @@ from rich.markup import escape
 from apps.agents.models import Agent
 from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
-from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
+from apps.maintenance.services.recovery import failed_maintenance_calls, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run

@@ -21,9 +21,9 @@ from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.energy import EnergyTerms
+from config.cli.agents.policy import energy_changes
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
-from config.cli.kit.energy import energy_changes
 from config.cli.kit.tenancy import actor
 from config.cli.kit.values import NONE
 

@@ -1,13 +1,15 @@
-"""The action `observe`: describe the environment again, at no cost and without side effects (seed 004, 3.2.1)."""
+"""The actions `observe` and `review_goals`: describe environment and goals again, at no cost (seed 004, 3.2.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from apps.agents.models import Percept
-from apps.heartbeats.actions.context import ActionContext
+from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.quotations import clip
@@ -59,3 +61,12 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
     rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
     for match in boundary_matches_of(views, rules, {}):
         yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"
+
+
+def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
+    """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
+    issues = context.situation.issues
+    listed = "; ".join(clip(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
+    summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
+    goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
+    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

@@ -20,7 +20,7 @@ from apps.calls.services.maintenance_calls import (
     subject_of_memories,
 )
 from apps.calls.services.usage import budget_status_of
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.maintenance_flags import (
     MaintenanceFlag,

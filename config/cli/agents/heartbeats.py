@@ -11,8 +11,7 @@ from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.cycles import give_cycle, run_ticks
-from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
+from apps.heartbeats.services.inline import fleet_is_live, give_cycle, run_heartbeat_now, run_ticks
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
 from apps.providers import default_model

@@ -18,7 +18,7 @@ from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model
-from apps.heartbeats.services.reports.figures import day_figures
+from apps.heartbeats.services.reports.status import day_figures
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction

@@ -15,8 +15,7 @@ from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
 from apps.contacts.services.chat import answer_turn, receive_turn, say
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.maintenance.services.failed_calls import failed_maintenance_calls
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import failed_maintenance_calls, recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory
 from apps.queues import Task
 from apps.selves.models import Boundary

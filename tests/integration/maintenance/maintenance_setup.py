@@ -9,7 +9,7 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes

@@ -13,8 +13,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus
 from apps.maintenance.services.consolidation import EXTRACT_BATCH, consolidate, maintain_episodes
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.maintenance.services.prompts import empty_prompts
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.graph.concepts import memories_of_concept
 from apps.memories.services.retention.archive import archive, purge

@@ -16,7 +16,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.maintenance.services import consolidation
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.jobs.episodes import close_episodes, episode_memories, recall_episodes

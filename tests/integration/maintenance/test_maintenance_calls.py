@@ -20,8 +20,11 @@ from apps.heartbeats.services.calls.call_leases import lease_calls
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services import purposes
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import (
+    failed_maintenance_calls,
+    recover_maintenance_calls,
+    retry_failed_maintenance_calls,
+)
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.jobs.rounds import Round
 from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries

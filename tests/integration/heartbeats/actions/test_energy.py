@@ -13,7 +13,7 @@ from apps.fleet.administration import set_tenant_energy
 from apps.fleet.creation import create_agent
 from apps.fleet.policy import policy_of, set_policy
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
-from apps.heartbeats.services.situations.loaded_agents import load_agent
+from apps.heartbeats.services.situations.situation import load_agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.energy import EnergyTerms

@@ -19,7 +19,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.heartbeats.services.cycles import allocate
+from apps.heartbeats.services.inline import allocate
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary
