@@ -31,6 +31,7 @@ SOURCES = (
     "apps/**/migrations/*.py",
     "apps/tenants/**/*.py",
     "config/servers/*.py",
+    "config/applications.py",
     "config/settings.py",
     "tests/support/cluster.py",
 )
