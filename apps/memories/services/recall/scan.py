@@ -21,7 +21,7 @@ from django.conf import settings
 from apps.memories.services.embedding import queries as embedding_queries
 from apps.memories.services.embedding.literals import sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
-from apps.memories.services.recall import queries
+from apps.memories.services.recall import queries, scan_queries
 from apps.memories.services.recall.packed_rows import (
     FLAG,
     FLOAT,
@@ -157,21 +157,21 @@ def scan(query: Query) -> ScanResult:
 
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
-    mind = queries.SCANNED_MIND + conditions
-    columns = queries.SCAN_ROW.format(none=UUID(int=0))
-    among = queries.AMONG_THE_BEST.format(or_timely=f" OR {queries.TIMELY}" if timed else "")
-    return queries.SCAN.format(
+    mind = scan_queries.SCANNED_MIND + conditions
+    columns = scan_queries.SCAN_ROW.format(none=UUID(int=0))
+    among = scan_queries.AMONG_THE_BEST.format(or_timely=f" OR {scan_queries.TIMELY}" if timed else "")
+    return scan_queries.SCAN.format(
         vector=embedding_queries.QUERY_VECTOR,
         row=columns,
-        lent=queries.LENT,
-        reminded_of=queries.REMINDED_OF.format(row=columns, conditions=conditions),
-        packed_links=queries.PACKED_LINKS,
+        lent=scan_queries.LENT,
+        reminded_of=scan_queries.REMINDED_OF.format(row=columns, conditions=conditions),
+        packed_links=scan_queries.PACKED_LINKS,
         mind=mind,
         conditions=conditions,
-        or_recent=queries.OR_RECENT.format(mind=mind) if filled else "",
+        or_recent=scan_queries.OR_RECENT.format(mind=mind) if filled else "",
         among=among,
-        timely=queries.TIMELY if timed else "false",
-        or_timely=queries.OR_TIMELY if timed else "",
+        timely=scan_queries.TIMELY if timed else "false",
+        or_timely=scan_queries.OR_TIMELY if timed else "",
         reach=REACH,
         most_beside=MOST_BESIDE,
     )
