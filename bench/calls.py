@@ -17,12 +17,12 @@ import psycopg
 import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
-from bench.database import connect_as_superuser
-from bench.figures import say
 from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
-from bench.installation import Installation, PartProcess
-from bench.population import populate
-from bench.stub_process import RunningStub
+from bench.support.database import connect_as_superuser
+from bench.support.figures import say
+from bench.support.installation import Installation, PartProcess
+from bench.support.population import populate
+from bench.support.stub_process import RunningStub
 
 #: Agents whose calls are copied: prompts of several templates.
 _AGENTS, _TENANTS = 20, 5

@@ -9,10 +9,10 @@ import psycopg
 
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import captured
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 _IDLE_TICKS = 200
 

@@ -9,9 +9,9 @@ from typing import Any
 import psutil
 import psycopg
 
-from bench.figures import say
-from bench.installation import Installation, PartProcess
-from bench.stub_process import RunningStub
+from bench.support.figures import say
+from bench.support.installation import Installation, PartProcess
+from bench.support.stub_process import RunningStub
 
 #: Seconds between two polls of the database, and between updates that make agents due: below the dispatcher's period.
 POLL_INTERVAL_S = 0.1

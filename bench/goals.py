@@ -12,7 +12,7 @@ from arbor.goals.ordering import Scale, weigh
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.satisfaction import Experienced
 from arbor.goals.values import MAX_OPEN, GoalSource
-from bench.figures import quantile, times_ms
+from bench.support.figures import quantile, times_ms
 
 #: Seed 003, 7.
 BAR_MS = 1.0

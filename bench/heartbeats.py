@@ -19,7 +19,8 @@ from celery import current_app
 import workers.app  # noqa: F401
 from apps.queues import QUEUE_OF, Task
 from bench import minds
-from bench.database import (
+from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
+from bench.support.database import (
     Statement,
     connect_as_superuser,
     is_control,
@@ -27,11 +28,10 @@ from bench.database import (
     statements,
     wal_bytes,
 )
-from bench.figures import quantile, say
-from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
-from bench.stub_process import RunningStub
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
+from bench.support.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")

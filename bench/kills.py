@@ -18,11 +18,11 @@ import psycopg
 import redis
 
 from bench.audit import Fault, audit
-from bench.figures import say
 from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
-from bench.installation import Installation, PartProcess
 from bench.kill_plan import VICTIMS, Victim
-from bench.population import populate
+from bench.support.figures import say
+from bench.support.installation import Installation, PartProcess
+from bench.support.population import populate
 
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 #: Templates of agents that may write to their users.

@@ -29,10 +29,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.candidates import ids_of_halves
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import Relation
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import ACTOR, BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import ACTOR, BenchAgent, populate
 from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.

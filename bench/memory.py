@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from bench.figures import say
+from bench.support.figures import say
 
 type Figures = Mapping[str, Any]
 

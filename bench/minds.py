@@ -21,8 +21,8 @@ from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_t
 from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import document_vector
-from bench.figures import say
-from bench.population import BenchAgent
+from bench.support.figures import say
+from bench.support.population import BenchAgent
 
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.

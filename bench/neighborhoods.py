@@ -11,10 +11,10 @@ from django.db import connections
 from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 # Each session becomes an episode, as when memories are stored.
 _EPISODES = """

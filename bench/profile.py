@@ -35,10 +35,10 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
-from bench.figures import say
-from bench.installation import Installation
-from bench.population import populate
+from bench.support.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
+from bench.support.figures import say
+from bench.support.installation import Installation
+from bench.support.population import populate
 
 #: Rounds before the measurement, to fill caches, prepare statements and go through all modes.
 _WARM_UP = 6

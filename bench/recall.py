@@ -26,11 +26,11 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
-from bench.clients import run_clients
-from bench.database import connect_as_superuser, fetch_value
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.clients import run_clients
+from bench.support.database import connect_as_superuser, fetch_value
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40

@@ -19,10 +19,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall.recall_request import RecallRequest
 from bench import minds
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 _QUERIES = 100
 

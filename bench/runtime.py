@@ -9,9 +9,9 @@ from arbor.errors import LimitReached
 from arbor.goals.values import GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.runtime import NewGoal
-from bench.figures import quantile, say, times_ms
-from bench.installation import Installation
-from bench.population import ACTOR, BenchAgent, populate
+from bench.support.figures import quantile, say, times_ms
+from bench.support.installation import Installation
+from bench.support.population import ACTOR, BenchAgent, populate
 
 #: Goals of a full agent, and heartbeats run.
 _GOALS = 50

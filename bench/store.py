@@ -9,9 +9,9 @@ from typing import Any
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import populate
+from bench.support.figures import quantile, say
+from bench.support.installation import Installation
+from bench.support.population import populate
 
 
 def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:

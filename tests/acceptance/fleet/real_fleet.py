@@ -17,8 +17,8 @@ from typing import Any, Self
 import psycopg
 import redis
 
-from bench.installation import Installation, PartProcess
-from bench.stub_process import stub_model
+from bench.support.installation import Installation, PartProcess
+from bench.support.stub_process import stub_model
 from tests.acceptance.fleet.faulty_worker import FOLDER
 from tests.support.cluster import PASSWORD, copy_cluster
 

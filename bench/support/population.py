@@ -12,7 +12,7 @@ from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
-from bench.figures import say
+from bench.support.figures import say
 
 #: Kinds of agents with different characters, goals and actions.
 TEMPLATES = ("Researcher", "Scout", "Monitor", "Diagnostician", "CodeReviewer")

@@ -13,9 +13,9 @@ from typing import Any
 import click
 import django
 
-from bench.figures import say, table
-from bench.installation import Installation
-from bench.stub_process import RunningStub
+from bench.support.figures import say, table
+from bench.support.installation import Installation
+from bench.support.stub_process import RunningStub
 from config.interpreter import this_interpreter
 
 #: Settings of the database that record each statement.
@@ -94,7 +94,7 @@ def measure_on_servers(
         # Settings, and modules that need them, are read only now that the servers' addresses are known.
         django.setup()
         say("migrating")
-        importlib.import_module("bench.database").migrate()
+        importlib.import_module("bench.support.database").migrate()
         figures: dict[str, Any] = importlib.import_module(module).measure(installation, **options)
         say("cleaning up")
     return figures
