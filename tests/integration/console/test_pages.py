@@ -19,7 +19,7 @@ from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import record_job_run
+from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member

@@ -102,10 +102,10 @@ def concepts_of(agent: Agent) -> dict[str, set[str]]:
         return concepts
 
 
-def waiting_for(agent: Agent, chore: str) -> set[UUID]:
+def waiting_for(agent: Agent, flag: str) -> set[UUID]:
     """Return the memories of the agent with this maintenance flag."""
     with tenant_transaction(agent.tenant_id):
-        rows = Upkeep.objects.filter(agent_id=agent.id, **{chore: True})
+        rows = Upkeep.objects.filter(agent_id=agent.id, **{flag: True})
         return set(rows.values_list("memory_id", flat=True))
 
 

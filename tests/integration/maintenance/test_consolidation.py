@@ -78,9 +78,9 @@ def test_a_memory_without_concepts_is_processed_once(mind: Agent, fleet: Fleet) 
 
 def test_two_workers_process_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
-    rounds = at_once(lambda _: consolidate(), writers=3)
-    assert sum(result.done for result in rounds) == len(TALK)
-    assert sum(result.failed for result in rounds) == 0
+    results = at_once(lambda _: consolidate(), writers=3)
+    assert sum(result.done for result in results) == len(TALK)
+    assert sum(result.failed for result in results) == 0
 
 
 @pytest.mark.usefixtures("modelled")

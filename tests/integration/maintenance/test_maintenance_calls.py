@@ -23,7 +23,7 @@ from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
-from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
@@ -87,7 +87,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
     let_pass(agent, timedelta(hours=1))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=limit)
-    assert recover_maintenance_calls() == Round(steps=1, done=0, failed=0)
+    assert recover_maintenance_calls() == JobRunResult(steps=1, done=0, failed=0)
     assert fleet.messages == [], "nor is a waiting one enqueued again"
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)

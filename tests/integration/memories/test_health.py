@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services.jobs import health as health_module
 from apps.memories.services.jobs.health import Health, read_health, watch_health
-from apps.memories.services.jobs.rounds import Round, expect_runs, record_job_run
+from apps.memories.services.jobs.job_runs import JobRunResult, expect_runs, record_job_run
 from apps.memories.services.retention.buffer import add_buffer_items
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
@@ -130,7 +130,9 @@ def test_health_takes_four_queries(mind: Agent) -> None:
 
 
 def test_job_runs_are_recorded_and_a_stopped_job_is_reported(database: None) -> None:
-    record_job_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
+    record_job_run(
+        name="arbor.decay.fade", period_s=60, seconds=1.5, result=JobRunResult(steps=3, done=7, failed=1)
+    )
     (job,) = read_health().jobs
     assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
     assert job.finding == "the last run of the job arbor.decay.fade failed for 1 of its steps"

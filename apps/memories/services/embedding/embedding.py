@@ -23,7 +23,7 @@ from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.minds import check_dimension, installation_model
-from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.providers import credentials
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -260,7 +260,7 @@ def _write_tenant_cache(
         )
 
 
-def trim_embedding_cache() -> Round:
+def trim_embedding_cache() -> JobRunResult:
     """Delete cached vectors that were not used for a month, in steps of one tenant each, for at most CACHE_TRIM_TAKES."""
     ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
     steps = done = failed = 0
@@ -279,4 +279,4 @@ def trim_embedding_cache() -> Round:
         done += trimmed
         if trimmed == _TRIMMED:
             pending.append(tenant_id)
-    return Round(steps=steps, done=done, failed=failed)
+    return JobRunResult(steps=steps, done=done, failed=failed)

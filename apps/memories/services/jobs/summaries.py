@@ -62,7 +62,7 @@ class SummaryVectors:
 
 
 def agents_with_unsummarized() -> str:
-    """Return SQL for `make_round`: the agents of tenant `t.id` with an episode to summarize."""
+    """Return SQL for `run_job`: the agents of tenant `t.id` with an episode to summarize."""
     settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
     return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
 

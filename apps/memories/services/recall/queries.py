@@ -132,7 +132,7 @@ FROM (
 ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
 """  # noqa: S608
 
-# Find agents for a round.
+# Find agents for a job run.
 AGENTS_WITH_FADED = f"""
 SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
 GROUP BY agent_id HAVING count(*) > {MOST_KEPT} OR min(at) < now() - {{faded}}

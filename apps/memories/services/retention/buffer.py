@@ -17,7 +17,7 @@ from apps.audit.services import record
 from apps.memories.models import BufferItem
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.forgetting import ACTOR
 from apps.memories.services.store.remember import remember
@@ -202,9 +202,9 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
     return _promote(tenant_id, agent_id, items, actor=actor)[0]
 
 
-def promote_buffers() -> Round:
+def promote_buffers() -> JobRunResult:
     """Promote buffer items that mattered and delete expired ones, agent by agent."""
-    return make_round("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, step=_promote_step)
+    return run_job("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, step=_promote_step)
 
 
 def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:

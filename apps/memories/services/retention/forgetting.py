@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
 from apps.memories.models import Memory, Mind
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
 from apps.tenants.scope import tenant_transaction
@@ -83,21 +83,21 @@ def policy() -> Policy:
     )
 
 
-def fade_memories() -> Round:
+def fade_memories() -> JobRunResult:
     """Archive faded memories of each agent whose last run is a day ago."""
-    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), step=_fade)
+    return run_job("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), step=_fade)
 
 
-def clean_up_memories() -> Round:
+def clean_up_memories() -> JobRunResult:
     """Archive memories that were of little importance from the start, of each agent whose last run is a day ago."""
-    return make_round(
+    return run_job(
         "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), step=_clean_up
     )
 
 
-def keep_quotas() -> Round:
+def keep_quotas() -> JobRunResult:
     """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
-    return make_round(
+    return run_job(
         "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota
     )
 
@@ -261,9 +261,9 @@ def try_lock_mind(agent_id: UUID) -> bool:
     return bool(locked)
 
 
-def expire_memories() -> Round:
+def expire_memories() -> JobRunResult:
     """Archive expired memories, agent by agent."""
-    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
+    return run_job("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
 
 
 def _expire(tenant_id: UUID, agent_id: UUID) -> int:

@@ -134,7 +134,7 @@ SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {PLACED_CO
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
 """  # noqa: S608
 
-# Make the next round check the quota of agents that exceed it by this many new memories at once: a part
+# Make the next job run check the quota of agents that exceed it by this many new memories at once: a part
 # of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
 # mind, of which the quota is a part. Its values are `_growth(…)`.
 MARK_GROWN = """
