@@ -21,7 +21,7 @@ from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_t
 from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
-from bench.figures import say
+from bench.figures import print_progress
 from bench.population import BenchAgent
 
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
@@ -136,10 +136,10 @@ def load(
     """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
     counts: Counter[int] = Counter({ALL_MEMORIES: len(turns)})
-    say(f"embedding {len(turns)} memories")
+    print_progress(f"embedding {len(turns)} memories")
     for start in range(0, len(turns), _CHUNK):
         counts.update(_copy(database, turns[start : start + _CHUNK], agents[0]))
-    say(f"copying them for {len(agents)} agents")
+    print_progress(f"copying them for {len(agents)} agents")
     names = [
         name
         for (name,) in database.execute(
@@ -150,7 +150,7 @@ def load(
     ids = [agent.agent_id for agent in agents]
     copied = ", ".join(f"loaded.{name}" for name in names)
     for number, part in enumerate(batched(turns, max(1, len(turns) // _PARTS), strict=False)):
-        say(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
+        print_progress(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
         database.execute(
             f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
             f" SELECT a.tenant_id, a.id, gen_random_uuid(), {copied} FROM loaded, agents_agent a"
@@ -170,7 +170,7 @@ def load(
         [settings.ARBOR_EMBEDDING_MODEL, settings.ARBOR_EMBEDDING_DIMENSION, ids],
     )
     database.execute("DROP TABLE loaded")
-    say("vacuuming")
+    print_progress("vacuuming")
     settle(database)
 
 

@@ -85,13 +85,13 @@ class Themes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastQuestion:
-    """The heartbeat's first question, or the question of a call. Answered by `AskedBefore`."""
+    """The heartbeat's first question, or the question of a call. Answered by `PastExchange`."""
 
     call_id: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AskedBefore:
+class PastExchange:
     """A past question and its reply."""
 
     system: str

@@ -184,7 +184,7 @@ class Inquiry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beat:
+class HeartbeatState:
     """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
@@ -338,23 +338,23 @@ class Beat:
         return self.earlier.followed_by(self.present)
 
     @property
-    def deeds(self) -> list[ActionRecord]:
+    def action_records(self) -> list[ActionRecord]:
         """Return the actions of this round trip with their results."""
-        return self.present.deeds
+        return self.present.action_records
 
-    def with_view(self, **changes: Any) -> Beat:
+    def with_view(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the situation."""
         return replace(self, view=self.situation.model_copy(update=changes))
 
-    def with_present(self, **changes: Any) -> Beat:
+    def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
 
-    def with_state(self, **changes: Any) -> Beat:
+    def with_state(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed columns of the agent's state."""
         return replace(self, state=replace(self.state, **changes))
 
-    def bringing(self, **more: Any) -> Beat:
+    def bringing(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 

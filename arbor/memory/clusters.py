@@ -253,7 +253,7 @@ def is_clear(terms: ScoreTerms) -> bool:
     return terms.words >= CLEAR_WORDS
 
 
-def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
+def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
     """Return the clusters that a query matches while none of their memories is clear, at most MOST_PARTIAL, nearest first.
 
     `cosines` describes the query's cosines with all of the agent's memories. A cluster resonates at RESONATES_AT deviations

@@ -34,7 +34,7 @@ class Pattern:
         """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
         return round(1 - 1.5 / self.seen, 3)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
         return f"When I act I often do this: {steps} ({self.seen} times)."

@@ -45,13 +45,13 @@ def list_users() -> Output:
 def disable(username: str) -> Output:
     """Disable an account and end its sessions."""
     accounts.disable_account(username=username, actor=actor())
-    return Output({"user": username, "enabled": False}, people=f"{username} is disabled and signed out.")
+    return Output({"user": username, "enabled": False}, text=f"{username} is disabled and signed out.")
 
 
 def enable(username: str) -> Output:
     """Enable an account, and forget its failed sign-ins."""
     accounts.enable_account(username=username, actor=actor())
-    return Output({"user": username, "enabled": True}, people=f"{username} may sign in.")
+    return Output({"user": username, "enabled": True}, text=f"{username} may sign in.")
 
 
 def set_password(username: str, password_stdin: bool, generate: bool, password_file: Path | None) -> Output:
@@ -61,7 +61,7 @@ def set_password(username: str, password_stdin: bool, generate: bool, password_f
     accounts.change_password(username=username, password=password, actor=actor())
     return Output(
         {"user": username, **_written(password_file)},
-        people=f"{username} has a new password and is signed out everywhere."
+        text=f"{username} has a new password and is signed out everywhere."
         + _shown(password, generate, password_file),
     )
 
@@ -94,7 +94,7 @@ def sign_out(username: str, session: str | None) -> Output:
                 f"a session is named by its id, as `sessions` lists it; got {session[:60]!r}"
             ) from error
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
-    return Output({"user": username, "ended": ended}, people=f"Ended {ended} sessions of {username}.")
+    return Output({"user": username, "ended": ended}, text=f"Ended {ended} sessions of {username}.")
 
 
 def create_user(
@@ -118,7 +118,7 @@ def create_user(
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
     return Output(
         {"user": made.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
-        people=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
+        text=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
     )
 
 

@@ -22,7 +22,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import mode_of, why_mode
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import Provider
-from arbor.selves.emotions import in_words
+from arbor.selves.emotions import describe_mood
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class HeartbeatPage:
     def mood(self) -> str:
         """Return the mood after the heartbeat in words; empty if it was not stored completely."""
         valence, arousal = self.heartbeat.emotional_valence, self.heartbeat.arousal
-        return "" if valence is None or arousal is None else in_words(valence, arousal)
+        return "" if valence is None or arousal is None else describe_mood(valence, arousal)
 
 
 def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:

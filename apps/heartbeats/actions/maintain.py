@@ -15,7 +15,7 @@ from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
 from apps.memories.services.store.provenance import require_evidence
-from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
+from apps.selves.services.proposals import belief_of, confirm_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
@@ -103,7 +103,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             )
         case Judgement.REVISE if params["content"] is None:
             weight = params["importance"]
-            revision.weigh_anew(
+            revision.change_importance(
                 agent_id=context.agent_id, memory_id=memory_id, importance=weight, reason=reason, actor=actor
             )
             return _done(
@@ -145,7 +145,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     belief_id = id_of(params["id"])
     before = belief_of(agent_id=context.agent_id, belief_id=belief_id)
     if verdict is Judgement.KEEP:
-        keep_belief(
+        confirm_belief(
             agent_id=context.agent_id,
             belief_id=belief_id,
             decided_by=context.source,

@@ -52,7 +52,7 @@ def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
     return ticks
 
 
-def give_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
+def allocate_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
     """Set an agent's ticks for a cycle that runs now.
 
     Raises the errors of its first heartbeat and of `allocate`, and BudgetExhausted for 0 ticks; the ticks are unchanged then.
@@ -110,7 +110,7 @@ def run_ticks(
     return Cycle(ticks=ticks, allocated=allocated, left=state.left, ended=ended or "used up")
 
 
-def tick_of(beat: Heartbeat) -> Tick:
+def tick_of(heartbeat: Heartbeat) -> Tick:
     """Convert an ended heartbeat to a Tick."""
     done = [
         ActionTaken(
@@ -120,16 +120,16 @@ def tick_of(beat: Heartbeat) -> Tick:
             outcome=entry["outcome"],
             summary=entry.get("summary", ""),
         )
-        for entry in beat.actions
+        for entry in heartbeat.actions
         if entry.get("verdict") == "run" and entry["outcome"] != ActionOutcome.BLOCKED
     ]
     return Tick(
-        heartbeat_id=beat.id,
-        number=beat.number,
-        status=beat.status,
-        reason=beat.reason,
-        mode=beat.mode,
-        narrative=beat.narrative,
+        heartbeat_id=heartbeat.id,
+        number=heartbeat.number,
+        status=heartbeat.status,
+        reason=heartbeat.reason,
+        mode=heartbeat.mode,
+        narrative=heartbeat.narrative,
         actions=done,
     )
 

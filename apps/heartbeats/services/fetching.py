@@ -21,7 +21,7 @@ from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.promotion import look_for_proposals
-from apps.heartbeats.services.questions import asked_before
+from apps.heartbeats.services.questions import past_exchanges
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall.partial_recall import partial_recall_after
@@ -279,7 +279,7 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
 
 def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
     return list(
-        asked_before([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
+        past_exchanges([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
     )
 
 

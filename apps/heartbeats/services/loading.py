@@ -19,9 +19,9 @@ from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
 from apps.heartbeats.services.recent_activity import (
     exhausted_of,
-    glances_of,
     limits_of,
     presence_of,
+    recent_heartbeats_of,
     rhythm_of,
     spending_of,
     used_of,
@@ -48,7 +48,7 @@ from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
-from arbor.heartbeat.state import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.turns import turns_allowed
 from arbor.heartbeat.usage import Degradation
@@ -146,7 +146,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     missing = missing_actions(has_public_channel=columns["has_public_channel"])
     handle = columns["model"] or rules.default_model
     situation = _situation(columns, budget, genome, handle, missing, now)
-    beat = Beat(
+    heartbeat = HeartbeatState(
         moment=_moment(rules, now, model),
         view=situation,
         opening=_opening(columns, situation, genome, now),
@@ -179,7 +179,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         epoch=due.lease.epoch,
         slot_at=due.lease.slot_at,
         trigger=due.lease.trigger,
-        checkpoint=begin(graph, beat),
+        checkpoint=begin(graph, heartbeat),
     )
 
 
@@ -234,7 +234,7 @@ def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None
     mood = situation.mood.valence if columns["mood"] and situation.mood else None
     return Opening(
         pulse=RecentActivity(
-            beats=glances_of(pulse),
+            heartbeats=recent_heartbeats_of(pulse),
             energy=spending_of(pulse),
             regeneration=situation.regeneration,
             stale_goals=stale[:_STALE_NAMED],
@@ -321,12 +321,15 @@ def _permitted(columns: _Columns) -> list[str]:
     return permitted_actions(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
 
 
-def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
-    if beat is None:
+def _last_beat(heartbeat: Mapping[str, Any] | None) -> LastHeartbeat | None:
+    if heartbeat is None:
         return None
-    outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]
+    outcomes = [f"{action['action']}: {action['summary']}" for action in heartbeat["actions"]]
     return LastHeartbeat(
-        number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
+        number=heartbeat["number"],
+        mode=Mode(heartbeat["mode"]),
+        narrative=heartbeat["narrative"],
+        outcomes=outcomes,
     )
 
 

@@ -165,7 +165,7 @@ def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
     steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
-        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.in_words(),
+        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.describe(),
         confidence=habit.confidence,
         source=SOURCE,
         change={"pattern": habit.key},

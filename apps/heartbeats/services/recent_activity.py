@@ -39,7 +39,7 @@ _WITHOUT_WORK = frozenset({Mode.REFLECTION.value, Mode.CONSOLIDATION.value})
 _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
 # Aliases: `a` agent, `s` state, `p` policy, `t` tenant, `schedule`, and `waiting` for counts of pending percepts. Large
-# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `glances_of`. `energy` is
+# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `recent_heartbeats_of`. `energy` is
 # null under other budgets, whose amounts share its columns.
 RECENT_ACTIVITY = """
     json_build_object(
@@ -106,7 +106,7 @@ def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now:
     }
 
 
-def glances_of(pulse: Mapping[str, Any]) -> list[RecentHeartbeat]:
+def recent_heartbeats_of(pulse: Mapping[str, Any]) -> list[RecentHeartbeat]:
     """Return the latest heartbeats, newest first."""
     return [
         RecentHeartbeat(

@@ -25,7 +25,7 @@ from arbor.heartbeat.results import (
     answer,
     refused,
 )
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
@@ -54,7 +54,7 @@ type Act = Generator[Any, Any, ActionResult]
 class Execution:
     """The running actions of one round trip."""
 
-    heartbeat: Beat
+    heartbeat: HeartbeatState
     goal_changes: list[GoalChange] = field(default_factory=list)
     backlog: Backlog | None = None
 
@@ -63,7 +63,7 @@ class Execution:
         return self.heartbeat.situation
 
 
-def act(heartbeat: Beat) -> Steps[Beat]:
+def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Execute the decisions; a failed action costs its energy and changes nothing else."""
     execution = Execution(heartbeat=heartbeat)
     results: list[ActionResult] = []
@@ -82,12 +82,12 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     rests = heartbeat.rests + sum(
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
-    deeds = [
+    action_records = [
         ActionRecord(decision=decision, result=result, turn=max(heartbeat.turn, 1))
         for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
     heartbeat = heartbeat.with_present(
-        deeds=deeds, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
+        action_records=action_records, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
     ).with_state(**heartbeat.budget.settle(energy, rests=rests))
     if execution.backlog is not None:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
@@ -104,7 +104,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=heartbeat, changed=changed)
 
 
-def _denial(heartbeat: Beat, decision: Decision) -> AuditNote:
+def _denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
     return AuditNote(
         action=_DENIED,
         message=f"{decision.action}: {decision.reason}",

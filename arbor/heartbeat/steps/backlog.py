@@ -15,7 +15,7 @@ from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
 from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
@@ -35,7 +35,7 @@ _POSTPONING = (
 )
 
 
-def inject_goals(heartbeat: Beat) -> Steps[Beat]:
+def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Add the goals that rules create, and close the survival goal once its cause is over (seed 003, 10.1: orient)."""
     if heartbeat.opening is None:
         # A custom graph may run this step after the first leg.
@@ -68,7 +68,7 @@ def inject_goals(heartbeat: Beat) -> Steps[Beat]:
     return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *refused))
 
 
-def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
+def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
     intent_ids = [
         intent_id
@@ -96,10 +96,10 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     return editor.result()
 
 
-def goals(heartbeat: Beat) -> Steps[Beat]:
+def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.said, heartbeat.present.results
-    decisions = [record.decision for record in heartbeat.deeds]
+    decisions = [record.decision for record in heartbeat.action_records]
     tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
@@ -162,7 +162,7 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(heartbeat: Beat, recorded: Circumstances) -> Circumstances:
+def _circumstances(heartbeat: HeartbeatState, recorded: Circumstances) -> Circumstances:
     situation = heartbeat.situation
     return replace(
         recorded,

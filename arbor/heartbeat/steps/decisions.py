@@ -11,13 +11,13 @@ from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_se
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
 from arbor.values import replace
 
 
-def decide(heartbeat: Beat) -> NodeResult[Beat]:
+def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Decide about the proposed actions."""
     environment = heartbeat.situation.environment
     too_soon = refusals(
@@ -32,7 +32,7 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
         budget=heartbeat.budget,
         missing=heartbeat.missing,
         # The index of an action is unique in its heartbeat.
-        first=len(heartbeat.earlier.deeds),
+        first=len(heartbeat.earlier.action_records),
         cooling={**not_now(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
@@ -40,7 +40,7 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=_check_reply(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 
-def embed(heartbeat: Beat) -> Steps[Beat]:
+def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Embed queries and stored texts, and check them against the boundaries by meaning."""
     searched = texts_to_search(heartbeat.decisions)
     stored = texts_to_store(heartbeat.decisions, heartbeat.said)
@@ -71,7 +71,7 @@ def embed(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=_check_reply(heartbeat, vectors=known) if known else heartbeat)
 
 
-def _check_reply(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
+def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | None) -> HeartbeatState:
     """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
     reply, crossings = apply_boundaries_to_reply(
         heartbeat.said, heartbeat.boundaries, vectors, untaken=heartbeat.untaken

@@ -20,7 +20,7 @@ from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.reflex_choices import STAND_INS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
 from arbor.values import replace
@@ -30,7 +30,7 @@ class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
     def __init__(
-        self, heartbeat: Beat, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
+        self, heartbeat: HeartbeatState, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
     ) -> None:
         self._beat = heartbeat
         self._backlog = backlog
@@ -57,7 +57,7 @@ class BacklogEditor:
             self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
             self._record_refusal(item, str(error))
 
-    def result(self) -> NodeResult[Beat]:
+    def result(self) -> NodeResult[HeartbeatState]:
         """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_work()
         present = self._beat.present
@@ -295,7 +295,7 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def remove_released(heartbeat: Beat, released: set[str]) -> Beat:
+def remove_released(heartbeat: HeartbeatState, released: set[str]) -> HeartbeatState:
     """Return the state without the intents that this round trip counted and then released."""
     uncounted = released & set(heartbeat.counted)
     if not uncounted:

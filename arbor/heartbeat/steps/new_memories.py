@@ -14,7 +14,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.note_sources import concluded, learned
 from arbor.ids import read_id
 from arbor.memory.importance import appraise, at_least
@@ -48,7 +48,7 @@ class MemoryDraft:
         return learned(self.memory, situation=situation)
 
 
-def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_remembered(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
@@ -62,7 +62,7 @@ def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     return MemoryDraft(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
 
-def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_insight(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
@@ -76,7 +76,7 @@ def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     )
 
 
-def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_artifact(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -96,14 +96,14 @@ def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     )
 
 
-MEMORY_BUILDERS: Mapping[str, Callable[[Beat, Decision], MemoryDraft]] = {
+MEMORY_BUILDERS: Mapping[str, Callable[[HeartbeatState, Decision], MemoryDraft]] = {
     "remember": _build_remembered,
     "reflect": _build_insight,
     "synthesize": _build_artifact,
 }
 
 
-def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+def lasting(heartbeat: HeartbeatState, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
     """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
@@ -111,7 +111,7 @@ def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = 
     return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=but))
 
 
-def placing_need(heartbeat: Beat, *memories: NewMemory) -> Placing:
+def placing_need(heartbeat: HeartbeatState, *memories: NewMemory) -> Placing:
     """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,

@@ -10,7 +10,7 @@ from arbor.heartbeat.sources import own_source, source_of
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
-from arbor.memory.trust import OWN_ROLES, Evidence, Source, cap, reinforcement, sources_of
+from arbor.memory.trust import OWN_ROLES, Evidence, Source, max_trust, reinforcement, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.values import replace
 
@@ -21,7 +21,7 @@ _ONLY_REPEATED_SHARE = 0.75
 
 
 def learned(memory: NewMemory, *, situation: Situation) -> NewMemory:
-    """Return a note with its source and the trust that its source allows (`trust.cap`).
+    """Return a note with its source and the trust that its source allows (`trust.max_trust`).
 
     The source is the sender of a percept that has most of the note's terms, else the speaker of a memory or buffer item
     in the situation that has most of them, else the agent itself. A fact has its source in its detail, beside those it has,
@@ -61,7 +61,7 @@ def _added_to(memory: NewMemory, *, most: float) -> float:
 
 def _with_source(memory: NewMemory, source: Source) -> NewMemory:
     if memory.type is not MemoryType.SEMANTIC:
-        return replace(memory, trust=cap([source]))
+        return replace(memory, trust=max_trust([source]))
     fact = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(fact, SemanticDetail)
     fact = fact.with_sources([source])

@@ -10,7 +10,7 @@ from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
@@ -22,7 +22,7 @@ PROPOSALS_SHOWN = 5
 _LINE = 120
 
 
-def consolidate(heartbeat: Beat) -> Steps[Beat]:
+def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Propose settled changes to the self, which this heartbeat may decide about."""
     outcome: ProposalOutcome = yield SettledProposals()
     expired_ids = {str(proposal.id) for proposal in outcome.expired}
@@ -46,7 +46,7 @@ def consolidate(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
 
 
-def process_proposals(heartbeat: Beat) -> Steps[Beat]:
+def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
@@ -70,7 +70,7 @@ def _proposal_id(named: str) -> UUID:
         raise NotFound(f"there is no proposal {named!r}; use the ids as shown") from None
 
 
-def identity_insights(heartbeat: Beat) -> Steps[Beat]:
+def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Propose the insights of the reply; drop those without confidence or evidence."""
     insights = heartbeat.said.identity_insights
     if not insights:

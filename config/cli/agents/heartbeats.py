@@ -11,7 +11,7 @@ from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.cycles import give_cycle, run_ticks
+from apps.heartbeats.services.cycles import allocate_cycle, run_ticks
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
 from apps.heartbeats.services.schedule import claim_now
 from apps.heartbeats.services.trace import steps_of
@@ -39,9 +39,9 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
         note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
         trace = run_heartbeat(agent)
     # A followed heartbeat's steps are printed already.
-    people = render({**trace, "steps": []} if followed else trace)
+    text = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
-    return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
+    return Output(trace, text=text, code=ExitCode.DONE if done else ExitCode.FAILED)
 
 
 @with_agent
@@ -60,7 +60,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     if heartbeat is None:
         raise NotFound(missing)
     trace = _read_trace(agent, heartbeat)
-    return Output(trace, people=render(trace))
+    return Output(trace, text=render(trace))
 
 
 def _audit_request(agent: ChosenAgent) -> None:
@@ -146,7 +146,7 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     """Run heartbeats of an active agent here until its ticks are used up or nothing is left to do."""
     if ticks is not None:
         with tenant_transaction(agent.tenant_id):
-            give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
+            allocate_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
 
     def report(tick: Tick, left: int) -> None:
         actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
@@ -156,6 +156,6 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        people=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
+        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

@@ -17,7 +17,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import open_private_key
-from arbor.embedding.models import AtStorage
+from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
 from arbor.models.windows import MOST_RATIO
@@ -81,7 +81,7 @@ def _fleet_model(own: str) -> str:
 def check_embedder() -> Finding:
     """Check that the embedder of new minds gives vectors of the right dimension."""
     try:
-        AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
+        EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
         check = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return fail("embedder", str(error), _EMBEDDER_REMEDY)

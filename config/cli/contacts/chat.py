@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import EndedSession, end_session, open_session, say
+from apps.contacts.services.chat import EndedSession, end_session, exchange_turns, open_session
 from apps.contacts.services.chat_history import history
 from apps.heartbeats.services.calls import execute_call
 from apps.providers import default_model
@@ -54,7 +54,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "significance": ended.significance if ended else None,
         "beat_follows": ended.heartbeat_follows if ended else None,
     }
-    show(value, as_json=as_json, people=_turn_line(agent, answer))
+    show(value, as_json=as_json, text=_turn_line(agent, answer))
     if ended is not None and not as_json:
         note(_ending(agent, ended))
     if answer.error:
@@ -100,7 +100,7 @@ def _read_line() -> str | None:
 
 
 def _send_turn(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
-    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
+    return exchange_turns(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
 
 
 def _end(agent: ChosenAgent, session_id: Any) -> EndedSession:
@@ -163,4 +163,4 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
         for turn in turns
     ]
     empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
-    show(value, as_json=as_json, people="\n".join(lines) or empty)
+    show(value, as_json=as_json, text="\n".join(lines) or empty)

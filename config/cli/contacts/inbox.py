@@ -8,15 +8,15 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import count_unread, inbox, mark_read
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
-from config.cli.output import ago, cut, short
+from config.cli.output import cut, format_relative_time, short
 from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 INBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
-    OutputColumn("at", "when", value=lambda message: message.created_at, cell=ago),
+    OutputColumn("at", "when", value=lambda message: message.created_at, cell=format_relative_time),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
     OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
     OutputColumn("read_at", "read", cell=lambda read_at: "" if read_at else "new"),
@@ -48,12 +48,12 @@ def read(message_id: str, tenant_slug: str | None) -> Output:
     """Show a message and mark it as read."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
-        line = facts(message, INBOX_COLUMNS)
-    people = (
+        line = row_to_dict(message, INBOX_COLUMNS)
+    text = (
         f"[bold]{escape(message.subject)}[/bold]\n"
         f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"
     )
-    return Output(line, people=people)
+    return Output(line, text=text)
 
 
 def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
@@ -64,5 +64,5 @@ def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
         name = percept.agent.name
     return Output(
         {"message": own_id, "percept": percept.id, "agent": name},
-        people=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
+        text=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
     )

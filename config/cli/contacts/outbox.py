@@ -6,15 +6,15 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
 from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
-from config.cli.output import ago, cut, short
+from config.cli.output import cut, format_relative_time, short
 from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 OUTBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
-    OutputColumn("created_at", "decided", cell=ago),
+    OutputColumn("created_at", "decided", cell=format_relative_time),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
     OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
     OutputColumn("kind", "by"),
@@ -56,13 +56,13 @@ def retry(message_id: str, tenant_slug: str | None) -> Output:
     """Retry a failed message, from its first attempt on."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, OUTBOX_COLUMNS)
-    return Output(line, people="Delivery is retried at once.")
+        line = row_to_dict(message, OUTBOX_COLUMNS)
+    return Output(line, text="Delivery is retried at once.")
 
 
 def cancel(message_id: str, tenant_slug: str | None) -> Output:
     """Cancel a message that was not sent. Its row stays."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, OUTBOX_COLUMNS)
-    return Output(line, people="The message is withdrawn.")
+        line = row_to_dict(message, OUTBOX_COLUMNS)
+    return Output(line, text="The message is withdrawn.")

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from celery.signals import worker_init
 
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
@@ -79,7 +79,7 @@ class MortalNode:
         self._node = node
         self._reaper = reaper
 
-    def __call__(self, heartbeat: Beat) -> Any:
+    def __call__(self, heartbeat: HeartbeatState) -> Any:
         """Run the node between its two points; a node with needs ends when they are answered."""
         self._reaper.pass_by(f"{self._name} begins", heartbeat.agent_id)
         work = self._node(heartbeat)
@@ -88,7 +88,7 @@ class MortalNode:
         self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return work
 
-    def _through(self, work: Steps[Beat], heartbeat: Beat) -> Steps[Beat]:
+    def _through(self, work: Steps[HeartbeatState], heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         result = yield from work
         self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return result
@@ -97,7 +97,7 @@ class MortalNode:
 class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
-    def resume(self, heartbeat: Beat, result: Any) -> Any:
+    def resume(self, heartbeat: HeartbeatState, result: Any) -> Any:
         """Resume the node, unless the worker dies here."""
         self._reaper.pass_by(f"{self._name} goes on", heartbeat.agent_id)
         return self._node.resume(heartbeat, result)

@@ -13,7 +13,7 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
-from apps.contacts.services.chat import answer_turn, receive_turn, say
+from apps.contacts.services.chat import answer_turn, exchange_turns, receive_turn
 from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services.failed_calls import failed_maintenance_calls
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
@@ -151,7 +151,9 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        say(tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed)
+        exchange_turns(
+            tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed
+        )
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
     recover_maintenance_calls()
@@ -350,7 +352,7 @@ def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: py
 
     monkeypatch.setattr(chat, "prepare", broken)
 
-    answer = say(
+    answer = exchange_turns(
         tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Hello?", execute=execute_call
     )
 

@@ -27,7 +27,7 @@ from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.reply import MemoryNote, Reply
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.batch import Batch, counted_statements
@@ -102,7 +102,7 @@ def give_mind(agent: Agent) -> None:
         )
 
 
-def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
+def vectors_of(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:
     """Run a step that needs vectors, which the embedders make outside of any transaction."""
     member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
@@ -114,7 +114,7 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
     return run_alone(step, answer).state
 
 
-def state_with_decisions(model: EmbeddingModel | None) -> Beat:
+def state_with_decisions(model: EmbeddingModel | None) -> HeartbeatState:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
@@ -135,7 +135,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
-    def focused(title: str) -> Beat:
+    def focused(title: str) -> HeartbeatState:
         heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(heartbeat))
 

@@ -170,7 +170,7 @@ def test_a_tenant_with_many_due_agents_does_not_delay_another(
     settings.ARBOR_CLAIM_BATCH = 4  # type: ignore[attr-defined]
     settings.ARBOR_TENANT_CLAIM_LIMIT = 2  # type: ignore[attr-defined]
     for n in range(5):
-        make_due(new_agent(tenant, name=f"many {n}"), ago=timedelta(hours=2))
+        make_due(new_agent(tenant, name=f"many {n}"), overdue_by=timedelta(hours=2))
     make_due(new_agent(other_tenant, name="only"))
     fleet.dispatch()
     assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
@@ -180,14 +180,14 @@ def test_due_agents_share_a_batch_while_others_are_queued(
     fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     first, second = new_agent(tenant, name="first"), new_agent(tenant, name="second")
-    make_due(first, ago=timedelta())
+    make_due(first, overdue_by=timedelta())
     assert fleet.dispatch().due == 1
-    make_due(second, ago=timedelta())
+    make_due(second, overdue_by=timedelta())
     assert fleet.dispatch().due == 0
-    make_due(second, ago=BATCH_DELAY)
+    make_due(second, overdue_by=BATCH_DELAY)
     assert fleet.dispatch().due == 1
     fleet.run()
-    make_due(first, ago=timedelta())
+    make_due(first, overdue_by=timedelta())
     assert fleet.dispatch().due == 1
 
 
@@ -288,7 +288,7 @@ def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent, ago=timedelta(hours=3, minutes=30))
+    make_due(agent, overdue_by=timedelta(hours=3, minutes=30))
     fleet.dispatch()
     fleet.run()
     by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}

@@ -20,7 +20,7 @@ from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
-from apps.contacts.services.chat import open_session, receive_turn, say
+from apps.contacts.services.chat import exchange_turns, open_session, receive_turn
 from apps.fleet.lifecycle import destroy_agent
 from apps.heartbeats.services.calls import execute_call
 from apps.memories.models import BufferItem, Memory
@@ -103,7 +103,9 @@ def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scr
         return execute_call(call_id=call_id, tenant_id=tenant_id)
 
     thread = in_own_connection(
-        lambda: say(tenant_id=agent.tenant_id, session_id=session_id, text="Are you there?", execute=execute)
+        lambda: exchange_turns(
+            tenant_id=agent.tenant_id, session_id=session_id, text="Are you there?", execute=execute
+        )
     )
     assert asked.wait(20)
     with tenant_transaction(agent.tenant_id):

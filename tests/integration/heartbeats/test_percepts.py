@@ -70,7 +70,7 @@ def test_percepts_cut_from_the_prompt_wait_for_the_next_heartbeat(
     heartbeat = heartbeats_of(agent)[0]
     assert (
         replay(
-            read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).beat
+            read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat
         ).differences
         == []
     )

@@ -12,7 +12,7 @@ from apps.agents.models import Agent, AgentState
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
+from apps.heartbeats.services.recent_activity import exhausted_of, recent_heartbeats_of, spending_of
 from apps.heartbeats.services.situation import load_situation
 from apps.heartbeats.services.status import fleet_status
 from apps.memories.models import Episode
@@ -44,7 +44,7 @@ def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> Non
 
 def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
     pulse = load_situation(agent.id)["pulse"]
-    notices = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
+    notices = notices_of(RecentActivity(heartbeats=recent_heartbeats_of(pulse), energy=spending_of(pulse)))
     return {notice.kind: notice.text for notice in notices}
 
 

@@ -19,7 +19,7 @@ from apps.memories.services.retention import buffer
 from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.retention.buffer import (
     BufferSearch,
-    Holding,
+    FoundBufferItem,
     add_buffer_items,
     buffer_for_agents,
     promote,
@@ -46,7 +46,9 @@ def buffer_items(agent: Agent) -> list[BufferItem]:
         return list(BufferItem.objects.filter(agent_id=agent.id).order_by("id"))
 
 
-def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any) -> list[Holding]:
+def find(
+    agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any
+) -> list[FoundBufferItem]:
     with tenant_transaction(agent.tenant_id):
         return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 

@@ -21,9 +21,9 @@ from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
     ForgettingPlan,
     clean_up_memories,
+    enforce_quotas,
     expire_memories,
     fade_memories,
-    keep_quotas,
     plan_forgetting,
     try_lock_mind,
 )
@@ -135,14 +135,14 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
         Reason.EXPIRED: expire_memories().done,
         Reason.FADED: fade_memories().done,
         Reason.TRIVIAL: clean_up_memories().done,
-        Reason.CROWDED: keep_quotas().done,
+        Reason.CROWDED: enforce_quotas().done,
     }
     assert archived_by_job == reasons
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
     due_again(mind)
-    assert fade_memories().done + clean_up_memories().done + keep_quotas().done == 0
+    assert fade_memories().done + clean_up_memories().done + enforce_quotas().done == 0
 
 
 def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> None:
@@ -154,7 +154,7 @@ def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> N
         {"importance": 0.5},
         {"importance": 0.6},
     )
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [1, 1, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [1, 1, 1]
     assert messages(mind) == [
         "archived 1 memory: faded below 0.1, decayed since they were last used",
         "archived 1 memory: trivial, of an importance below 0.2 that use has not raised",
@@ -173,7 +173,7 @@ def test_the_least_important_make_room_and_of_equals_the_oldest(mind: Agent, set
         {"importance": 0.4},
         {"importance": 0.3, "type": MemoryType.SEMANTIC},
     )
-    assert keep_quotas().done == 2
+    assert enforce_quotas().done == 2
     assert archived(mind) == {ids[4], ids[1]}
 
 
@@ -184,7 +184,7 @@ def test_boosted_memories_do_not_hide_forgettable_ones(
     settings.ARBOR_MEMORY_QUOTA = 4
     used = [{"importance": 0.3, "uses": 5000} for _ in range(4)]
     ids = keep(mind, *used, {"importance": 0.5}, {"importance": 0.6})
-    assert keep_quotas().done == 2
+    assert enforce_quotas().done == 2
     assert archived(mind) == {ids[4], ids[5]}
 
 
@@ -208,7 +208,7 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
             tenant_id=mind.tenant_id, agent_id=mind.id, source_kind="memory", source_id=ids[1], target_kind="goal",
             target_id=goal.id, relation="supports",
         )  # fmt: skip
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [0, 0, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
     assert archived(mind) == {ids[2]}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="abandoned")
@@ -232,7 +232,7 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
         link_memories([GoalLink(goal_id=goal.id, memory_id=faded, kind=kind)])
         planned = {memory.memory_id for memory in plan_forgetting(agent_id=mind.id).memories}
     assert planned == {crowded}
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [0, 0, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
     assert archived(mind) == {crowded}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="completed")
@@ -244,21 +244,21 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
 def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 30
     keep(mind, {"importance": 0.5})
-    assert keep_quotas().steps == 1
-    assert keep_quotas().steps == 0
+    assert enforce_quotas().steps == 1
+    assert enforce_quotas().steps == 0
     with tenant_transaction(mind.tenant_id):
         memories = [a_memory(f"Imported {number}.") for number in range(40)]
         store(agent_id=mind.id, memories=memories, vectors=None)
-    grown = keep_quotas()
-    assert (grown.done, keep_quotas().steps) == (11, 0)
+    grown = enforce_quotas()
+    assert (grown.done, enforce_quotas().steps) == (11, 0)
 
 
 def test_few_new_memories_bring_no_check(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     keep(mind, {"importance": 0.5})
-    keep_quotas()
+    enforce_quotas()
     keep(mind, *({"content": f"A beat's memory {number}."} for number in range(3)))
-    assert keep_quotas().steps == 0
+    assert enforce_quotas().steps == 0
 
 
 def test_a_check_dated_in_the_future_does_not_block_the_next(mind: Agent) -> None:

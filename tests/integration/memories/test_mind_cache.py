@@ -22,7 +22,7 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
-from apps.memories.services.store.revision import doubt, revise, weigh_anew
+from apps.memories.services.store.revision import change_importance, doubt, revise
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
@@ -107,7 +107,7 @@ def revise_one(agent: Agent) -> None:
 def weigh_and_doubt(agent: Agent) -> None:
     first, second, *_ = ids_of(agent)
     with tenant_transaction(agent.tenant_id):
-        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
+        change_importance(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
         doubt(agent_id=agent.id, memory_id=second, reason="a test", actor=ACTOR)
 
 

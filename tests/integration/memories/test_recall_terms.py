@@ -34,13 +34,11 @@ def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
 
 
 def set_neighbors(
-    agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
+    agent: Agent, source: Memory, targets: Mapping[UUID, float] | None, *, stale: bool = False
 ) -> None:
-    neighbors = (
-        None if borrowers is None else {str(memory_id): weight for memory_id, weight in borrowers.items()}
-    )
+    neighbors = None if targets is None else {str(memory_id): weight for memory_id, weight in targets.items()}
     with tenant_transaction(agent.tenant_id):
-        Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
+        Upkeep.objects.filter(memory_id=source.id).update(neighbors=neighbors, stale=stale)
 
 
 def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:

@@ -22,8 +22,8 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.trust import Source, cap
+from arbor.memory.duplicates import MAX_WORDINGS
+from arbor.memory.trust import Source, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import (
     NOON,
@@ -207,7 +207,7 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.reference for source in detail.sources] == ["a", "b"]
-    assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
+    assert row.trust == pytest.approx(0.7875) == max_trust(detail.sources)
     assert row.detail["wordings"] == ["river froze"]
     assert row.detail["category"] == "ice"
 
@@ -374,10 +374,10 @@ def test_doubt_is_not_undone_by_the_same_source(
 
 def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
     store_with(mind, unit_vectors(1.0), a_memory("The ice holds"))
-    dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
+    dots = [a_memory("The ice holds" + "." * number) for number in range(1, MAX_WORDINGS + 3)]
     store_with(mind, unit_vectors(*[1.0] * len(dots)), *dots)
     (row,) = memories_of(mind)
-    assert len(row.detail["wordings"]) == WORDINGS_KEPT
+    assert len(row.detail["wordings"]) == MAX_WORDINGS
     assert row.detail["wordings_more"] == 2
     with tenant_transaction(mind.tenant_id):
         event = AuditEvent.objects.get(action=AuditAction.TRUNCATED)

@@ -331,7 +331,7 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
 
     def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
         places = {old: new for new, old in enumerate(order)}
-        moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
+        moved = [(places[source], places[target], share) for source, target, share in links]
         ranking = rank(
             ScoreInputs(
                 candidates=Candidates.of([candidates[place] for place in order]),

@@ -149,5 +149,5 @@ def test_a_gap_interrupts_a_habit(actions: str, habits: list[tuple[str, int]]) -
 
 def test_a_habit_is_described_in_words() -> None:
     (habit,) = patterns(["recall", "reach_out_user"] * 3)
-    assert habit.in_words() == "When I act I often do this: recall, then reach out user (3 times)."
+    assert habit.describe() == "When I act I often do this: recall, then reach out user (3 times)."
     assert (habit.key, habit.confidence) == ("reach_out_user>recall", 0.5)

@@ -23,9 +23,9 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
 from arbor.memory.cluster_links import (
     BY_RELATION,
-    FoundLink,
     MemoryRelation,
     PlacedCluster,
+    RankedClusterLink,
     middle_half,
     relate,
 )
@@ -137,7 +137,7 @@ class ReclusteringPlan:
     """The clusters and relations to write; call `read_words` and `describe` before `write`."""
 
     def __init__(
-        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[FoundLink]
+        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[RankedClusterLink]
     ) -> None:
         self._mind = mind
         self._clusters = clusters

@@ -31,7 +31,7 @@ from apps.tenants.statements import change
 from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_RETRY_DELAY
-from arbor.embedding.models import AtStorage, EmbeddingModel
+from arbor.embedding.models import EmbedAtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
 from arbor.embedding.vectors import unit_rows
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
@@ -189,7 +189,7 @@ def embed_for_storage(
     """
     try:
         in_process = embedder_for(model or installation_model()).in_process
-        if not AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
+        if not EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
             return None
         return embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except (EmbeddingFailed, ConfigurationInvalid) as error:

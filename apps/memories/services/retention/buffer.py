@@ -48,7 +48,7 @@ STEP = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holding:
+class FoundBufferItem:
     """A buffer item that a search found."""
 
     id: UUID
@@ -139,9 +139,9 @@ class BufferSearch:
         }
 
 
-def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
+def search_buffers(searches: Sequence[BufferSearch]) -> list[list[FoundBufferItem]]:
     """Return the matching buffer items for each search, best first, in the open transaction. At most one statement."""
-    found: list[list[Holding]] = [[] for _ in searches]
+    found: list[list[FoundBufferItem]] = [[] for _ in searches]
     if searches:
         written = [search.as_json(place) for place, search in enumerate(searches)]
         agents = sorted({search.agent_id for search in searches})
@@ -158,7 +158,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
             "trust",
         )
         for place, *row in fetch(queries.SEARCH_BUFFER, searches=to_json(written), agents=agents):
-            found[place].append(Holding(**dict(zip(names, row, strict=True))))
+            found[place].append(FoundBufferItem(**dict(zip(names, row, strict=True))))
     return found
 
 

@@ -95,7 +95,7 @@ def clean_up_memories() -> JobRunResult:
     )
 
 
-def keep_quotas() -> JobRunResult:
+def enforce_quotas() -> JobRunResult:
     """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
     return run_job(
         "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota

@@ -70,7 +70,7 @@ def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
     return -round(near[0], 5), near[1].id
 
 
-def same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
+def has_same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
     """Return whether two near memories have the same type and say the same."""
     return placed.type is memory.type and says_the_same(placed.content, memory.content)
 
@@ -181,6 +181,6 @@ class Alike:
         near = [*found]
         for similarity, other in self._near.get(number, ()):
             placed = self._placed.get(other)
-            if placed is not None and memory is not None and same_meaning(placed, memory):
+            if placed is not None and memory is not None and has_same_meaning(placed, memory):
                 near.append((similarity, placed))
         return [placed for _, placed in sorted(near, key=by_nearness)]

@@ -19,8 +19,8 @@ from apps.memories.services.store.duplicates import (
     Hits,
     NearSearch,
     by_nearness,
+    has_same_meaning,
     is_compared,
-    same_meaning,
 )
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
@@ -139,7 +139,7 @@ class PlacementStep:
         return [
             (similarity, near)
             for similarity, near in found[: queries.LOOKED_AT]
-            if same_meaning(near, memory)
+            if has_same_meaning(near, memory)
         ]
 
     def _near_unwritten(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:

@@ -23,7 +23,7 @@ from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import DOUBTED
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.trust import cap, check_unit
+from arbor.memory.trust import check_unit, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 #: What doubt leaves of a memory's trust. Ours.
@@ -61,7 +61,7 @@ def confirm(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
 
 
-def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
+def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
     """Set the importance of a memory, 0 to 1. Raises NotFound, Invalid."""
     check_unit("importance", importance)
     lock_minds([agent_id])
@@ -97,7 +97,7 @@ def _doubted(detail: Any) -> SemanticDetail:
     """Return the detail of a fact that is doubted: half as sure as its sources allow."""
     fact = read_detail(MemoryType.SEMANTIC, detail)
     assert isinstance(fact, SemanticDetail)
-    sure = min(fact.confidence, cap(fact.sources)) if fact.sources else fact.confidence
+    sure = min(fact.confidence, max_trust(fact.sources)) if fact.sources else fact.confidence
     return replace(fact, confidence=DOUBTED_SHARE * sure, extra={**fact.extra, DOUBTED: True})
 
 

@@ -13,7 +13,7 @@ from arbor.goals.values import GoalLayer
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
 from arbor.heartbeat.pacing import ActiveHours, Rhythm
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
-from arbor.heartbeat.state import Beat, Opening, Selfhood
+from arbor.heartbeat.state import HeartbeatState, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
@@ -30,11 +30,11 @@ def drives_of(**levels: float) -> dict[str, Any]:
     return Drives(states=states).model_dump(mode="json")
 
 
-def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
         view=situation(**view),
-        opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
+        opening=opening or opening_of(pulse=RecentActivity(heartbeats=REFLECTED)),
         energy_start=None,
         **changes,
     )
@@ -100,7 +100,9 @@ def test_an_idle_heartbeat_ends_at_once_with_its_reason(
 def test_an_agent_reflects_now_and_then_without_pending_work(
     heartbeats: list[RecentHeartbeat], goes_on: bool
 ) -> None:
-    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(
+        idle(new_heartbeat({}, opening_of(pulse=RecentActivity(heartbeats=heartbeats))))
+    ).state
     assert (heartbeat.idle == "") is goes_on
 
 
@@ -108,7 +110,7 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
     ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
-    opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
+    opening = opening_of(pulse=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_beats)
     heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
@@ -212,5 +214,7 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(
+        idle(new_heartbeat({}, opening_of(pulse=RecentActivity(heartbeats=heartbeats))))
+    ).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

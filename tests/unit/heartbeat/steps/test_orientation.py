@@ -15,7 +15,7 @@ from arbor.heartbeat.focus import NOT_NOW
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
-from arbor.heartbeat.state import Beat, Focus, Selfhood
+from arbor.heartbeat.state import Focus, HeartbeatState, Selfhood
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
 from arbor.memory.recall_request import EVERYTHING, RecallRequest
@@ -26,7 +26,9 @@ MODEL = EmbeddingModel(name="wordllama", dimension=2)
 OWN = {"name": "no_gossip", "examples": []}
 
 
-def focused_heartbeat(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
+def focused_heartbeat(
+    text: str = "ferries", vector: list[float] | None = None, **changes: Any
+) -> HeartbeatState:
     return heartbeat_of(
         focus=Focus(text=text, vector=vector), opening=opening_of(), embedding_model=MODEL, **changes
     )

@@ -18,13 +18,13 @@ from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
-from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, StateChanges
 from arbor.heartbeat.steps.note_sources import concluded, learned
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary, PeerView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.trust import cap
+from arbor.memory.trust import max_trust
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
@@ -42,7 +42,7 @@ VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
-def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
+def run_record(answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     return answers.run(record(heartbeat_of(**(values | changes)))).state
@@ -54,7 +54,9 @@ def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
 def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     heartbeat = run_record(
-        answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
+        answers,
+        reply=Reply(thinking="All is well."),
+        present=TurnRecord(action_records=[action_record_of("rest")]),
     )
 
     embedding, placing = answers.needs
@@ -91,7 +93,7 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    run_record(answers, present=TurnRecord(deeds=records))
+    run_record(answers, present=TurnRecord(action_records=records))
     assert answers.needs[-1].memories[0].retention is retention
 
 
@@ -176,7 +178,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(deeds=records),
+        present=TurnRecord(action_records=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
@@ -197,9 +199,9 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     # Conversation is retained longer than other events.
     assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
-    assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
+    assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
+    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
@@ -236,12 +238,12 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     heartbeat = run_record(
         view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
+        present=TurnRecord(goal_changes=[aside], action_records=[action_record_of("recall", cost=1)]),
     )
 
     after = heartbeat.effects.afterwards
     assert after is not None
-    assert after.beats == 3
+    assert after.heartbeats == 3
     memory = after.working_memory
     assert [thought.text for thought in memory.thoughts] == ["Hm."]
     assert (memory.concerns, memory.curiosity, memory.talked) == (["wind", "rain"], [], 4)
@@ -362,7 +364,7 @@ def test_the_source_is_the_user_if_a_message_has_most_terms(
     detail = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.kind for source in detail.sources] == [kind]
-    assert memory.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
+    assert memory.trust == pytest.approx(max_trust(detail.sources)) == pytest.approx(detail.trust)
     assert memory.trust < 1
     assert detail.extra == {"focus": "sea"}
 

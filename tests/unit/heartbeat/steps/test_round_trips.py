@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
+from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.questions import request_of
 from arbor.heartbeat.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.state import Beat, PromptParts, Routing
+from arbor.heartbeat.state import HeartbeatState, PromptParts, Routing
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
@@ -24,7 +24,7 @@ from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
-PAST_QUESTION = AskedBefore(
+PAST_QUESTION = PastExchange(
     system="You live.",
     messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
@@ -112,14 +112,14 @@ def test_the_situation_states_whether_a_language_model_is_used(handle: str, refl
 # --- Asking --------------------------------------------------------------------------------------------
 
 
-def heartbeat_with_prompt(**changes: Any) -> Beat:
+def heartbeat_with_prompt(**changes: Any) -> HeartbeatState:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
     return heartbeat_of(
         prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
     )
 
 
-def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, Question]:
+def question_of(heartbeat: HeartbeatState, answers: Answers | None = None) -> tuple[HeartbeatState, Question]:
     result = (answers or Answers()).run(Think()(heartbeat))
     assert result.suspend is not None
     assert result.suspend.kind == CallPurpose.THINK.value
