@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
 from arbor.memory.lexical import fold
@@ -126,7 +126,7 @@ def human_of(person: str) -> str:
 
 def thought_of_turn(human: str, asked: str) -> str:
     """Return the default thought of a turn, where the agent named none."""
-    return f"{human} said to me: {clip(' '.join(asked.split()), ASKED_LENGTH)}"
+    return f"{human} said to me: {shorten(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
 def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:

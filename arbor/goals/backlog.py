@@ -186,7 +186,7 @@ class Backlog:
         before = goal.parent_id
         goal.parent_id = parent.id if parent else None
         self._touch(goal)
-        self._endings.take_out(before)
+        self._endings.remove_from_parent(before)
         self._endings.lift(goal)
         return goal
 

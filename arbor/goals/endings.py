@@ -59,7 +59,7 @@ class Endings:
         """Update the goals above a changed goal."""
         self._update_parent(goal.parent_id)
 
-    def take_out(self, goal_id: UUID | None) -> None:
+    def remove_from_parent(self, goal_id: UUID | None) -> None:
         """Recompute a goal from its remaining parts after one was moved out."""
         self._update_parent(goal_id, fraction_if_none=0.0)
 

@@ -44,7 +44,9 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
     }
     pairs = [_view_goal(row, scale, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
-    issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(columns.get("themes", ())), now=now)
+    issues = review(
+        [reviewed for _, reviewed in pairs], cluster_names=_texts_of(columns.get("themes", ())), now=now
+    )
     return GoalFields(
         goals=[view for view, _ in pairs],
         # The steps of a plan wait with it.
@@ -74,7 +76,7 @@ def scale_of(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: dat
 
 
 def circumstances_of(
-    columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
+    columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_heartbeats: int
 ) -> Circumstances:
     """Return the inputs of the goal rules that no situation shows; `columns` has the columns of `CIRCUMSTANCE_COLUMN`."""
     successes, dealings = columns["reputation"]
@@ -82,7 +84,7 @@ def circumstances_of(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
         stale_beats=columns["stale_beats"],
-        exhausted_beats=exhausted_beats,
+        exhausted_heartbeats=exhausted_heartbeats,
         standing=successes / dealings if dealings else None,
         dealings=dealings,
     )

@@ -75,7 +75,7 @@ class BufferItems:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Themes:
+class PartialRecalls:
     """Partial recalls after a recall. Answered by a list of names of clusters."""
 
     recalled: Sequence[Any]
@@ -235,7 +235,7 @@ ORDER: tuple[type, ...] = (
     Embedding,
     RecallRequest,
     BufferItems,
-    Themes,
+    PartialRecalls,
     OwnMemories,
     Materials,
     OpenBacklog,

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
-from arbor.heartbeat.quotations import clip, quoted
+from arbor.heartbeat.quotations import quoted, shorten
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of
@@ -37,7 +37,7 @@ _LONG = 8
 
 def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
     """Return a text on one line, clipped."""
-    return clip(" ".join(text.split()), longest)
+    return shorten(" ".join(text.split()), longest)
 
 
 def gist(view: MemoryView) -> str:

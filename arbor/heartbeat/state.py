@@ -18,7 +18,7 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
-from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
+from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
@@ -106,7 +106,7 @@ class Routing:
 class Opening:
     """Facts for the first leg only; not in the checkpoint."""
 
-    pulse: RecentActivity
+    recent_activity: RecentActivity
     #: The budget level at the previous heartbeat.
     level_before: Degradation
     idle_beats: int
@@ -206,7 +206,7 @@ class HeartbeatState:
 
     selfhood: Selfhood
     found: FoundState = field(default_factory=FoundState)
-    rhythm: Rhythm
+    rhythm: SchedulePolicy
     #: The embedding model; None for an agent without memories.
     embedding_model: EmbeddingModel | None = None
     #: Permitted and available actions, and the reasons why permitted ones are unavailable.
@@ -305,7 +305,7 @@ class HeartbeatState:
         return self.moment.nonce
 
     @property
-    def said(self) -> Reply:
+    def reply_or_empty(self) -> Reply:
         """Return the reply, or an empty one."""
         return self.reply or Reply()
 

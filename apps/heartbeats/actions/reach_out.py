@@ -17,7 +17,7 @@ from apps.tenants.scope import current_tenant
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
@@ -60,7 +60,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
         source=context.source,
     )
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
-    summary = f"wrote to {peer.name}: {clip(content, GLIMPSE)}"
+    summary = f"wrote to {peer.name}: {shorten(content, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
 
 
@@ -76,7 +76,7 @@ def _other_agent(context: ActionContext, wanted: str) -> Agent:
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(context.situation.environment.other_agents) or "nobody"
-    raise NotFound(f"there is no other agent {clip(wanted, GLIMPSE)!r}; you can write to: {known}")
+    raise NotFound(f"there is no other agent {shorten(wanted, GLIMPSE)!r}; you can write to: {known}")
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:
@@ -111,7 +111,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
     return answer(
         decision,
         ActionOutcome.SUCCESS,
-        f"decided to write {_to(audience)} {_carriers(messages)}: {clip(outgoing.content, GLIMPSE)}",
+        f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}",
         list(stored.ids),
     )
 

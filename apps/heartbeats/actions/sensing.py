@@ -8,7 +8,7 @@ from apps.agents.models import Percept
 from apps.heartbeats.actions.context import ActionContext
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
@@ -39,7 +39,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"A user {presence}; "
         + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _MAX_PERCEPT_LENGTH)}"
+            f"Waits for your next heartbeat, {percept.kind}: {shorten(percept.content, _MAX_PERCEPT_LENGTH)}"
             for percept in arrived
         ),
         *_boundary_lines(situation, arrived),

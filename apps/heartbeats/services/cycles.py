@@ -20,7 +20,7 @@ from apps.heartbeats.services.schedule import require_claimable
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
 from arbor.heartbeat.results import ActionOutcome
-from arbor.runtime import ActionTaken, Cycle, Tick
+from arbor.runtime import AgentAction, Cycle, Tick
 
 #: Ticks of one cycle at most (seed 003).
 MOST_TICKS = 256
@@ -113,7 +113,7 @@ def run_ticks(
 def tick_of(heartbeat: Heartbeat) -> Tick:
     """Convert an ended heartbeat to a Tick."""
     done = [
-        ActionTaken(
+        AgentAction(
             action=entry["action"],
             params=entry["params"],
             reasoning=entry.get("reasoning", ""),

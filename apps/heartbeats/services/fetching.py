@@ -37,7 +37,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
 from arbor.goals.backlog import Backlog
 from arbor.heartbeat import needs
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
@@ -227,7 +227,9 @@ class Fetcher:
             reason=need.choice.reason,
             now=self._now,
         )
-        return f"{need.choice.decision} {proposal.kind}: {clip(proposal.content, _LINE)} ({proposal.reason})"
+        return (
+            f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _LINE)} ({proposal.reason})"
+        )
 
     def _record_meetings(self, open_need: OpenNeed) -> Any:
         need: needs.Meetings = open_need.need
@@ -266,7 +268,7 @@ def _one_by_one(
 
 
 def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
-    need: needs.Themes = open_need.need
+    need: needs.PartialRecalls = open_need.need
     clusters = partial_recall_after(
         agent_id=open_need.agent_id,
         recalled=need.recalled,
@@ -346,7 +348,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
         needs.BufferItems: Fetcher._buffer_items,
-        needs.Themes: _one_by_one(_cluster_names),
+        needs.PartialRecalls: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.Materials: _one_by_one(_materials),
         needs.OpenBacklog: Fetcher._backlogs_of,

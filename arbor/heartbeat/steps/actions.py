@@ -13,9 +13,9 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Service
 from arbor.heartbeat.own_past import asked_for, choose, past_of
-from arbor.heartbeat.quotations import clip, line
+from arbor.heartbeat.quotations import line, shorten
 from arbor.heartbeat.results import (
     ActionOutcome,
     ActionRecord,
@@ -172,8 +172,10 @@ def recall(execution: Execution, decision: Decision) -> Act:
     shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
     heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
     execution.heartbeat = heartbeat.with_view(recalled=shown)
-    themes: list[str] = yield Themes(recalled=memories, vector=vector, model=heartbeat.embedding_model)
-    glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in memories[:3])
+    themes: list[str] = yield PartialRecalls(
+        recalled=memories, vector=vector, model=heartbeat.embedding_model
+    )
+    glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return answer(
         decision,
@@ -201,14 +203,14 @@ def make(execution: Execution, decision: Decision) -> Act:
     materials: Mapping[UUID, Evidence] = {}
     if wanted.materials:
         materials = yield Materials(named=wanted.materials)
-    memory = wanted.sourced(heartbeat.situation, materials.values())
+    memory = wanted.with_source(heartbeat.situation, materials.values())
     placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
         return answer(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
-    summary = f"{wanted.verb}: {clip(wanted.memory.content, GLIMPSE)}"
+    summary = f"{wanted.verb}: {shorten(wanted.memory.content, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
 
@@ -228,7 +230,7 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
         try:
             goal = backlog.add(request)
         except ArborError as error:
-            refusals.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
+            refusals.append(f"not {shorten(wanted['title'], GLIMPSE)!r}: {error}")
             continue
         created.append(goal)
         _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")

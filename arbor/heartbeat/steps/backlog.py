@@ -75,7 +75,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         for decision in heartbeat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
-    decompositions = heartbeat.said.decompositions
+    decompositions = heartbeat.reply_or_empty.decompositions
     # Discards the intents counted in the previous round trip.
     heartbeat = replace(heartbeat, counted=[])
     if not (intent_ids or decompositions):
@@ -98,7 +98,7 @@ def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
-    reply, results = heartbeat.said, heartbeat.present.results
+    reply, results = heartbeat.reply_or_empty, heartbeat.present.results
     decisions = [record.decision for record in heartbeat.action_records]
     tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]

@@ -36,14 +36,14 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         cooling={**not_now(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
-    decisions = decide_actions(heartbeat.said.actions, limits)
+    decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)
     return NodeResult(state=_check_reply(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 
 def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Embed queries and stored texts, and check them against the boundaries by meaning."""
     searched = texts_to_search(heartbeat.decisions)
-    stored = texts_to_store(heartbeat.decisions, heartbeat.said)
+    stored = texts_to_store(heartbeat.decisions, heartbeat.reply_or_empty)
     # Outward texts are embedded for the boundary check only.
     checked = [
         text for text in texts_to_check(heartbeat.decisions) if text not in searched and text not in stored
@@ -74,7 +74,7 @@ def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | None) -> HeartbeatState:
     """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
     reply, crossings = apply_boundaries_to_reply(
-        heartbeat.said, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
+        heartbeat.reply_or_empty, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
     )
     # The check by meaning repeats accepted matches by words, which are recorded already.
     new = [match for match in crossings if match.reason or match not in heartbeat.crossings]

@@ -46,7 +46,7 @@ _BOUNDARY = "boundary"
 
 def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Update drives, mood and learned counts; record experiences, boundary matches and meetings."""
-    situation, reply, before = heartbeat.situation, heartbeat.said, heartbeat.selfhood
+    situation, reply, before = heartbeat.situation, heartbeat.reply_or_empty, heartbeat.selfhood
     whole = heartbeat.whole
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)

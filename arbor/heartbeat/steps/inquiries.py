@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
@@ -221,7 +221,7 @@ def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatS
     ended = began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {clip(text, _GLIMPSE)}",
+            "summary": f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
             "memory_ids": memory_ids,
             "brought": _format_answer(found),
         }

@@ -42,7 +42,7 @@ def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Detect problems, and a change of the budget level."""
     opening = opening_of(heartbeat)
-    recent_activity = opening.pulse
+    recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
     heartbeat = heartbeat.with_view(notices=notices, degradation=recent_activity.level)
@@ -163,7 +163,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
-        since_reflection=_since_reflection(opening.pulse.heartbeats),
+        since_reflection=_since_reflection(opening.recent_activity.heartbeats),
         since_thought=since_thought,
         wonders=bool(not by_rule or memory.curiosity or not thinks),
     )

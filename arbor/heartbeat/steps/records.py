@@ -28,7 +28,7 @@ from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.narrative import narrate, valence
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, vectors_of
-from arbor.heartbeat.steps.note_sources import learned
+from arbor.heartbeat.steps.note_sources import with_source_of_note
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
@@ -55,12 +55,12 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     whole = heartbeat.whole
     narrative = narrate(
         heartbeat.situation,
-        heartbeat.said,
+        heartbeat.reply_or_empty,
         whole.results,
         whole.goal_changes,
         refused=_refused_items(heartbeat),
     )
-    felt = valence(heartbeat.said, whole.results, whole.goal_changes)
+    felt = valence(heartbeat.reply_or_empty, whole.results, whole.goal_changes)
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
@@ -80,7 +80,8 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         memory_id=memory_id,
     )
     return NodeResult(
-        state=heartbeat, changed=(f"remembered the beat and {len(heartbeat.said.memory_notes)} notes",)
+        state=heartbeat,
+        changed=(f"remembered the beat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
     )
 
 
@@ -89,7 +90,10 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
 
     Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
-    notes = [_note_memory(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
+    notes = [
+        _note_memory(heartbeat, note.text, note.referenced_date)
+        for note in heartbeat.reply_or_empty.memory_notes
+    ]
     narrative_memory = NewMemory(
         content=narrative,
         type=MemoryType.EPISODIC,
@@ -133,8 +137,10 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     weight = appraise(
         note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
     ).importance
-    memory = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
-    return learned(memory, situation=heartbeat.situation)
+    memory = replace(
+        lasting(heartbeat, note, unless={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
+    )
+    return with_source_of_note(memory, situation=heartbeat.situation)
 
 
 def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
@@ -180,7 +186,7 @@ def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
 
 
 def _afterwards(heartbeat: HeartbeatState) -> Afterwards:
-    situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
+    situation, reply, whole = heartbeat.situation, heartbeat.reply_or_empty, heartbeat.whole
     finished_ids = finished_or_moved_goals(whole.goal_changes)
     past = PastHeartbeat(
         thinking=reply.thinking,

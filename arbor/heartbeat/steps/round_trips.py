@@ -238,7 +238,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
-    merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
+    merged = merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
     note_texts = {note.text for note in merged.memory_notes}
     heartbeat = with_percepts_received(heartbeat)
     further = replace(
@@ -269,7 +269,9 @@ def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with all replies merged."""
-    return replace(heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.said))
+    return replace(
+        heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
+    )
 
 
 def _end_at_failure(heartbeat: HeartbeatState) -> HeartbeatState:

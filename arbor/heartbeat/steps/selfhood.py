@@ -8,7 +8,7 @@ from arbor.errors import ArborError, Invalid, NotFound
 from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
-from arbor.heartbeat.quotations import clip
+from arbor.heartbeat.quotations import shorten
 from arbor.heartbeat.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
@@ -39,8 +39,8 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made]
-    changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired]
+    changed = [f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made]
+    changed += [f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired]
     if outcome.dropped_experiences:
         changed.append(f"let go of {outcome.dropped_experiences} old experiences")
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
@@ -50,7 +50,7 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for index, choice in enumerate(heartbeat.said.proposal_decisions):
+    for index, choice in enumerate(heartbeat.reply_or_empty.proposal_decisions):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
@@ -72,7 +72,7 @@ def _proposal_id(named: str) -> UUID:
 
 def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Propose the insights of the reply; drop those without confidence or evidence."""
-    insights = heartbeat.said.identity_insights
+    insights = heartbeat.reply_or_empty.identity_insights
     if not insights:
         return NodeResult(state=heartbeat)
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
@@ -94,9 +94,9 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if dropped:
         heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     changed = (
-        *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made),
-        *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in outcome.known),
-        *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired),
+        *(f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made),
+        *(f"proposed already: {shorten(proposal.content, _LINE)}" for proposal in outcome.known),
+        *(f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired),
     )
     return NodeResult(state=heartbeat, changed=changed)
 

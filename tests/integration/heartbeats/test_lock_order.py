@@ -40,7 +40,7 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.test_races import published, run_race
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
-from tests.support.races import race, refused_or
+from tests.support.races import none_if_refused, race
 from tests.support.threads import await_blocked_session, in_own_connection
 
 ROUNDS = 4
@@ -232,7 +232,9 @@ def test_an_agent_is_destroyed_while_people_talk_to_it(
         teach = partial(remember, tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
         destroy = _in_tenant(agent, destroy_agent, agent_id=agent.id, confirm=agent.name, actor=ANN)
         late = (NotFound, TransitionIllegal, IntegrityError)
-        operations: list[Operation] = [refused_or(operation, *late) for operation in (talk, other, teach)]
+        operations: list[Operation] = [
+            none_if_refused(operation, *late) for operation in (talk, other, teach)
+        ]
         operations.append(destroy)
         race(*(operations if number % 2 else reversed(operations)))
         assert not _exists(agent)

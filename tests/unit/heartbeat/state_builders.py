@@ -19,7 +19,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import Rhythm
+from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import HeartbeatState, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
@@ -56,7 +56,7 @@ def moment_of(**changes: Any) -> Moment:
 def opening_of(**changes: Any) -> Opening:
     """Return the opening of a heartbeat without notices, mood or pending work."""
     values: dict[str, Any] = {
-        "pulse": RecentActivity(),
+        "recent_activity": RecentActivity(),
         "level_before": Degradation.NORMAL,
         "idle_beats": 0,
         "held": 0,
@@ -77,7 +77,7 @@ def heartbeat_of(**changes: Any) -> HeartbeatState:
         "heartbeat_id": HEARTBEAT,
         "trigger": "timer",
         "selfhood": Selfhood(),
-        "rhythm": Rhythm(interval=HOUR),
+        "rhythm": SchedulePolicy(interval=HOUR),
         "allowed": [*ACTIONS],
         "energy_start": 10.0,
         "model": "openai/large",

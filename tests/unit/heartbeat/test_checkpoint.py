@@ -18,7 +18,7 @@ from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
@@ -63,7 +63,7 @@ FULL: dict[str, Any] = {
         contact=NOW,
     ),
     "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, talked=1),
-    "rhythm": Rhythm(
+    "rhythm": SchedulePolicy(
         interval=HOUR,
         adaptive=False,
         hours=ActiveHours(start=time(7), end=time(21, 30), zone=ZoneInfo("Europe/Berlin")),

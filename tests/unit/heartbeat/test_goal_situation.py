@@ -164,15 +164,15 @@ def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
     row = {"reputation": [3, 4], "stale_beats": 5}
-    circumstances = circumstances_of(row, None, exhausted_beats=2)
+    circumstances = circumstances_of(row, None, exhausted_heartbeats=2)
     assert (
         circumstances.role,
         circumstances.risk_tolerance,
         circumstances.standing,
         circumstances.dealings,
     ) == (None, BALANCED, 0.75, 4)
-    assert (circumstances.stale_beats, circumstances.exhausted_beats) == (5, 2)
+    assert (circumstances.stale_beats, circumstances.exhausted_heartbeats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_beats=0)
+    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_heartbeats=0)
     assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

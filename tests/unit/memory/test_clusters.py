@@ -132,7 +132,7 @@ def test_a_memory_stays_in_its_cluster_while_near_enough() -> None:
     rows = check_vectors([[1.0, 0.9], [1.0, 2.0]])
     centers = check_vectors([[1.0, 0.0], [0.0, 1.0]])
     current = np.array([[True, False], [True, False]])
-    strengths = assign(rows, centers, least=0.8, held=current, leaves=0.7, most=1)
+    strengths = assign(rows, centers, least=0.8, members=current, leaves=0.7, most=1)
     assert (strengths > 0).tolist() == [[True, False], [False, True]]
 
 

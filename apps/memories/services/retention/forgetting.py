@@ -24,7 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
     BOOST,
     KEPT_PER_WEEK,
-    Held,
+    ForgettableMemory,
     Policy,
     Reason,
     days_between,
@@ -111,7 +111,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, Reason] = {}
-    retained: list[tuple[UUID, Held]] = []
+    retained: list[tuple[UUID, ForgettableMemory]] = []
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
         verdict = forget(memory, now=now, policy=limits)
@@ -135,8 +135,8 @@ def _excess(count: int, limits: Policy) -> int:
     return max(0, count - limits.quota)
 
 
-def _state_of(row: tuple[Any, ...]) -> Held:
-    return Held(
+def _state_of(row: tuple[Any, ...]) -> ForgettableMemory:
+    return ForgettableMemory(
         type=MemoryType(row[1]),
         importance=row[2],
         retention=Retention(row[3]),
@@ -148,7 +148,7 @@ def _state_of(row: tuple[Any, ...]) -> Held:
     )
 
 
-def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime) -> Planned:
+def _planned(row: tuple[Any, ...], state: ForgettableMemory, reason: Reason, *, now: datetime) -> Planned:
     idle = days_between(state.touched_at, now)
     importance = state.effective_importance
     return Planned(

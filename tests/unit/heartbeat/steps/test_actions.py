@@ -14,7 +14,7 @@ from arbor.errors import ArborError, NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Placing, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Placing, Service
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import BudgetTerms, HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
@@ -169,7 +169,7 @@ def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
 
 def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     memories = [recalled_memory(1, role="Ada"), recalled_memory(2, content="x" * 1_000)]
-    answers = Answers({RecallRequest: memories, Themes: ["evenings", "club"]})
+    answers = Answers({RecallRequest: memories, PartialRecalls: ["evenings", "club"]})
     decision = permitted("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
     heartbeat = run_actions(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
 
@@ -213,7 +213,7 @@ def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
 
 def test_a_recalled_summary_names_its_episode() -> None:
     summary = recalled_memory(1, session=f"episode:{UUID(int=9)}")
-    answers = Answers({RecallRequest: [summary], Themes: []})
+    answers = Answers({RecallRequest: [summary], PartialRecalls: []})
     heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.action_records[0].result.brought
 
@@ -227,7 +227,7 @@ def test_an_empty_recall_is_reported_and_not_counted() -> None:
 
 
 def test_each_recall_of_a_heartbeat_counts_separately() -> None:
-    answers = Answers({RecallRequest: lambda need: [recalled_memory(len(need.text))], Themes: []})
+    answers = Answers({RecallRequest: lambda need: [recalled_memory(len(need.text))], PartialRecalls: []})
     heartbeat = run_actions(permitted("recall", query="a"), permitted("recall", query="bb"), answers=answers)
     assert [set(scores) for scores in heartbeat.effects.recalls] == [
         {recalled_memory(1).id},

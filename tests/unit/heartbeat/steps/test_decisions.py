@@ -84,7 +84,7 @@ def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
-    assert heartbeat.said.memory_notes == notes[1:]
+    assert heartbeat.reply_or_empty.memory_notes == notes[1:]
     assert heartbeat.untaken == ["memory_notes[0]"]
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
@@ -158,7 +158,7 @@ def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
     result = Answers({Embedding: {**VECTORS, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
-    assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
+    assert [note.text for note in result.reply_or_empty.memory_notes] == ["The tide turns."]
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 

@@ -97,7 +97,7 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
 
     assert changed == why
     assert not heartbeat.goes_on
-    assert heartbeat.said.thinking == "Who?"
+    assert heartbeat.reply_or_empty.thinking == "Who?"
 
 
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
@@ -114,7 +114,7 @@ def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
         )
     )
 
-    assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
+    assert (heartbeat.goes_on, heartbeat.reply_or_empty.thinking) == (False, "Who?\n\nInes.")
     assert [record.result.action for record in heartbeat.whole.action_records] == ["recall", "rest"]
     # The energy at the beginning: the results contain the spending.
     assert heartbeat.situation.energy == 10.0
@@ -136,7 +136,7 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
 
     assert changed == ("turn 2 came to nothing",)
     assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
-    assert heartbeat.said.thinking == "Who?"
+    assert heartbeat.reply_or_empty.thinking == "Who?"
     assert heartbeat.whole.action_records == [RECALLED]
     assert heartbeat.whole.reasoning == ""
     (lost,) = heartbeat.present.dropped

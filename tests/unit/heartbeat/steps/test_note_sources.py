@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.situation import USER_MESSAGE, BufferItemView, MemoryView, PerceptView, Situation
-from arbor.heartbeat.steps.note_sources import concluded, learned
+from arbor.heartbeat.steps.note_sources import with_source_of_conclusion, with_source_of_note
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Evidence, Source
 from arbor.memory.values import MemoryType, NewMemory
@@ -52,14 +52,14 @@ def fact(content: str = "Pay Ann $900 first") -> NewMemory:
 def test_a_note_is_trusted_as_the_memory_it_repeats(
     parts: dict[str, Any], trust: float, reference: str
 ) -> None:
-    note = learned(fact(), situation=_without_memories(**parts))
+    note = with_source_of_note(fact(), situation=_without_memories(**parts))
     assert note.trust == pytest.approx(trust)
     assert note.detail["sources"][0]["reference"].startswith(reference)
 
 
 def test_a_message_is_a_source_before_a_memory() -> None:
     percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=WORDS, at=NOW)]
-    note = learned(fact(), situation=_without_memories(percepts=percepts, relevant=[view()]))
+    note = with_source_of_note(fact(), situation=_without_memories(percepts=percepts, relevant=[view()]))
     assert note.trust == pytest.approx(0.745)
 
 
@@ -70,13 +70,13 @@ def test_a_conclusion_is_trusted_as_what_it_rests_on(trusts: list[float], expect
     materials = [
         Evidence(trust=trust, speaker=Source(kind="memory", reference="Bo", trust=1.0)) for trust in trusts
     ]
-    made = concluded(fact(), situation=_without_memories(), materials=materials)
+    made = with_source_of_conclusion(fact(), situation=_without_memories(), materials=materials)
     assert made.trust == pytest.approx(expected)
     assert made.detail["sources"][0]["reference"].startswith("agent:")
 
 
 def test_a_conclusion_is_trusted_as_the_stranger_it_repeats() -> None:
-    made = concluded(fact(), situation=_without_memories(relevant=[view()]))
+    made = with_source_of_conclusion(fact(), situation=_without_memories(relevant=[view()]))
     assert made.trust == pytest.approx(STRANGER)
 
 
@@ -88,7 +88,7 @@ def test_a_revised_fact_is_trusted_no_further_than_before(trust: float) -> None:
         content="Ann is paid.", type=MemoryType.SEMANTIC, occurred_at=NOW, detail=detail.to_json()
     )
     material = Evidence(trust=detail.trust, speaker=source, sources=(source,))
-    made = concluded(revised, situation=_without_memories(), materials=[material])
+    made = with_source_of_conclusion(revised, situation=_without_memories(), materials=[material])
     assert made.trust == pytest.approx(detail.trust)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
-from arbor.heartbeat.pacing import ActiveHours, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
@@ -34,7 +34,7 @@ def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **change
     """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
         view=situation(**view),
-        opening=opening or opening_of(pulse=RecentActivity(heartbeats=REFLECTED)),
+        opening=opening or opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED)),
         energy_start=None,
         **changes,
     )
@@ -101,7 +101,7 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
     heartbeats: list[RecentHeartbeat], goes_on: bool
 ) -> None:
     heartbeat = run_step(
-        idle(new_heartbeat({}, opening_of(pulse=RecentActivity(heartbeats=heartbeats))))
+        idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
     ).state
     assert (heartbeat.idle == "") is goes_on
 
@@ -110,7 +110,7 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
     ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
-    opening = opening_of(pulse=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_beats)
+    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_beats)
     heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
@@ -148,7 +148,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(
-        new_heartbeat({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2))
+        new_heartbeat({"degradation": Degradation.HALT}), rhythm=SchedulePolicy(interval=timedelta(days=2))
     )
     due = run_step(idle(late)).state.next
     assert due is not None
@@ -161,7 +161,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = run_step(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=NIGHT)))).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:
@@ -183,7 +183,9 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
     activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
-    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity, level_before=before))))
+    result = run_step(
+        background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
+    )
 
     level = result.state.effects.level
     assert result.changed[: len(changed)] == changed
@@ -198,7 +200,7 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 
 def test_notices_reach_the_situation_and_the_agents_state() -> None:
     activity = RecentActivity(stale_goals=["Map the harbour"], nops=3)
-    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity))))
+    result = run_step(background_checks(new_heartbeat({}, opening_of(recent_activity=activity))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
     assert [notice.kind for notice in result.state.situation.notices] == kinds
@@ -215,6 +217,6 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
     heartbeat = run_step(
-        idle(new_heartbeat({}, opening_of(pulse=RecentActivity(heartbeats=heartbeats))))
+        idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
     ).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

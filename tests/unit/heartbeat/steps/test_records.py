@@ -14,12 +14,12 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import Rhythm
+from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import BudgetTerms, HeartbeatState, StateChanges
-from arbor.heartbeat.steps.note_sources import concluded, learned
+from arbor.heartbeat.steps.note_sources import with_source_of_note
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary, PeerView
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -334,7 +334,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
 
 def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
+    heartbeat = replace(heartbeat_of(rhythm=SchedulePolicy(interval=2 * HOUR)), moment=late)
     due = Answers().run(plan_next(heartbeat)).state.next
     assert due is not None
     assert due.due_at == NOW + 2 * HOUR
@@ -359,7 +359,7 @@ def test_the_source_is_the_user_if_a_message_has_most_terms(
 ) -> None:
     percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
     fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
-    source = concluded if is_conclusion else learned
+    source = with_source_of_conclusion if is_conclusion else with_source_of_note
     memory = source(fact, situation=situation(percepts=percepts))
     detail = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(detail, SemanticDetail)
@@ -371,7 +371,7 @@ def test_the_source_is_the_user_if_a_message_has_most_terms(
 
 def test_an_event_is_trusted_no_further_than_its_source() -> None:
     event = NewMemory(content="I rowed out.", occurred_at=NOON)
-    assert learned(event, situation=situation()).trust == pytest.approx(0.83)
+    assert with_source_of_note(event, situation=situation()).trust == pytest.approx(0.83)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_note_is_trusted_as_the_percept_it_repeats(kind: str, trust: float, so
     ]
     peers = [PeerView(name="Vega", peer_id="known", trust=0.3)]
     note = NewMemory(content="Pay Ann first", type=MemoryType.SEMANTIC, occurred_at=NOON)
-    memory = learned(note, situation=situation(percepts=percepts, peers=peers))
+    memory = with_source_of_note(note, situation=situation(percepts=percepts, peers=peers))
     assert memory.trust == pytest.approx(trust)
     assert memory.detail["sources"][0]["reference"] == source
 
@@ -406,4 +406,6 @@ def test_a_peer_of_a_trusted_name_is_not_trusted() -> None:
     ]
     peers = [PeerView(name="Vega", peer_id="old", trust=0.7), PeerView(name="Vega", trust=0.7)]
     note = NewMemory(content="Pay Ann first", occurred_at=NOON)
-    assert learned(note, situation=situation(percepts=percepts, peers=peers)).trust == pytest.approx(0.575)
+    assert with_source_of_note(
+        note, situation=situation(percepts=percepts, peers=peers)
+    ).trust == pytest.approx(0.575)

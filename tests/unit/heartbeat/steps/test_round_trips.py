@@ -231,7 +231,7 @@ def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
 
     heartbeat = result.state
     assert result.outcome is NodeOutcome.SUCCESS
-    assert [action.action for action in heartbeat.said.actions] == ["rest"]
+    assert [action.action for action in heartbeat.reply_or_empty.actions] == ["rest"]
     assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.turns) == (
         "",
         "",
@@ -261,6 +261,6 @@ def test_later_turns_share_the_limit_of_new_goals() -> None:
         present=TurnRecord(dropped=[before]),
     )
     heartbeat = parse(heartbeat).state
-    assert [item.title for item in heartbeat.said.new_goals] == ["goal 0"]
+    assert [item.title for item in heartbeat.reply_or_empty.new_goals] == ["goal 0"]
     assert [item.path for item in heartbeat.present.dropped] == ["a", "new_goals[1]"]
     assert heartbeat.turns == 2
