@@ -21,7 +21,7 @@ from apps.fleet.accounts import (
     end_sessions,
     sessions_of,
 )
-from apps.fleet.members import admit_member, dismiss_member, member_by_id
+from apps.fleet.members import dismiss_member, member_by_id, set_member_role
 from apps.tenants.models import Role, User
 from apps.tenants.sessions import public_id_of
 from arbor.errors import Invalid, NotFound, PermissionDenied
@@ -125,7 +125,7 @@ def add_member(request: HttpRequest) -> HttpResponse:
     try:
         user = account_by_name(request.POST.get("username", "").strip())
         role = _posted_role(request)
-        admit_member(slug=access.slug, username=user.username, role=role, actor=actor_of(request))
+        set_member_role(slug=access.slug, username=user.username, role=role, actor=actor_of(request))
     except (Invalid, NotFound) as refusal:
         messages.error(request, f"Nobody was added: {refusal}.")
     else:
@@ -146,7 +146,7 @@ def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
             done = f"{username} is no longer a member."
         else:
             role = _posted_role(request)
-            admit_member(slug=access.slug, username=username, role=role, actor=actor_of(request))
+            set_member_role(slug=access.slug, username=username, role=role, actor=actor_of(request))
             done = f"{username} is {role} now."
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")

@@ -53,9 +53,9 @@ class Endings:
             why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""
             self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
-        self.lift(goal)
+        self.update_parents(goal)
 
-    def lift(self, goal: GoalRow) -> None:
+    def update_parents(self, goal: GoalRow) -> None:
         """Update the goals above a changed goal."""
         self._update_parent(goal.parent_id)
 
@@ -121,7 +121,7 @@ class Endings:
         if fraction is not None and not goal.fraction_by_hand and fraction != goal.fraction:
             goal.fraction = fraction
             self._touch(goal)
-            self.lift(goal)
+            self.update_parents(goal)
 
     def _touch(self, goal: GoalRow) -> None:
         goal.touched_at = self._now

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from arbor.agents.genome import AgentGenome, AgentTraits
 from arbor.goals.injection import BALANCED, Circumstances
 from arbor.goals.intents import IntentStatus, is_stale_lock
-from arbor.goals.ordering import Scale, weigh
+from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import ReviewedGoal, flag_goal, review
@@ -113,7 +113,7 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         plan_reason=plan_reason or "",
         present_memories=int(is_present),
     )
-    priority = weigh(
+    priority = compute_priority(
         scale, goal_source, fraction=fraction, deadline=deadline, stated_reward=stated_reward, actions=actions
     )
     view = GoalView(

@@ -12,7 +12,7 @@ import click
 
 from apps.fleet import accounts
 from apps.fleet.accounts import account_by_name, create_account, sessions_of
-from apps.fleet.members import admit_member
+from apps.fleet.members import set_member_role
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
@@ -112,7 +112,7 @@ def create_user(
     password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
     made: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
     if tenant_slug:
-        admit_member(slug=tenant_slug, username=username, role=Role(role), actor=actor())
+        set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _shown(password, generate, password_file)
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"

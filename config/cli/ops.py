@@ -24,7 +24,7 @@ from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import ExitCode, Output
-from config.cli.output import note
+from config.cli.output import print_note
 from config.cli.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 
 #: The largest file of replies or of a graph, which is read at once.
@@ -90,7 +90,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
         raise Invalid(f"{output} cannot be written: {error.strerror}") from error
     if as_json:
         return Output(value, text="")
-    note(f"wrote {output}, {picture.width} by {picture.height}")
+    print_note(f"wrote {output}, {picture.width} by {picture.height}")
     return None
 
 

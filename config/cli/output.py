@@ -72,7 +72,7 @@ def stamp(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a note on standard error, so that the result can be piped."""
     console(err=True).print(f"[dim]·[/dim] {escape(text)}")
 

@@ -16,7 +16,7 @@ from apps.fleet.administration import (
     set_tenant_energy,
     suspend_tenant,
 )
-from apps.fleet.members import admit_member, dismiss_member
+from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
@@ -97,7 +97,7 @@ def energy(slug: str, **parameters: Any) -> Output:
 
 def add_member(slug: str, username: str, role: str) -> Output:
     """Add an account to a tenant, or change its role there."""
-    admit_member(slug=slug, username=username, role=Role(role), actor=actor())
+    set_member_role(slug=slug, username=username, role=Role(role), actor=actor())
     return Output(
         {"tenant": slug, "user": username, "role": role},
         text=f"{username} is {role} of {slug}.",

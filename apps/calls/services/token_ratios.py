@@ -69,7 +69,7 @@ def ratios_of(objects: list[dict[str, Any]]) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearntRatio:
+class ModelTokenRatio:
     """The token ratio of a model over all tenants."""
 
     model: str
@@ -77,13 +77,13 @@ class LearntRatio:
     calls: int
 
 
-def learnt_ratios() -> list[LearntRatio]:
+def read_token_ratios() -> list[ModelTokenRatio]:
     """Return the token ratios of the installation by model, weighted by their calls."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             "SELECT model, sum(ratio * calls) / sum(calls), sum(calls) FROM calls_tokenratio GROUP BY model ORDER BY model"
         )
         return [
-            LearntRatio(model=model, ratio=round(float(ratio), 3), calls=int(calls))
+            ModelTokenRatio(model=model, ratio=round(float(ratio), 3), calls=int(calls))
             for model, ratio, calls in cursor.fetchall()
         ]

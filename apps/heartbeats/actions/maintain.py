@@ -97,7 +97,9 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
             return _done(decision, f"put away ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.DOUBT:
-            trust = revision.doubt(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
+            trust = revision.halve_trust(
+                agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor
+            )
             return _done(
                 decision,
                 f"trusted {trust:.2f} from now on: {shorten(memory['content'], GLIMPSE)}",

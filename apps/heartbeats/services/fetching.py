@@ -20,7 +20,7 @@ from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.heartbeats.services.promotion import look_for_proposals
+from apps.heartbeats.services.promotion import propose_settled_changes
 from apps.heartbeats.services.questions import past_exchanges
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
@@ -303,7 +303,7 @@ def _materials(_: Fetcher, open_need: OpenNeed) -> Mapping[UUID, Evidence]:
 
 
 def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
-    consolidated = look_for_proposals(agent_id=open_need.agent_id)
+    consolidated = propose_settled_changes(agent_id=open_need.agent_id)
     waiting = proposals.too_soon(agent_id=open_need.agent_id, proposals=consolidated.proposed.made)
     outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
     return replace(

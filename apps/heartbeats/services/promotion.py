@@ -120,7 +120,7 @@ class Consolidated:
     deleted_experiences: int = 0
 
 
-def look_for_proposals(*, agent_id: UUID) -> Consolidated:
+def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning

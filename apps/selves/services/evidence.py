@@ -18,7 +18,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.selves.alignment import SIGNS
-from arbor.selves.evidence import limit_confidence, weigh
+from arbor.selves.evidence import limit_confidence, revise_confidence
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 
@@ -101,7 +101,7 @@ def _propose(belief: Belief, source: str) -> str:
     evidence = list(rows.select_related("memory").order_by("at"))
     confidence = belief.confidence
     for memory_evidence in evidence:
-        confidence = weigh(
+        confidence = revise_confidence(
             confidence=confidence,
             stability=belief.stability,
             supports=memory_evidence.supports,

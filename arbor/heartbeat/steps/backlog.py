@@ -8,7 +8,7 @@ from uuid import UUID
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
-from arbor.goals.ordering import Scale, weigh
+from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
@@ -124,9 +124,9 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
     """Return the results of attempted intents: successes first, because a failed step may end its plan."""
-    put_off = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
-    put_off |= {result.index for result in _select_blocked(results, decisions)}
-    tried = [result for result in results if result.intent_id and result.index not in put_off]
+    release_untried = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
+    release_untried |= {result.index for result in _select_blocked(results, decisions)}
+    tried = [result for result in results if result.intent_id and result.index not in release_untried]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
@@ -142,7 +142,7 @@ def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decisio
 
 def _view(goal: GoalRow, scale: Scale) -> GoalView:
     source = GoalSource(goal.source)
-    priority = weigh(
+    priority = compute_priority(
         scale,
         source,
         fraction=goal.fraction,

@@ -121,7 +121,7 @@ class BacklogEditor:
         """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
-        self._backlog.put_off(key, counted=key in self._beat.counted)
+        self._backlog.release_untried(key, counted=key in self._beat.counted)
 
     @property
     def untried(self) -> set[str]:
@@ -221,7 +221,7 @@ class BacklogEditor:
         if update.blocked_by is not None:
             self._block(update.goal_id, update.blocked_by)
         for text in update.met:
-            goal = self._backlog.meet(update.goal_id, text)
+            goal = self._backlog.mark_dependency_met(update.goal_id, text)
             self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
         if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")

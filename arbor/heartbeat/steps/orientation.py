@@ -114,7 +114,7 @@ def _has_urgent_drive(heartbeat: HeartbeatState) -> bool:
     """Return whether a drive that may start heartbeats is urgent."""
     now = heartbeat.situation.environment.now
     drives = _drives(heartbeat, now)
-    return any(drives.presses(drive, now) for drive in WAKING)
+    return any(drives.is_pressing(drive, now) for drive in WAKING)
 
 
 def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:

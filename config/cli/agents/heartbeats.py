@@ -21,7 +21,7 @@ from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
 from config.cli.kit import ExitCode, Output
-from config.cli.output import console, note
+from config.cli.output import console, print_note
 from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.
@@ -36,7 +36,9 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
     if followed:
         trace = follow_heartbeat(agent, timeout_s=timeout, quiet=as_json)
     else:
-        note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
+        print_note(
+            "this process runs the heartbeat" if here else "no workers: this process runs the heartbeat"
+        )
         trace = run_heartbeat(agent)
     # A followed heartbeat's steps are printed already.
     text = render({**trace, "steps": []} if followed else trace)
@@ -150,7 +152,7 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
 
     def report(tick: Tick, left: int) -> None:
         actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
-        note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
+        print_note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"

@@ -20,7 +20,7 @@ from apps.agents.services.templates import (
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit import Output
-from config.cli.output import note
+from config.cli.output import print_note
 from config.cli.tenancy import actor, choose_tenant, only_tenant
 
 TEMPLATE_COLUMNS = (
@@ -42,7 +42,7 @@ TEMPLATE_COLUMNS = (
 def list_all(tenant_slug: str | None) -> Output:
     """List the templates: a tenant's own first, then the built-in ones."""
     if tenant_slug is None and only_tenant() is None:
-        note("the built-in templates; --tenant SLUG adds a tenant's own")
+        print_note("the built-in templates; --tenant SLUG adds a tenant's own")
         templates = list_builtin_templates()
     else:
         with tenant_transaction(choose_tenant(tenant_slug).id):

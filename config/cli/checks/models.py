@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from apps.agents.models import AgentKey
-from apps.calls.services.token_ratios import learnt_ratios
+from apps.calls.services.token_ratios import read_token_ratios
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
@@ -55,7 +55,7 @@ def check_model() -> Finding:
 
 def check_token_ratios() -> Finding:
     """Check that the estimate of tokens, corrected by what providers reported, can be right."""
-    ratios = learnt_ratios()
+    ratios = read_token_ratios()
     if not ratios:
         return ok("token estimate", "no model has reported its counts yet")
     detail = ", ".join(

@@ -10,10 +10,10 @@ from rich.markup import escape
 from apps.contacts.models import Channel
 from apps.contacts.services.channels import (
     add_channel,
-    carry_trial,
     channel_by_name,
+    deliver_test_message,
+    redact_target,
     remove_channel,
-    shown_target,
     switch_channel,
     trial_message,
 )
@@ -43,7 +43,7 @@ CHANNEL_COLUMNS = (
         value=lambda channel: channel.agent.name if channel.agent_id else None,
         cell=lambda name: name or "all agents",
     ),
-    OutputColumn("target", "target", value=shown_target),
+    OutputColumn("target", "target", value=redact_target),
     OutputColumn("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
     OutputColumn("id"),
     OutputColumn("short", value=lambda channel: short(channel.id)),
@@ -128,7 +128,7 @@ def send_test(name: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         channel = channel_by_name(name)
         message = trial_message(channel, actor=actor())
-    carry_trial(ChannelKind(channel.kind), message)
+    deliver_test_message(ChannelKind(channel.kind), message)
     return Output(
         {"channel": channel.name, "sent": True, "key": message.key},
         text=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",

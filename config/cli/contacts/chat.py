@@ -19,7 +19,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
-from config.cli.output import console, note, show
+from config.cli.output import console, print_note, show
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 
@@ -56,16 +56,16 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
     }
     show(value, as_json=as_json, text=_turn_line(agent, answer))
     if ended is not None and not as_json:
-        note(_ending(agent, ended))
+        print_note(_ending(agent, ended))
     if answer.error:
         raise click.exceptions.Exit(1)
 
 
 def _converse(agent: ChosenAgent) -> None:
     session = _open(agent)
-    note(f"talking to {agent.name}; Ctrl-D ends it")
+    print_note(f"talking to {agent.name}; Ctrl-D ends it")
     if default_model().startswith(f"{REFLEX}/"):
-        note(
+        print_note(
             "no language model's key is set: an agent without a model of its own answers by rule, from memory"
         )
     while (text := _read_line()) is not None:
@@ -75,10 +75,10 @@ def _converse(agent: ChosenAgent) -> None:
             with _thinking(agent):
                 answer = _send_turn(agent, session.id, text)
         except Invalid as refusal:
-            note(str(refusal))
+            print_note(str(refusal))
             continue
         console().print(_turn_line(agent, answer))
-    note(_ending(agent, _end(agent, session.id)))
+    print_note(_ending(agent, _end(agent, session.id)))
 
 
 def _open(agent: ChosenAgent) -> ChatSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.channels import shown_target
+from apps.contacts.services.channels import redact_target
 from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, listing, of_tenants, row_to_dict
@@ -18,7 +18,7 @@ OUTBOX_COLUMNS = (
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
     OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
     OutputColumn("kind", "by"),
-    OutputColumn("target", "to", value=shown_target),
+    OutputColumn("target", "to", value=redact_target),
     OutputColumn("status", "status"),
     OutputColumn("attempts", "tries", cell=lambda attempts: attempts or ""),
     OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),

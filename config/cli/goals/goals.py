@@ -13,8 +13,8 @@ from apps.goals.services.goals import (
     block_goal,
     create_goal,
     move_goal,
-    note_progress,
     place_goal,
+    record_progress,
     set_deadline,
 )
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -77,7 +77,7 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     """Add a progress note to a goal; a goal whose progress is 1 is completed."""
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
-    changed = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
+    changed = record_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
     audit_change(agent, changed, f"noted on goal {changed.title!r}: {text}")
     return _show(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
 

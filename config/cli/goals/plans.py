@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from apps.goals.models import Goal, Plan
-from apps.goals.services.goals import abandon_plan, add_plan, meet_dependency, plans_of, start_plan
+from apps.goals.services.goals import abandon_plan, add_plan, plans_of, record_met_dependency, start_plan
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
@@ -67,7 +67,7 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
     """Record that something a goal's active plan depends on has come about; its steps go on when nothing is left."""
     goal = find_goal(agent, goal_name)
-    plan = meet_dependency(goal_id=goal.id, dependency=dependency)
+    plan = record_met_dependency(goal_id=goal.id, dependency=dependency)
     value = _audit_plan(agent, goal, plan, f"the plan of goal {goal.title!r} has {dependency!r}")
     return Output(value, text="\n".join(plan_lines(value)))
 

@@ -79,7 +79,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
         return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
-    monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
+    monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
     embedding.embedder_for.cache_clear()
     yield embedder
     embedding.embedder_for.cache_clear()
@@ -88,11 +88,11 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
 @pytest.fixture
 def remote_agent(agent: Agent, remote: _Remote) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
-    give_mind(agent)
+    create_mind(agent)
     return agent
 
 
-def give_mind(agent: Agent) -> None:
+def create_mind(agent: Agent) -> None:
     """Give an agent a mind with vectors of the remote embedder."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
@@ -263,7 +263,7 @@ def batch(
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
     for agent in agents[:2]:
-        give_mind(agent)
+        create_mind(agent)
     for agent in agents:
         memory_of(agent, "Ferries leave at noon.")
     remote.asked.clear()

@@ -11,7 +11,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.calls.models import LedgerEntry, TokenRatio
 from apps.calls.services.ledger import estimated_tokens
-from apps.calls.services.token_ratios import learn_token_ratios, learnt_ratios
+from apps.calls.services.token_ratios import learn_token_ratios, read_token_ratios
 from apps.contacts.services.chat import exchange_turns, open_session
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.replay import read_recorded_heartbeat
@@ -148,5 +148,5 @@ def test_two_calls_or_unreported_counts_teach_nothing(
     counting(monkeypatch, scripted, ratio=0.0)
     run_heartbeat(fleet, agent)
     assert learn_token_ratios() == 0
-    assert learnt_ratios() == []
+    assert read_token_ratios() == []
     assert check_token_ratios().detail == "no model has reported its counts yet"

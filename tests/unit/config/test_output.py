@@ -10,7 +10,7 @@ import pytest
 from rich.text import Text
 
 from config.cli.main import cli, main
-from config.cli.output import note, show, stamp, table
+from config.cli.output import print_note, show, stamp, table
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
 HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"
@@ -57,7 +57,7 @@ def test_json_escapes_control_codes_without_changing_the_value(capsys: pytest.Ca
 def test_notes_and_errors_contain_no_terminal_control_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note(HOSTILE)
+    print_note(HOSTILE)
     assert harmless(capsys.readouterr().err)
     monkeypatch.setitem(cli.commands, "refuse", refusing)
     with pytest.raises(SystemExit) as end:

@@ -276,7 +276,7 @@ def test_a_deferred_intent_is_pending_without_an_attempt(
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=HEARTBEAT if status is L else None, ticks_used=2)
-    backlog_of(goal, intents=[intent]).put_off(intent.id, counted=counted)
+    backlog_of(goal, intents=[intent]).release_untried(intent.id, counted=counted)
     assert (intent.status, intent.ticks_used, intent.attempts, intent.locked_by) == (P, expected, 0, None)
 
 

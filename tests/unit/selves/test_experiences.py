@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, status_at, weigh
+from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, revise_confidence, status_at
 from arbor.selves.experiences import ExperienceOutcome, lesson
 from arbor.selves.patterns import patterns
 from arbor.selves.trust import impression, trust
@@ -56,17 +56,21 @@ def test_an_impression_counts_as_part_of_an_interaction(old: float, new: float |
 def test_evidence_moves_a_belief_by_its_odds(
     confidence: float, stability: float, supports: bool, strength: float, after: float
 ) -> None:
-    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert weighed == pytest.approx(after, abs=1e-3)
+    revised = revise_confidence(
+        confidence=confidence, stability=stability, supports=supports, strength=strength
+    )
+    assert revised == pytest.approx(after, abs=1e-3)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
 def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     confidence: float, stability: float, supports: bool, strength: float
 ) -> None:
-    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert 0 <= weighed <= 1
-    assert abs(weighed - confidence) <= LARGEST_STEP + 1e-4
+    revised = revise_confidence(
+        confidence=confidence, stability=stability, supports=supports, strength=strength
+    )
+    assert 0 <= revised <= 1
+    assert abs(revised - confidence) <= LARGEST_STEP + 1e-4
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class _VectorCache:
                     vectors_by_hash[digest] = vector
             return vectors_by_hash
 
-    def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
+    def put(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
             for key, vector in vectors.items():
                 self._vectors[(tenant_id, model, key)] = vector
@@ -122,9 +122,9 @@ class _VectorCache:
                 self._vectors.popitem(last=False)
 
 
-_kept = _VectorCache()
+_vector_cache = _VectorCache()
 #: By model: the time until which this process does not call a slow, failing embedder (monotonic clock).
-_rests: dict[EmbeddingModel | None, float] = {}
+_paused_until: dict[EmbeddingModel | None, float] = {}
 
 
 def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
@@ -132,7 +132,7 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 
     After a failure that took long, this process raises EmbeddingFailed at once for 10 s.
     """
-    rests_until = _rests.get(model)
+    rests_until = _paused_until.get(model)
     if rests_until is not None and time.monotonic() < rests_until:
         raise EmbeddingFailed(
             f"{model or 'the embedder'} did not answer, and is not called again for some seconds"
@@ -142,9 +142,9 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         vectors = embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except EmbeddingFailed:
         if time.monotonic() - started > _LONG_WAIT_S:
-            _rests[model] = time.monotonic() + FIRST_RETRY_DELAY.total_seconds()
+            _paused_until[model] = time.monotonic() + FIRST_RETRY_DELAY.total_seconds()
         raise
-    _rests.pop(model, None)
+    _paused_until.pop(model, None)
     return vectors
 
 
@@ -165,7 +165,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         return np.zeros((0, connected.dimension), dtype=np.float32)
     cached_as = f"{connected.model} {connected.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(tenant_id, cached_as, hashes)
+    known = _vector_cache.find(tenant_id, cached_as, hashes)
     if not connected.in_process:
         known |= _read_tenant_cache(
             tenant_id, cached_as, [digest for digest in hashes if digest not in known]
@@ -175,7 +175,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         fresh = dict(zip(missing, ask(connected, list(missing.values())), strict=True))
         if not connected.in_process:
             _write_tenant_cache(tenant_id, cached_as, fresh, cut=_sizes_of_truncated(missing))
-        _kept.keep(tenant_id, cached_as, fresh)
+        _vector_cache.put(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
 

@@ -132,7 +132,7 @@ class AgentVectors:
         for chunk in batched(embedded, AT_ONCE, strict=False):
             search = Nearest(*decode_vectors(chunk, length))
             for ids, vectors in self._blocks(length):
-                search.look_at(ids, vectors)
+                search.compare_block(ids, vectors)
             nearest |= search.found()
         return nearest
 

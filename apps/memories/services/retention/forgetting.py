@@ -98,7 +98,7 @@ def clean_up_memories() -> JobRunResult:
 def enforce_quotas() -> JobRunResult:
     """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
     return run_job(
-        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota
+        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_enforce_quota
     )
 
 
@@ -198,7 +198,7 @@ def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
         )
 
 
-def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
+def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):

@@ -56,7 +56,9 @@ class Weight:
     expires_at: datetime | None
 
 
-def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()) -> Weight:
+def appraise_memory(
+    memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()
+) -> Weight:
     """Return importance, retention and expiry of a memory; values set by the caller are unchanged.
 
     An appraised retention is raised to `least`, unless the retention is one of `but`; with an expiry set by the caller, an
@@ -85,7 +87,7 @@ def lasting(memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
     """
     if memory.retention is not None:
         return memory
-    return replace(memory, retention=weigh(memory, least=Retention.LASTING, but=but).retention)
+    return replace(memory, retention=appraise_memory(memory, least=Retention.LASTING, but=but).retention)
 
 
 def _expiry(ttl: timedelta) -> datetime | None:

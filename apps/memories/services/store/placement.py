@@ -11,7 +11,7 @@ import numpy as np
 
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
-from apps.memories.services.store.appraisal import weigh
+from apps.memories.services.store.appraisal import appraise_memory
 from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
 from apps.memories.services.store.duplicates import (
     Alike,
@@ -77,7 +77,7 @@ class PlacementStep:
         self._memories = wanted.memories
         self._keys = keys
         self._now, self._gap = now, gap
-        self._weights = [weigh(memory) for memory in wanted.memories]
+        self._weights = [appraise_memory(memory) for memory in wanted.memories]
         self._same = {key: draft.of_key(key) for key in keys}
         self._vectors = draft.comparable(wanted.vectors, wanted.model)
         self._placed: list[PlacedMemory] = []

@@ -1,4 +1,4 @@
-"""Revise, reweigh and doubt memories on behalf of their agent, each with an audit record of the former values."""
+"""Revise memories, and change their importance and trust, on behalf of their agent, each with an audit record of the former values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import check_unit, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
-#: What doubt leaves of a memory's trust. Ours.
+#: The share of a memory's trust that remains after a doubt.
 DOUBTED_SHARE = 0.5
 _READ = (
     "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
@@ -76,7 +76,7 @@ def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, rea
     )
 
 
-def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
+def halve_trust(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
 
     A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merge_details`).

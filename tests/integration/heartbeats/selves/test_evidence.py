@@ -13,7 +13,7 @@ from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.graph.traversal import find_causes, find_contradictions
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.create import Creation, create_memories
-from apps.memories.services.store.revision import doubt
+from apps.memories.services.store.revision import halve_trust
 from apps.selves.models import Belief, BeliefEvidence, Proposal
 from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
@@ -164,7 +164,7 @@ def test_a_contradiction_is_settled_by_judging_one_side(
         if how == "retired":
             archive(memory_ids=[UUID(first)], reason="old", actor="test")
         else:
-            doubt(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
+            halve_trust(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
         # A doubted one is still remembered, and can be looked up.
         assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
     assert OF_MEMORIES not in heartbeats.run(REST)

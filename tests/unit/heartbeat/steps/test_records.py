@@ -19,7 +19,7 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import BudgetTerms, HeartbeatState, StateChanges
-from arbor.heartbeat.steps.note_sources import with_source_of_note
+from arbor.heartbeat.steps.note_sources import with_source_of_conclusion, with_source_of_note
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary, PeerView
 from arbor.heartbeat.working_memory import WorkingMemory
