@@ -10,7 +10,7 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
-#: Actions that consolidation does without: it is about memory, not about new information (seed 004, 10.4).
+#: Actions that are refused in consolidation, which is about memory, not about new information (seed 004, 10.4).
 NOT_IN_CONSOLIDATION = frozenset(
     {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
 )
@@ -79,7 +79,7 @@ def why_mode(situation: Situation) -> str:
 
 
 def not_now(situation: Situation) -> dict[str, str]:
-    """Return the reason by action that consolidation does without; such an action, or its step, waits."""
+    """Return the reason for each action that consolidation refuses; such an action, or its step, waits."""
     if situation.mode is not Mode.CONSOLIDATION:
         return {}
     offered = {offer.name for offer in situation.actions}
@@ -89,7 +89,7 @@ def not_now(situation: Situation) -> dict[str, str]:
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    In order of precedence: the foremost_percept percept, the most important goal with its next intent, a question or concern,
+    In order of precedence: the foremost percept, the most important goal with its next intent, a question or concern,
     the latest thought, the latest memories.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]

@@ -39,7 +39,7 @@ from tests.integration.chat.conftest import (
 )
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.maintenance_setup import let_pass
+from tests.integration.maintenance.maintenance_setup import move_into_past
 
 
 def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scripted: Script) -> None:
@@ -114,7 +114,7 @@ def test_a_failed_call_stores_the_persons_turn_and_the_reason(
         question = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}")
         assert [memory.role for memory in memories] == ["user"]
-        assert failed_maintenance_calls() == [], "it is no errand of maintenance"
+        assert failed_maintenance_calls() == [], "it is no maintenance call"
 
 
 def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, agent: Agent) -> None:
@@ -155,7 +155,7 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
             tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed
         )
     assert fleet.messages == []
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
     fleet.run()
     (call,) = calls_of(agent)
@@ -336,7 +336,7 @@ def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
-    message = fleet.take()
+    message = fleet.pop_message()
     assert message.task is Task.ANSWER
 
     assert fleet.deliver(message)

@@ -160,7 +160,7 @@ RECALLS = reply_of(
 )
 
 
-def run_beat(fleet: Fleet, agent: Agent) -> None:
+def run_heartbeat(fleet: Fleet, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     fleet.run()
@@ -172,7 +172,7 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     scripted(RECALLS)
     memory_of(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
-    run_beat(fleet, remote_agent)
+    run_heartbeat(fleet, remote_agent)
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -220,7 +220,7 @@ def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
     scripted(RECALLS)
     remote.away = True
     memory_of(remote_agent, "Ferries leave at noon.")
-    run_beat(fleet, remote_agent)
+    run_heartbeat(fleet, remote_agent)
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -232,7 +232,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 ) -> None:
     scripted(REST)
 
-    def taken_over() -> None:
+    def lose_to_another_worker() -> None:
         remote.meanwhile = None
         with connections["ops"].cursor() as cursor:
             cursor.execute(
@@ -244,8 +244,8 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
     with tenant_transaction(remote_agent.tenant_id):
         claim_now(agent_id=remote_agent.id)
-    remote.meanwhile = taken_over
-    assert not fleet.deliver(fleet.take())
+    remote.meanwhile = lose_to_another_worker
+    assert not fleet.deliver(fleet.pop_message())
     assert heartbeats_of(remote_agent) == []
 
     fleet.run()
@@ -318,13 +318,13 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     scripted(REST, repeat=True)
     lost_agent = batch.agents[1]
 
-    def taken_over() -> None:
+    def lose_to_another_worker() -> None:
         remote.meanwhile = None
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
     batch.make_due()
-    remote.meanwhile = taken_over
+    remote.meanwhile = lose_to_another_worker
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert heartbeats_of(lost_agent) == []
     fleet.run()

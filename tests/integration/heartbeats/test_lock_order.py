@@ -208,7 +208,7 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
         # The first leg asks the model, the second acts by its reply.
         fleet.step()
         fleet.step()
-        message = fleet.take()
+        message = fleet.pop_message()
         run_race(
             fleet,
             published(partial(fleet.deliver, message)),

@@ -157,7 +157,7 @@ def test_a_heartbeat_survives_the_round_trip() -> None:
     assert round_trip(read.state).state == heartbeat
 
 
-def test_action_records_are_stored_as_deeds() -> None:
+def test_action_records_are_stored_under_their_former_key() -> None:
     heartbeat = heartbeat_of(view=full_situation(), **FULL)
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]

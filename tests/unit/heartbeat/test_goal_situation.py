@@ -127,7 +127,7 @@ def test_goals_are_sorted_by_priority() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "age", "held", "expected"),
+    ("status", "age", "is_own", "expected"),
     [
         ("pending", None, False, "pending"),
         ("locked", 59, False, "locked"),
@@ -136,9 +136,9 @@ def test_goals_are_sorted_by_priority() -> None:
         ("locked", None, False, "pending"),
     ],
 )
-def test_an_expired_lock_does_not_count(status: str, age: int | None, held: bool, expected: str) -> None:
+def test_an_expired_lock_does_not_count(status: str, age: int | None, is_own: bool, expected: str) -> None:
     locked_at = None if age is None else (NOW - timedelta(seconds=age)).isoformat()
-    row = intent_row(status=status, locked_at=locked_at, held=held)
+    row = intent_row(status=status, locked_at=locked_at, held=is_own)
     (intent,) = view_goals({"intents": [row]}, traits=None, now=NOW)["intents"]
     assert (intent.status, intent.attempts, intent.ticks_used) == (expected, 1, 2)
 

@@ -37,7 +37,7 @@ def at(text: str) -> datetime:
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "adaptive", "factor"),
+    ("idle_heartbeats", "adaptive", "factor"),
     [
         (0, True, 1.0),
         (1, True, 1.5),
@@ -48,8 +48,8 @@ def at(text: str) -> datetime:
         (3, False, 1.0),
     ],
 )
-def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, adaptive: bool, factor: float) -> None:
-    assert slowdown(idle_beats, adaptive=adaptive) == factor
+def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, adaptive: bool, factor: float) -> None:
+    assert slowdown(idle_heartbeats, adaptive=adaptive) == factor
 
 
 @pytest.mark.parametrize(

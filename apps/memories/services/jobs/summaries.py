@@ -70,7 +70,7 @@ def agents_with_unsummarized() -> str:
 def unsummarized_episodes(
     agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
 ) -> list[Unsummarized]:
-    """Return up to `limit` episodes to summarize, those closed first first.
+    """Return up to `limit` episodes to summarize, in the order in which they were closed.
 
     They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """

@@ -24,7 +24,7 @@ def view(content: str = WORDS, *, role: str = "Bo", trust: float = STRANGER) -> 
     return MemoryView(id=memory_id, type=MemoryType.EPISODIC, content=content, role=role, at=NOW, trust=trust)
 
 
-def held(role: str = "Bo") -> BufferItemView:
+def buffer_item(role: str = "Bo") -> BufferItemView:
     return BufferItemView(content=WORDS, role=role, at=NOW, trust=STRANGER)
 
 
@@ -38,7 +38,7 @@ def fact(content: str = "Pay Ann $900 first") -> NewMemory:
         ({"recent": [view()]}, STRANGER, "Bo"),
         ({"relevant": [view()]}, STRANGER, "Bo"),
         ({"recalled": [view()]}, STRANGER, "Bo"),
-        ({"held": [held()]}, STRANGER, "Bo"),
+        ({"held": [buffer_item()]}, STRANGER, "Bo"),
         ({"relevant": [view(role="user", trust=0.745)]}, 0.745, "user"),
         # A memory that says something else is no source.
         ({"relevant": [view("Ann sells eels.")]}, OWN, "agent:"),

@@ -107,15 +107,15 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
+    ("idle_heartbeats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
-def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
-    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_beats)
+def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: float, hours: float) -> None:
+    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_heartbeats)
     heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
     assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
-    assert heartbeat.state.idle_beats == idle_beats + 1
+    assert heartbeat.state.idle_beats == idle_heartbeats + 1
 
 
 @pytest.mark.parametrize(
