@@ -29,9 +29,9 @@ SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 SESSION_TURNS = 30
 _WORDS = 4000
 #: Indexed words per turn, as in LoCoMo's 2,960 turns: median 12, ninth decile 24, maximum 41.
-_USUAL = 12
-_SPREAD = 0.54
-_LONGEST = 41
+_MEDIAN_WORDS = 12
+_WORDS_DEVIATION = 0.54
+_MAX_WORDS = 41
 _CHUNK = 2000
 #: Number of reports of progress.
 _PARTS = 10
@@ -106,7 +106,7 @@ def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
 
 
 def _length(rng: random.Random) -> int:
-    return min(_LONGEST, max(1, round(rng.lognormvariate(math.log(_USUAL), _SPREAD))))
+    return min(_MAX_WORDS, max(1, round(rng.lognormvariate(math.log(_MEDIAN_WORDS), _WORDS_DEVIATION))))
 
 
 def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:

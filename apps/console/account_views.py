@@ -40,7 +40,7 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":
-        _end_posted_sessions(request, user, but=current_session(request))
+        _end_posted_sessions(request, user, exclude=current_session(request))
         return HttpResponseRedirect(reverse("admin:own-sessions"))
     return console_page(
         request,
@@ -52,14 +52,14 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _end_posted_sessions(request: HttpRequest, user: User, *, but: UUID | None) -> None:
+def _end_posted_sessions(request: HttpRequest, user: User, *, exclude: UUID | None) -> None:
     """End the session that the form names, or, where it names none, all but one."""
     named = request.POST.get("session", "")
     session_id = read_id(named)
     try:
         if named and session_id is None:
             raise NotFound(f"{user.username} has no such session")
-        ended = end_sessions(user=user, actor=actor_of(request), session_id=session_id, but=but)
+        ended = end_sessions(user=user, actor=actor_of(request), session_id=session_id, exclude=exclude)
     except NotFound:
         messages.info(request, "That session has ended already.")
     else:
@@ -86,7 +86,7 @@ def _set_password(request: HttpRequest, user: User) -> str:
 
 
 def _end_sessions(request: HttpRequest, user: User) -> str:
-    _end_posted_sessions(request, user, but=None)
+    _end_posted_sessions(request, user, exclude=None)
     return ""
 
 

@@ -14,7 +14,7 @@ CONSOLIDATION_EVERY = 5
 NOT_IN_CONSOLIDATION = frozenset(
     {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
 )
-NOT_NOW = "this heartbeat tends the memory; look for news and write to people at the next one"
+CONSOLIDATION_REFUSAL = "this heartbeat tends the memory; look for news and write to people at the next one"
 # Consolidation recalls about the latest memories.
 _LATEST = 3
 
@@ -60,7 +60,7 @@ def choose_mode(
     return Mode.REFLECTION
 
 
-def why_mode(situation: Situation) -> str:
+def explain_mode(situation: Situation) -> str:
     """Return the reason for the mode, in words."""
     pending = len(situation.pending_intents)
     match mode_of(situation):
@@ -78,12 +78,12 @@ def why_mode(situation: Situation) -> str:
             return "nobody was waiting, and no active goal called for work"
 
 
-def not_now(situation: Situation) -> dict[str, str]:
+def consolidation_refusals(situation: Situation) -> dict[str, str]:
     """Return the reason for each action that consolidation refuses; such an action, or its step, waits."""
     if situation.mode is not Mode.CONSOLIDATION:
         return {}
     offered = {offer.name for offer in situation.actions}
-    return {name: NOT_NOW for name in NOT_IN_CONSOLIDATION if name not in offered}
+    return {name: CONSOLIDATION_REFUSAL for name in NOT_IN_CONSOLIDATION if name not in offered}
 
 
 def focus_text(situation: Situation) -> str:

@@ -9,7 +9,7 @@ from arbor.contacts.cooldown import refusals
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
-from arbor.heartbeat.focus import not_now
+from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
@@ -33,7 +33,7 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         missing=heartbeat.missing,
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.action_records),
-        cooling={**not_now(heartbeat.situation), **too_soon},
+        cooling={**consolidation_refusals(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)

@@ -108,7 +108,7 @@ def lasting(heartbeat: HeartbeatState, memory: NewMemory, *, unless: Collection[
     if memory.retention is not None:
         return memory
     appraisal = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
-    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=unless))
+    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, unless=unless))
 
 
 def placing_need(heartbeat: HeartbeatState, *memories: NewMemory) -> Placing:

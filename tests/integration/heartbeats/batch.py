@@ -250,9 +250,9 @@ def statuses_of(batch: Batch) -> list[str]:
     return [str(heartbeat.status) for heartbeat in batch.heartbeats()]
 
 
-def assert_one_heartbeat_each(batch: Batch, *, but: dict[int, str] | None = None) -> None:
+def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None = None) -> None:
     """Check that each agent has one completed heartbeat, except for the statuses given by number."""
-    expected = [(but or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
+    expected = [(except_for or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
     assert statuses_of(batch) == expected
     for agent, status in zip(batch.agents, expected, strict=True):
         with tenant_transaction(agent.tenant_id):

@@ -62,7 +62,7 @@ def test_a_fault_in_one_of_eight_fails_only_that_one(
     with structlog.testing.capture_logs() as logs:
         batch.run()
 
-    assert_one_heartbeat_each(batch, but={3: "failed"})
+    assert_one_heartbeat_each(batch, except_for={3: "failed"})
     (failed,) = heartbeats_of(batch.agents[3])
     assert "ZeroDivisionError: on purpose" in failed.reason
     assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
@@ -81,7 +81,7 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
     replace_step(monkeypatch, "record", batch.agents[5], tied_to_nothing)
     batch.run()
 
-    assert_one_heartbeat_each(batch, but={5: "failed"})
+    assert_one_heartbeat_each(batch, except_for={5: "failed"})
     (failed,) = heartbeats_of(batch.agents[5])
     assert failed.reason.startswith("IntegrityError")
     with tenant_transaction(batch.tenant_id):

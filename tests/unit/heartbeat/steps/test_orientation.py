@@ -11,7 +11,7 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.heartbeat.focus import NOT_NOW
+from arbor.heartbeat.focus import CONSOLIDATION_REFUSAL
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
@@ -186,7 +186,7 @@ def test_consolidation_has_actions_of_its_own() -> None:
     assert [offer.name for offer in consolidating.situation.actions] == ["recall", "maintain", "rest"]
     assert consolidating.allowed == allowed
     (decision,) = decided.decisions
-    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.TOO_SOON, True)
+    assert (decision.verdict, CONSOLIDATION_REFUSAL in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
     later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
     assert len(later.situation.actions) == len(allowed)
