@@ -10,7 +10,7 @@ from dataclasses import dataclass
 SHORTEST = 2
 LONGEST = 4
 MIN_REPEATS = 3
-LOOKED_AT = 50
+MAX_ACTIONS_READ = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     None is a gap that no sequence spans. A single repeated action is no pattern, and a part of a longer pattern with the
     same count is left out.
     """
-    latest = actions[-LOOKED_AT:]
+    latest = actions[-MAX_ACTIONS_READ:]
     counts: Counter[tuple[str, ...]] = Counter()
     for length in range(SHORTEST, LONGEST + 1):
         counts.update(_sequences(latest, length))

@@ -99,7 +99,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
             owner_password=folder.ensure(SecretName.POSTGRES_OWNER_PASSWORD),
             port=port,
-            say=_print_step,
+            report=_print_step,
         )
         _print_moved_port("PostgreSQL", port, postgres.port)
         if not postgres.data_dir.exists():

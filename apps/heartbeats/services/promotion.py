@@ -13,7 +13,7 @@ from apps.selves.services.proposals import ProposalResult, expire_overdue, propo
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.experiences import MOST_KEPT
-from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
+from arbor.selves.patterns import MAX_ACTIONS_READ, Pattern, patterns
 from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 
@@ -72,11 +72,11 @@ SELECT
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
         SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS actions,
     (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY tick, id), '[]') FROM (
         SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS worked,
     (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
@@ -135,7 +135,7 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
         days=OLD_ENOUGH_DAYS,
         relevant=RELEVANT_ENOUGH,
         most=MOST_PROMOTED,
-        looked_at=LOOKED_AT,
+        max_actions=MAX_ACTIONS_READ,
         theme_size=THEME_SIZE,
         most_insights=MOST_INSIGHTS,
         lookback=LOOKBACK_BEATS,

@@ -17,7 +17,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.reflex_choices import STAND_INS
+from arbor.heartbeat.reflex_choices import SUBSTITUTE_ACTIONS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import HeartbeatState
@@ -32,7 +32,7 @@ class BacklogEditor:
     def __init__(
         self, heartbeat: HeartbeatState, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
     ) -> None:
-        self._beat = heartbeat
+        self._heartbeat = heartbeat
         self._backlog = backlog
         #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
@@ -60,8 +60,8 @@ class BacklogEditor:
     def result(self) -> NodeResult[HeartbeatState]:
         """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_work()
-        present = self._beat.present
-        heartbeat = self._beat.with_present(
+        present = self._heartbeat.present
+        heartbeat = self._heartbeat.with_present(
             goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
@@ -121,7 +121,7 @@ class BacklogEditor:
         """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
-        self._backlog.release_untried(key, counted=key in self._beat.counted)
+        self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
 
     @property
     def untried(self) -> set[str]:
@@ -236,8 +236,10 @@ class BacklogEditor:
             self._backlog.serve(goal_id)
 
     def _executes_step(self, action: str, step: str) -> bool:
-        by_rule = self._beat.situation.model_is_reflex
-        return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
+        by_rule = self._heartbeat.situation.model_is_reflex
+        return carries_out(
+            action, step, offered=self._heartbeat.allowed, substitutes=SUBSTITUTE_ACTIONS if by_rule else ()
+        )
 
     def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""

@@ -138,7 +138,7 @@ class PlacementStep:
         found.sort(key=by_nearness)
         return [
             (similarity, near)
-            for similarity, near in found[: queries.LOOKED_AT]
+            for similarity, near in found[: queries.MAX_COMPARED]
             if has_same_meaning(near, memory)
         ]
 
