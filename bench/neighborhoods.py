@@ -12,7 +12,7 @@ from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
 from bench.support.database import connect_as_superuser
-from bench.support.figures import quantile, say
+from bench.support.figures import print_progress, quantile
 from bench.support.installation import Installation
 from bench.support.population import BenchAgent, populate
 
@@ -53,7 +53,7 @@ def measure(installation: Installation, *, memories: int) -> dict[str, Any]:
         for statement in (_EPISODES, _EDGES, _UPKEEP):
             database.execute(statement, {"agent": agent.agent_id})
         minds.settle(database)
-        say(f"computing {memories} neighborhoods")
+        print_progress(f"computing {memories} neighborhoods")
         figures = _refreshed(agent)
         return {"memories": memories, "batch": BATCH, **figures, **_sizes(database, agent)}
 

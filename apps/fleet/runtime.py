@@ -24,7 +24,7 @@ from apps.fleet.lifecycle import (
     wake_agent,
 )
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.services.inline import allocate, give_cycle, run_one_heartbeat, run_ticks
+from apps.heartbeats.services.inline import allocate, allocate_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.situations.goal_situation import goal_views, plan_views
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.selves.models import PeerModel
@@ -105,7 +105,7 @@ class Runtime:
         agent_id = self._id(agent)
         if tick_budget is not None:
             with tenant_transaction(self._tenant_id):
-                give_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
+                allocate_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
         return run_ticks(agent_id=agent_id, tenant_id=self._tenant_id)
 
     def status(self, agent: AgentRef) -> AgentStatus:

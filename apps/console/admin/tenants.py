@@ -97,7 +97,7 @@ class TenantAdmin(PlatformAdmin):
     status_badge = columns.badge("status", "status")
     energy_terms = columns.cell(
         "energy of its agents",
-        lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).in_words(),
+        lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).describe(),
     )
 
 

@@ -12,7 +12,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
 
@@ -41,7 +41,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"A user {presence}; "
         + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _MAX_PERCEPT_LENGTH)}"
+            f"Waits for your next heartbeat, {percept.kind}: {shorten(percept.content, _MAX_PERCEPT_LENGTH)}"
             for percept in arrived
         ),
         *_boundary_lines(situation, arrived),
@@ -66,7 +66,7 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
 def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
     """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
     issues = context.situation.issues
-    listed = "; ".join(clip(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
+    listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
     summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
     goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
     return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

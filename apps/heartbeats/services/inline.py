@@ -24,7 +24,7 @@ from apps.queues import Queue, Task, TaskMessage, captured, publish
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
 from arbor.heartbeat.results import ActionOutcome
-from arbor.runtime import ActionTaken, Cycle, Tick
+from arbor.runtime import AgentAction, Cycle, Tick
 
 #: The queues that a heartbeat needs to end.
 _NEEDED = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
@@ -97,7 +97,7 @@ def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
     return ticks
 
 
-def give_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
+def allocate_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
     """Set an agent's ticks for a cycle that runs now.
 
     Raises the errors of its first heartbeat and of `allocate`, and BudgetExhausted for 0 ticks; the ticks are unchanged then.
@@ -155,26 +155,26 @@ def run_ticks(
     return Cycle(ticks=ticks, allocated=allocated, left=state.left, ended=ended or "used up")
 
 
-def tick_of(beat: Heartbeat) -> Tick:
+def tick_of(heartbeat: Heartbeat) -> Tick:
     """Convert an ended heartbeat to a Tick."""
     done = [
-        ActionTaken(
+        AgentAction(
             action=entry["action"],
             params=entry["params"],
             reasoning=entry.get("reasoning", ""),
             outcome=entry["outcome"],
             summary=entry.get("summary", ""),
         )
-        for entry in beat.actions
+        for entry in heartbeat.actions
         if entry.get("verdict") == "run" and entry["outcome"] != ActionOutcome.BLOCKED
     ]
     return Tick(
-        heartbeat_id=beat.id,
-        number=beat.number,
-        status=beat.status,
-        reason=beat.reason,
-        mode=beat.mode,
-        narrative=beat.narrative,
+        heartbeat_id=heartbeat.id,
+        number=heartbeat.number,
+        status=heartbeat.status,
+        reason=heartbeat.reason,
+        mode=heartbeat.mode,
+        narrative=heartbeat.narrative,
         actions=done,
     )
 

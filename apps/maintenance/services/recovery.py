@@ -17,7 +17,7 @@ from apps.calls.models import CallStatus
 from apps.calls.services.leased_calls import LeasedCall, execute_message
 from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.settlement import record_failed_try
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.jobs.summaries import reset_failures
 from apps.queues import enqueue
 from apps.tenants.packing import unpack
@@ -58,9 +58,9 @@ class _WorkerLost(Exception):
     """A worker lost its lease on a maintenance call."""
 
 
-def recover_maintenance_calls() -> Round:
+def recover_maintenance_calls() -> JobRunResult:
     """Enqueue unleased maintenance calls again, and retry those whose worker was lost."""
-    return make_round("errands", waiting=_LOST, step=_recover)
+    return run_job("maintenance_calls", waiting=_LOST, step=_recover)
 
 
 def _recover(tenant_id: UUID, agent_id: UUID) -> int:

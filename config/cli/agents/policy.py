@@ -65,7 +65,7 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
 def _show(policy: AgentPolicy, name: str) -> Output:
     """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
     values = {field: getattr(policy, field) for field in FIELDS}
-    return Output({"agent": name, **values}, people=table(("policy", name), _rows(policy)))
+    return Output({"agent": name, **values}, text=table(("policy", name), _rows(policy)))
 
 
 def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
@@ -88,7 +88,7 @@ def _budget(policy: AgentPolicy) -> str:
         case TickBudget(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
-            return f"energy: {energy_terms_of(policy.agent).in_words()}"
+            return f"energy: {energy_terms_of(policy.agent).describe()}"
 
 
 def _hours(policy: AgentPolicy) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.channels import shown_target
+from apps.contacts.services.channels import redact_target
 from apps.contacts.services.inbox import count_unread, inbox, mark_read
 from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.kit.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
-from config.cli.kit.output import ago, cut, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 INBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
-    OutputColumn("at", "when", value=lambda message: message.created_at, cell=ago),
+    OutputColumn("at", "when", value=lambda message: message.created_at, cell=format_relative_time),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
     OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
     OutputColumn("read_at", "read", cell=lambda read_at: "" if read_at else "new"),
@@ -50,12 +50,12 @@ def read(message_id: str, tenant_slug: str | None) -> Output:
     """Show a message and mark it as read."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
-        line = facts(message, INBOX_COLUMNS)
-    people = (
+        line = row_to_dict(message, INBOX_COLUMNS)
+    text = (
         f"[bold]{escape(message.subject)}[/bold]\n"
         f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"
     )
-    return Output(line, people=people)
+    return Output(line, text=text)
 
 
 def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
@@ -66,17 +66,17 @@ def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
         name = percept.agent.name
     return Output(
         {"message": own_id, "percept": percept.id, "agent": name},
-        people=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
+        text=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
     )
 
 
 OUTBOX_COLUMNS = (
     OutputColumn("id", "id", cell=short),
-    OutputColumn("created_at", "decided", cell=ago),
+    OutputColumn("created_at", "decided", cell=format_relative_time),
     OutputColumn("agent", "agent", value=lambda message: message.agent.name),
     OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
     OutputColumn("kind", "by"),
-    OutputColumn("target", "to", value=shown_target),
+    OutputColumn("target", "to", value=redact_target),
     OutputColumn("status", "status"),
     OutputColumn("attempts", "tries", cell=lambda attempts: attempts or ""),
     OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
@@ -114,13 +114,13 @@ def retry(message_id: str, tenant_slug: str | None) -> Output:
     """Retry a failed message, from its first attempt on."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, OUTBOX_COLUMNS)
-    return Output(line, people="Delivery is retried at once.")
+        line = row_to_dict(message, OUTBOX_COLUMNS)
+    return Output(line, text="Delivery is retried at once.")
 
 
 def cancel(message_id: str, tenant_slug: str | None) -> Output:
     """Cancel a message that was not sent. Its row stays."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = facts(message, OUTBOX_COLUMNS)
-    return Output(line, people="The message is withdrawn.")
+        line = row_to_dict(message, OUTBOX_COLUMNS)
+    return Output(line, text="The message is withdrawn.")

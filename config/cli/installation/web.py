@@ -21,7 +21,7 @@ from gunicorn.util import import_app
 from gunicorn.workers.gthread import ThreadWorker
 
 from config.cli.installation.serving_role import refuse_unsafe_role
-from config.process_secrets import keep_own_secrets, secrets_of
+from config.process_secrets import remove_foreign_secrets, secrets_of
 
 #: Threads per process. Pages mostly wait for the database, so a second process only adds a second CPU core.
 THREADS = 8
@@ -50,7 +50,7 @@ class Console(BaseApplication):  # type: ignore[misc]
 
 def web(host: str, port: int, processes: int) -> None:
     """Run the console."""
-    keep_own_secrets(secrets_of("web"))
+    remove_foreign_secrets(secrets_of("web"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor web"
     refuse_unsafe_role()
     serve(host=host, port=port, processes=processes)

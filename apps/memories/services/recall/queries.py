@@ -131,7 +131,7 @@ FROM (
 ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
 """  # noqa: S608
 
-# Find agents for a round.
+# Find agents for a job run.
 AGENTS_WITH_FADED = f"""
 SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
 GROUP BY agent_id HAVING count(*) > {MOST_KEPT} OR min(at) < now() - {{faded}}
@@ -167,9 +167,9 @@ SELECT (
     SELECT string_agg(
         uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea
     )
-    FROM unnest(%(lenders)s::uuid[]) AS lender (id)
+    FROM unnest(%(sources)s::uuid[]) AS source (id)
     CROSS JOIN LATERAL (SELECT memory_id, neighbors FROM memories_upkeep
-        WHERE tenant_id = %(tenant)s AND memory_id = lender.id LIMIT 1) u
+        WHERE tenant_id = %(tenant)s AND memory_id = source.id LIMIT 1) u
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
 ), (
     SELECT string_agg(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.recall.fusion import DEVIATIONS, LEAST_DEVIATION, LENDERS, REMINDED
+from arbor.memory.recall.fusion import (
+    DEVIATIONS,
+    LEAST_DEVIATION,
+    MAX_ASSOCIATED_MEMORIES,
+    MAX_ASSOCIATION_SOURCES,
+)
 
 # Part: the columns of a candidate, packed.
 SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
@@ -13,35 +18,35 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
         || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
         || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# Part: memories from the neighborhoods of the best-fitting memories (lenders); the fit is that of `arbor.memory.recall.fusion.score`.
+# Part: memories from the neighborhoods of the best-fitting memories, the sources of associations; the fit is that of `arbor.memory.fusion.score`.
 # The statement must define `best`, `background`, `chosen` and `found`.
-LENT = f"""), lender AS MATERIALIZED (
+ASSOCIATIONS = f"""), association_source AS MATERIALIZED (
     SELECT id, fit FROM (
         SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
             THEN least(1, greatest(0, -(away + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
         FROM chosen JOIN best USING (id) CROSS JOIN background
-    ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {LENDERS}
-), lent AS MATERIALIZED (
-    SELECT lender.id AS lender, lender.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
-    FROM lender JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = lender.id
+    ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {MAX_ASSOCIATION_SOURCES}
+), association AS MATERIALIZED (
+    SELECT source.id AS source, source.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
+    FROM association_source source JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = source.id
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
 """  # noqa: S608 (no external input)
 
-# Part: memories of LENT that are not candidates yet.
-REMINDED_OF = f"""
+# Part: memories of ASSOCIATIONS that are not candidates yet.
+ASSOCIATED_MEMORIES = f"""
     SELECT memory.* FROM (
-        SELECT id, max(fit * share) AS worth FROM lent WHERE id NOT IN (SELECT id FROM found)
+        SELECT id, max(fit * share) AS worth FROM association WHERE id NOT IN (SELECT id FROM found)
         GROUP BY id ORDER BY worth DESC, id
     ) near CROSS JOIN LATERAL (
         SELECT {{row}} FROM memories_memory m
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = near.id AND status = 'active'
             AND (expires_at IS NULL OR expires_at > %(now)s){{conditions}} LIMIT 1
-    ) memory ORDER BY near.worth DESC, near.id LIMIT {REMINDED}
+    ) memory ORDER BY near.worth DESC, near.id LIMIT {MAX_ASSOCIATED_MEMORIES}
 """  # noqa: S608
 
 # Part: the links among candidates, packed.
 PACKED_LINKS = (
-    "(SELECT string_agg(uuid_send(lender) || uuid_send(id) || float8send(share), ''::bytea) FROM lent)"
+    "(SELECT string_agg(uuid_send(source) || uuid_send(id) || float8send(share), ''::bytea) FROM association)"
 )
 
 # Score all memories of a mind by one index-only scan.
@@ -70,13 +75,13 @@ WITH asked AS MATERIALIZED (
 ), best AS MATERIALIZED (
     SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
 ), chosen AS (
-    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
-    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
+    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(max_seeds)s)
+    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(max_seeds)s)
     {or_timely}
     {or_recent}
 ), found AS MATERIALIZED (
     SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
-{lent}), stretch AS (
+{associations}), stretch AS (
     SELECT session, position::bigint + {reach} AS until, greatest(
             position::bigint - {reach},
             lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
@@ -92,7 +97,7 @@ WITH asked AS MATERIALIZED (
         ORDER BY position LIMIT {most_beside}
     ) turn
     UNION ALL
-    (SELECT * FROM ({reminded_of}) reminded)
+    (SELECT * FROM ({associated_memories}) associated)
 )
 SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
         || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
@@ -100,8 +105,8 @@ SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at
     {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
     (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
     (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
-        >= (SELECT least(%(kept)s, embedded) FROM background)
-    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
+        >= (SELECT least(%(max_seeds)s, embedded) FROM background)
+    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(max_seeds)s)
 FROM candidate c
 LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
     WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true

@@ -74,7 +74,7 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
     assert heartbeat.actions[4]["reason"] == "reflect costs 9, 2 energy is left"
     assert (heartbeat.energy_start, heartbeat.energy_end, energy_of(agent)) == (35.0, 2.0, 2.0)
     recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
-    assert replay(recorded.beat).differences == []
+    assert replay(recorded.heartbeat).differences == []
 
 
 def test_energy_beyond_the_default_maximum_is_kept(run_replies: RunReplies, agent: Agent) -> None:

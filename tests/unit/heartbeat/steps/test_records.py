@@ -14,11 +14,11 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import Rhythm
+from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.situation import Environment, Mode
-from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, StateChanges
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -39,7 +39,7 @@ VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
-def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
+def run_record(answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     return answers.run(record(heartbeat_of(**(values | changes)))).state
@@ -51,7 +51,9 @@ def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
 def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     heartbeat = run_record(
-        answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
+        answers,
+        reply=Reply(thinking="All is well."),
+        present=TurnRecord(action_records=[action_record_of("rest")]),
     )
 
     embedding, placing = answers.needs
@@ -88,7 +90,7 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    run_record(answers, present=TurnRecord(deeds=records))
+    run_record(answers, present=TurnRecord(action_records=records))
     assert answers.needs[-1].memories[0].retention is retention
 
 
@@ -173,7 +175,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(deeds=records),
+        present=TurnRecord(action_records=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
@@ -194,9 +196,9 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     # Conversation is retained longer than other events.
     assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
-    assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
+    assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
+    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
@@ -233,12 +235,12 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     heartbeat = run_record(
         view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
+        present=TurnRecord(goal_changes=[aside], action_records=[action_record_of("recall", cost=1)]),
     )
 
     after = heartbeat.effects.afterwards
     assert after is not None
-    assert after.beats == 3
+    assert after.heartbeats == 3
     memory = after.working_memory
     assert [thought.text for thought in memory.thoughts] == ["Hm."]
     assert (memory.concerns, memory.curiosity, memory.talked) == (["wind", "rain"], [], 4)
@@ -329,7 +331,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
 
 def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
+    heartbeat = replace(heartbeat_of(rhythm=SchedulePolicy(interval=2 * HOUR)), moment=late)
     due = Answers().run(plan_next(heartbeat)).state.next
     assert due is not None
     assert due.due_at == NOW + 2 * HOUR
