@@ -34,12 +34,12 @@ rules:
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
 test: check ## Every test but those of `make bars`
-	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not acceptance and not bar" $(ARGS)
-	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "acceptance and not bar" $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance
 	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
 bars: setup ## The tests that assert on elapsed time, one by one
-	$(VENV)/pytest -m bar $(ARGS)
+	$(VENV)/pytest -m bar $(ARGS) $$(grep -rl --include='*.py' 'mark\.bar' tests | sort)
 
 lock: setup ## Compile the lock files anew from pyproject.toml
 	@scripts/lock.sh
