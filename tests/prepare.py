@@ -12,11 +12,13 @@ import sys
 import django
 
 from tests import environment
-from tests.support.cluster import ROOT, ensure_cluster
+from tests.support.cluster import ROOT, ensure_cluster, has_cluster
 
 
 def main() -> int:
-    """Collect all tests, and create the cluster that they copy; return the exit code."""
+    """Collect all tests, and create the cluster that they copy; return the exit code. Later runs find both."""
+    if has_cluster():
+        return 0
     collected = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q"],
         cwd=ROOT,

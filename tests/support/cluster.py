@@ -57,6 +57,11 @@ def copy_cluster(target: Path) -> None:
             os.chown(path, user.uid, user.gid)
 
 
+def has_cluster() -> bool:
+    """Return whether there is a cluster of the current state of the code."""
+    return (FOLDER / _fingerprint()).exists()
+
+
 def ensure_cluster() -> None:
     """Migrate a new cluster if the code has changed."""
     with _locked():
