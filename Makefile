@@ -1,6 +1,6 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check types rules test bars lock local-model bench audit
+.PHONY: help setup up down check types rules prepared test bars lock local-model bench audit
 
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
@@ -33,13 +33,17 @@ rules:
 	$(VENV)/arbor manage check
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
-test: check ## Every test but those of `make bars`
-	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not acceptance and not bar" $(ARGS)
-	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "acceptance and not bar" $(ARGS)
+prepared:
+	@$(VENV)/python -m tests.prepare
+
+test: setup ## Every test but those of `make bars`, after `make check`
+	@$(MAKE) --no-print-directory -j 2 types rules prepared
+	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance
 	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
 bars: setup ## The tests that assert on elapsed time, one by one
-	$(VENV)/pytest -m bar $(ARGS)
+	$(VENV)/pytest -m bar $(ARGS) $$(grep -rl --include='*.py' 'mark\.bar' tests | sort)
 
 lock: setup ## Compile the lock files anew from pyproject.toml
 	@scripts/lock.sh

@@ -94,7 +94,7 @@ class Task(StrEnum):
     #: Archive trivial memories.
     CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
     #: Archive memories above an agent's quota.
-    KEEP_QUOTAS = "arbor.consolidation.keep_quotas"
+    ENFORCE_QUOTAS = "arbor.consolidation.keep_quotas"
     #: Index the words of memories' details again.
     REINDEX_WORDS = "arbor.consolidation.reindex_words"
     #: Archive expired memories.
@@ -133,7 +133,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,
     Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
-    Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
+    Task.ENFORCE_QUOTAS: Queue.CONSOLIDATION,
     Task.REINDEX_WORDS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
     Task.PROMOTE_BUFFERS: Queue.CLEANUP,

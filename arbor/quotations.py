@@ -10,7 +10,7 @@ from typing import NamedTuple
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
 
 
-def clip(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """Return the text, or its beginning up to a word and an ellipsis, in at most `longest` characters."""
     if len(text) <= longest:
         return text

@@ -36,7 +36,7 @@ type AgentRef = UUID | str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActionTaken:
+class AgentAction:
     """An action of a heartbeat with its outcome (seed 003, 3.12: AgentAction)."""
 
     action: str
@@ -59,10 +59,10 @@ class Tick:
     reason: str
     mode: str
     narrative: str
-    actions: Sequence[ActionTaken]
+    actions: Sequence[AgentAction]
 
     @property
-    def action(self) -> ActionTaken | None:
+    def action(self) -> AgentAction | None:
         """Return the first action that was carried out; None for a heartbeat without an action (a NOP)."""
         return self.actions[0] if self.actions else None
 

@@ -95,7 +95,7 @@ class ExecutedAction:
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatRecord:
-    """What a heartbeat stored, as far as its spans need it."""
+    """The stored values of a heartbeat that its spans need."""
 
     id: UUID
     tenant: str

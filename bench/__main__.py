@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from bench import kill_plan
-from bench.runner import benchmark_command, cli, measure_on_servers, stub_settings
-from bench.stub_model import Mode
-from bench.stub_process import stub_model
+from bench.support.runner import benchmark_command, cli, measure_on_servers, stub_settings
+from bench.support.stub_model import Mode
+from bench.support.stub_process import stub_model
 
 DIALOGS = click.option(
     "--data",

@@ -22,7 +22,7 @@ from arbor.memory.recall.fusion import REACH, SEEDS, Background, ScoreInputs, ra
 from arbor.memory.recall.recall_request import ReadQuery, RecallRequest, meaning_text, read_query
 from arbor.memory.text.lexical import looked_up, query_terms
 from bench import minds
-from bench.population import BenchAgent
+from bench.support.population import BenchAgent
 
 LIMIT = 10
 

@@ -17,12 +17,12 @@ import psycopg
 import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
-from bench.database import connect_as_superuser
-from bench.figures import say
 from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
-from bench.installation import Installation, PartProcess
-from bench.population import populate
-from bench.stub_process import RunningStub
+from bench.support.database import connect_as_superuser
+from bench.support.figures import print_progress
+from bench.support.installation import Installation, PartProcess
+from bench.support.population import populate
+from bench.support.stub_process import RunningStub
 
 #: Agents whose calls are copied: prompts of several templates.
 _AGENTS, _TENANTS = 20, 5
@@ -77,7 +77,7 @@ def measure(
     with connect_as_superuser(installation) as database:
         _begin_heartbeats(installation, database)
         pending = _copy_calls(database, calls)
-        say(f"publishing {calls} calls")
+        print_progress(f"publishing {calls} calls")
         publish_batched(
             execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
@@ -88,7 +88,7 @@ def measure(
     assert row is not None
     complete, failed, seconds, error = row
     if error:
-        say(f"a call failed: {error}")
+        print_progress(f"a call failed: {error}")
     return {
         "calls": calls,
         "threads": threads,
@@ -108,7 +108,7 @@ def measure(
 def _begin_heartbeats(installation: Installation, database: psycopg.Connection[Any]) -> None:
     """Run heartbeats until all agents wait for a model, which no worker calls; then stop the parts."""
     parts = start_parts(installation, ("dispatcher", "heartbeat", "scheduler"))
-    say("beginning heartbeats")
+    print_progress("beginning heartbeats")
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     while fetch_value(database, _AGENTS_ASKING) < _AGENTS:
         if time.monotonic() > deadline:
@@ -136,7 +136,7 @@ def _work_off(
     (part,) = start_parts(installation, ("model",))
     idle_rss = sum(process.memory_info().rss for process in part.processes())
     peaks, last, moved = _Peaks(), -1, time.monotonic()
-    say("waiting for the model")
+    print_progress("waiting for the model")
     while still_open := fetch_value(database, _OPEN):
         peaks.sample(part, database)
         if still_open != last:

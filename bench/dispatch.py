@@ -9,10 +9,10 @@ import psycopg
 
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import captured
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 _IDLE_TICKS = 200
 
@@ -32,10 +32,10 @@ def measure(installation: Installation, *, agents: int, tenants: int) -> dict[st
     """Return the time of an idle tick, and claims per second with all agents due."""
     population = populate(agents=tenants, tenants=tenants)
     with connect_as_superuser(installation) as database:
-        say(f"creating {agents} agents")
+        print_progress(f"creating {agents} agents")
         _multiply(database, population, agents // tenants)
         idle = _idle_ticks()
-        say("claiming all agents")
+        print_progress("claiming all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
         database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
         claimed, took_s, ticks = _claim_all(database)

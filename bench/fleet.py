@@ -9,9 +9,9 @@ from typing import Any
 import psutil
 import psycopg
 
-from bench.figures import say
-from bench.installation import Installation, PartProcess
-from bench.stub_process import RunningStub
+from bench.support.figures import print_progress
+from bench.support.installation import Installation, PartProcess
+from bench.support.stub_process import RunningStub
 
 #: Seconds between two polls of the database, and between updates that make agents due: below the dispatcher's period.
 POLL_INTERVAL_S = 0.1
@@ -38,7 +38,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 
 
 def start_parts(installation: Installation, names: Sequence[str]) -> list[PartProcess]:
     """Start these parts of `arbor up`, and return them once all are ready."""
-    say(f"starting {', '.join(names)}")
+    print_progress(f"starting {', '.join(names)}")
     parts = [installation.part(name) for name in names]
     for part in parts:
         part.start()
@@ -110,7 +110,7 @@ class Fleet:
             before_s, used_s = used_s, sum(self.cpu_s().values())
             if used_s - before_s < _REST_SHARE:
                 return
-        say(f"the fleet has not come to rest for {_GIVE_UP_AFTER_S:.0f} s")
+        print_progress(f"the fleet has not come to rest for {_GIVE_UP_AFTER_S:.0f} s")
 
     def log_ends(self) -> str:
         """Return the last lines of each part's log."""

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from arbor.agents.genome import AgentTraits
-from arbor.goals.ordering import Scale, weigh
+from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.satisfaction import Experienced
 from arbor.goals.values import MAX_OPEN, GoalSource
-from bench.figures import quantile, times_ms
+from bench.support.figures import quantile, times_ms
 
 #: Seed 003, 7.
 BAR_MS = 1.0
@@ -38,7 +38,7 @@ def measure(*, rounds: int) -> dict[str, Any]:
 
 def _sort_goals(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
     scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
-    return sorted((-weigh(scale, **row), position) for position, row in enumerate(rows))
+    return sorted((-compute_priority(scale, **row), position) for position, row in enumerate(rows))
 
 
 def _backlog(size: int) -> list[dict[str, Any]]:

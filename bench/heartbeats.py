@@ -19,7 +19,8 @@ from celery import current_app
 import workers.app  # noqa: F401
 from apps.queues import QUEUE_OF, Task
 from bench import minds
-from bench.database import (
+from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
+from bench.support.database import (
     Statement,
     connect_as_superuser,
     is_control,
@@ -27,11 +28,10 @@ from bench.database import (
     statements,
     wal_bytes,
 )
-from bench.figures import quantile, say
-from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
-from bench.stub_process import RunningStub
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
+from bench.support.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
@@ -84,7 +84,7 @@ def measure(
     parts = start_parts(installation, PARTS)
     with connect_as_superuser(installation) as database:
         fleet = Fleet(database=database, parts=parts, installation=installation, stub=stub)
-        say("warming up")
+        print_progress("warming up")
         fleet.run_until(ended=agents * warm_up)
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
         fleet.drain()
@@ -109,7 +109,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     Queues are first in, first out, so agents that were due together end together: within a part of a round, too many or
     too few of them would end.
     """
-    say(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
+    print_progress(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
     cpu_before, wal_before = fleet.cpu_s(), wal_bytes(database)
@@ -149,7 +149,7 @@ def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int
     assert row is not None
     completed, failed, skipped, reason = row
     if reason:
-        say(f"a heartbeat failed: {reason}")
+        print_progress(f"a heartbeat failed: {reason}")
     return {
         "completed": completed,
         "failed": failed,
@@ -194,7 +194,9 @@ def _claim_ms(sent: Sequence[Statement]) -> float:
 
 def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
     for statement in sent[:45]:
-        say(f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}")
+        print_progress(
+            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}"
+        )
 
 
 #: Agents used in turn.
@@ -219,7 +221,7 @@ def lone_beats(
 
     The dispatcher is called at once, so that no heartbeat waits for its period.
     """
-    say(f"measuring {beats} lone heartbeats")
+    print_progress(f"measuring {beats} lone heartbeats")
     agents = [inhabitant.agent_id for inhabitant in population[:_AGENTS]]
     times: list[float] = []
     for turn in range(beats * _TRIES):

@@ -18,11 +18,11 @@ import psycopg
 import redis
 
 from bench.audit import Fault, audit
-from bench.figures import say
 from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
-from bench.installation import Installation, PartProcess
 from bench.kill_plan import VICTIMS, Victim
-from bench.population import populate
+from bench.support.figures import print_progress
+from bench.support.installation import Installation, PartProcess
+from bench.support.population import populate
 
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 #: Templates of agents that may write to their users.
@@ -63,7 +63,7 @@ def measure(
     killer = _Killer(fleet, random.Random(seed), gap_s=gap_s)
     killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
     took_s = time.monotonic() - started
-    say("waiting until all heartbeats have ended")
+    print_progress("waiting until all heartbeats have ended")
     fleet.settle()
     with fleet.connected() as database:
         faults = audit(database, fleet.due)
@@ -71,12 +71,12 @@ def measure(
     assert row is not None
     done, skipped, failed, reason = row
     if reason:
-        say(f"a heartbeat failed: {reason}")
+        print_progress(f"a heartbeat failed: {reason}")
     lost, doubled = sum(faults[Fault.LOST].values()), sum(faults[Fault.DOUBLED].values())
     for fault, checks in faults.items():
         for name, count in checks.items():
             if count:
-                say(f"{fault}: {name}: {count}")
+                print_progress(f"{fault}: {name}: {count}")
     return {
         "kills": killer.killed.total(),
         "seed": seed,
@@ -151,7 +151,7 @@ class _Killer:
 
     def run(self, *, kills: int, crash_every: int, flush_every: int) -> None:
         """Kill a number of processes; crash the database and flush the broker after the given numbers of kills."""
-        say(f"killing {kills} processes")
+        print_progress(f"killing {kills} processes")
         database, reported_at = self._fleet.connected(), time.monotonic()
         due_at = time.monotonic()
         while (killed := self.killed.total()) < kills:
@@ -168,7 +168,9 @@ class _Killer:
                     database = self._fleet.connected()
             if now > reported_at + _SAID_EVERY_S:
                 reported_at = now
-                say(f"{self.killed.total()} kills, {fetch_value(database, _ENDED)} heartbeats ended")
+                print_progress(
+                    f"{self.killed.total()} kills, {fetch_value(database, _ENDED)} heartbeats ended"
+                )
             # Random pauses, so that kills fall at any moment of a heartbeat.
             time.sleep(self._dice.uniform(0, 2 * POLL_INTERVAL_S))
         database.close()

@@ -29,10 +29,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.candidates import ids_of_halves
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import Relation
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import ACTOR, BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import ACTOR, BenchAgent, populate
 from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.
@@ -79,7 +79,7 @@ def measure(
             _relate(agent, dialog_questions, names)
         while refresh_batch(agent.tenant_id, agent.agent_id):
             pass
-        say(f"{dialog['sample_id']}: asking {len(dialog_questions)} questions")
+        print_progress(f"{dialog['sample_id']}: asking {len(dialog_questions)} questions")
         for question in dialog_questions:
             found, took = _recalled(agent, question.text, names)
             ms.append(took)
@@ -89,7 +89,7 @@ def measure(
         if tuned:
             considered += [_considered(agent, question, names) for question in dialog_questions]
     if tuned:
-        say("ranking with every weight changed")
+        print_progress("ranking with every weight changed")
     return {
         "dialogs": len(dialogs),
         "turns": turns,

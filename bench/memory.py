@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from bench.figures import say
+from bench.support.figures import print_progress
 
 type Figures = Mapping[str, Any]
 
@@ -91,7 +91,7 @@ def measure(
 
 def _command(name: str, options: Sequence[str]) -> Figures:
     """Run a benchmark in a process of its own, because a process reads the addresses of its servers only once."""
-    say(f"bench {name}")
+    print_progress(f"bench {name}")
     command = [sys.executable, "-m", "bench", name, *options, "--json"]
     # In a session of its own, so that a second Ctrl-C does not interrupt its cleaning up.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:

@@ -21,17 +21,17 @@ from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_t
 from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import document_vector
-from bench.figures import say
-from bench.population import BenchAgent
+from bench.support.figures import print_progress
+from bench.support.population import BenchAgent
 
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.
 SESSION_TURNS = 30
 _WORDS = 4000
 #: Indexed words per turn, as in LoCoMo's 2,960 turns: median 12, ninth decile 24, maximum 41.
-_USUAL = 12
-_SPREAD = 0.54
-_LONGEST = 41
+_MEDIAN_WORDS = 12
+_WORDS_DEVIATION = 0.54
+_MAX_WORDS = 41
 _CHUNK = 2000
 #: Number of reports of progress.
 _PARTS = 10
@@ -106,7 +106,7 @@ def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
 
 
 def _length(rng: random.Random) -> int:
-    return min(_LONGEST, max(1, round(rng.lognormvariate(math.log(_USUAL), _SPREAD))))
+    return min(_MAX_WORDS, max(1, round(rng.lognormvariate(math.log(_MEDIAN_WORDS), _WORDS_DEVIATION))))
 
 
 def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
@@ -136,10 +136,10 @@ def load(
     """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
     counts: Counter[int] = Counter({ALL_MEMORIES: len(turns)})
-    say(f"embedding {len(turns)} memories")
+    print_progress(f"embedding {len(turns)} memories")
     for start in range(0, len(turns), _CHUNK):
         counts.update(_copy(database, turns[start : start + _CHUNK], agents[0]))
-    say(f"copying them for {len(agents)} agents")
+    print_progress(f"copying them for {len(agents)} agents")
     names = [
         name
         for (name,) in database.execute(
@@ -150,7 +150,7 @@ def load(
     ids = [agent.agent_id for agent in agents]
     copied = ", ".join(f"loaded.{name}" for name in names)
     for number, part in enumerate(batched(turns, max(1, len(turns) // _PARTS), strict=False)):
-        say(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
+        print_progress(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
         database.execute(
             f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
             f" SELECT a.tenant_id, a.id, gen_random_uuid(), {copied} FROM loaded, agents_agent a"
@@ -170,7 +170,7 @@ def load(
         [settings.ARBOR_EMBEDDING_MODEL, settings.ARBOR_EMBEDDING_DIMENSION, ids],
     )
     database.execute("DROP TABLE loaded")
-    say("vacuuming")
+    print_progress("vacuuming")
     settle(database)
 
 

@@ -11,10 +11,10 @@ from django.db import connections
 from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 # Each session becomes an episode, as when memories are stored.
 _EPISODES = """
@@ -53,7 +53,7 @@ def measure(installation: Installation, *, memories: int) -> dict[str, Any]:
         for statement in (_EPISODES, _EDGES, _UPKEEP):
             database.execute(statement, {"agent": agent.agent_id})
         minds.settle(database)
-        say(f"computing {memories} neighborhoods")
+        print_progress(f"computing {memories} neighborhoods")
         figures = _refreshed(agent)
         return {"memories": memories, "batch": BATCH, **figures, **_sizes(database, agent)}
 

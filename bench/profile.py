@@ -31,14 +31,14 @@ from apps.heartbeats.services.schedule import dispatch
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ArborError
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
-from bench.figures import say
-from bench.installation import Installation
-from bench.population import populate
+from bench.support.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
+from bench.support.figures import print_progress
+from bench.support.installation import Installation
+from bench.support.population import populate
 
 #: Rounds before the measurement, to fill caches, prepare statements and go through all modes.
 _WARM_UP = 6
@@ -99,16 +99,16 @@ class _Watched:
         self._handler = handler
         self._account = account
 
-    def __call__(self, state: Beat) -> Work[Beat]:
+    def __call__(self, state: HeartbeatState) -> Work[HeartbeatState]:
         """Run the handler."""
         return self._charged(self._handler, state)
 
-    def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[Beat]:
+    def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[HeartbeatState]:
         with self._account.of(self._name):
             work = work_of(*arguments)
         return work if isinstance(work, NodeResult) else self._steps(work)
 
-    def _steps(self, work: Steps[Beat]) -> Steps[Beat]:
+    def _steps(self, work: Steps[HeartbeatState]) -> Steps[HeartbeatState]:
         go_on: Callable[[Any], Any] = work.send
         answer: Any = None
         while True:
@@ -116,7 +116,7 @@ class _Watched:
                 with self._account.of(self._name):
                     need = go_on(answer)
             except StopIteration as stop:
-                result: NodeResult[Beat] = stop.value
+                result: NodeResult[HeartbeatState] = stop.value
                 return result
             try:
                 go_on, answer = work.send, (yield need)
@@ -127,7 +127,7 @@ class _Watched:
 class _WatchedCall(_Watched):
     """A step that waits for a call."""
 
-    def resume(self, state: Beat, result: Any) -> Work[Beat]:
+    def resume(self, state: HeartbeatState, result: Any) -> Work[HeartbeatState]:
         """Resume the handler."""
         return self._charged(self._handler.resume, state, result)
 
@@ -140,11 +140,11 @@ def measure(
     with connect_as_superuser(installation) as database:
         if memories:
             minds.load(database, minds.make_turns(memories), population)
-        say("warming up")
+        print_progress("warming up")
         for _ in range(_WARM_UP):
             _round(database, _Account(), batch)
         rounds = max(1, -(-beats // agents))
-        say(f"measuring {rounds * agents} beats")
+        print_progress(f"measuring {rounds * agents} beats")
         account, done = _Account(), 0
         reset_statements(database)
         before, wal_before = _processor_ms(installation), wal_bytes(database)
@@ -158,7 +158,7 @@ def measure(
         turns = dict(database.execute(_TURNS).fetchall())
     assert failed is not None
     if failed[0]:
-        say(f"{failed[0]} heartbeats failed: {failed[1]}")
+        print_progress(f"{failed[0]} heartbeats failed: {failed[1]}")
     return {
         "agents": agents,
         "memories": memories,

@@ -26,11 +26,11 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
-from bench.clients import run_clients
-from bench.database import connect_as_superuser, fetch_value
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.clients import run_clients
+from bench.support.database import connect_as_superuser, fetch_value
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40
@@ -61,7 +61,7 @@ def measure(
         small = _Timed()
         if few:
             minds.load(database, turns, few)
-            say("recalling in the small store")
+            print_progress("recalling in the small store")
             with _scanning():
                 _time_recalls(few, asked, small, options="")
         minds.load(database, turns, population[len(few) :])
@@ -69,7 +69,7 @@ def measure(
         scans = _scan_figures(database, population, asked, small, memories)
         figures = {"memories": memories, "agents": agents, **_cached_figures(population, asked, memories)}
         figures |= _concurrent_figures(population, asked, clients, memories) | scans
-        say("checking against brute force")
+        print_progress("checking against brute force")
         exact = share_exact(database, population[0], asked[:_CHECKED])
         size = fetch_value(database, f"SELECT pg_relation_size('{_INDEX}')")
     return {
@@ -81,7 +81,7 @@ def measure(
 
 
 def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> dict[str, Any]:
-    say("recalling from cached minds, and from minds that are not cached")
+    print_progress("recalling from cached minds, and from minds that are not cached")
     _connect("")
     cold = _Timed()
     _time_recalls(population, asked, cold, options="", before=MINDS.clear)
@@ -139,7 +139,7 @@ def _scan_figures(
     small: _Timed,
     memories: int,
 ) -> dict[str, Any]:
-    say("scanning, by the index and through the table in turns")
+    print_progress("scanning, by the index and through the table in turns")
     before = _index_reads(database)
     covered, heap, alone = _Timed(), _Timed(), _Timed()
     with _scanning():
@@ -171,9 +171,9 @@ def _scan_figures(
 def _concurrent_figures(
     population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
 ) -> dict[str, Any]:
-    say(f"recalling, {clients} at once, from cached minds")
+    print_progress(f"recalling, {clients} at once, from cached minds")
     cached = _recall_concurrently(population, asked, clients, memories)
-    say(f"scanning, {clients} at once")
+    print_progress(f"scanning, {clients} at once")
     with _scanning():
         scanning = _recall_concurrently(population, asked, clients, memories)
     return {

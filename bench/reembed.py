@@ -19,10 +19,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall.recall_request import RecallRequest
 from bench import minds
-from bench.database import connect_as_superuser
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import BenchAgent, populate
+from bench.support.database import connect_as_superuser
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import BenchAgent, populate
 
 _QUERIES = 100
 
@@ -42,7 +42,7 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
         moved = population[0]
         _recalls(moved, asked)
         before = _recalls(moved, asked)
-        say(f"moving {memories} memories of one agent of {agents}")
+        print_progress(f"moving {memories} memories of one agent of {agents}")
         with _asking(moved, asked) as meanwhile:
             to_short = _move(moved, 128)
         after = _recalls(moved, asked)

@@ -9,9 +9,9 @@ from arbor.errors import LimitReached
 from arbor.goals.values import GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.runtime import NewGoal
-from bench.figures import quantile, say, times_ms
-from bench.installation import Installation
-from bench.population import ACTOR, BenchAgent, populate
+from bench.support.figures import print_progress, quantile, times_ms
+from bench.support.installation import Installation
+from bench.support.population import ACTOR, BenchAgent, populate
 
 #: Goals of a full agent, and heartbeats run.
 _GOALS = 50
@@ -25,7 +25,7 @@ def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
     runtime = Runtime(tenant_id=agent.tenant_id, actor=ACTOR)
     ticks = _fill(runtime, agent)
     memory = _full_memory(runtime, agent)
-    say(f"loading and flushing {rounds} times")
+    print_progress(f"loading and flushing {rounds} times")
     load = times_ms(lambda: runtime.load(agent.agent_id), rounds)
     flush = times_ms(lambda: runtime.flush_memory(agent.agent_id, memory), rounds)
     return {
@@ -42,7 +42,7 @@ def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
 
 def _fill(runtime: Runtime, agent: BenchAgent) -> list[float]:
     """Add goals until the backlog is full, and run heartbeats; return their durations, including the reflex model."""
-    say("filling an agent")
+    print_progress("filling an agent")
     for number in range(_GOALS):
         try:
             runtime.inject_goal(

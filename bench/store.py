@@ -9,9 +9,9 @@ from typing import Any
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
-from bench.figures import quantile, say
-from bench.installation import Installation
-from bench.population import populate
+from bench.support.figures import print_progress, quantile
+from bench.support.installation import Installation
+from bench.support.population import populate
 
 
 def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def measure(_place: Installation, *, memories: int, batch: int, agents: int, alo
     first, *batches = batched(turns, batch, strict=False)
     # A first batch loads the embedder, opens the connection and plans the statements.
     remember(tenant_id=population[0].tenant_id, agent_id=population[0].agent_id, memories=first)
-    say(f"storing {memories} memories")
+    print_progress(f"storing {memories} memories")
     ms = []
     started = time.perf_counter()
     for number, new_memories in enumerate(batches):

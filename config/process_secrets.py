@@ -119,7 +119,7 @@ def own_environment(
     return own | {OWN_SECRETS: "true", WITHHELD: ",".join(missing), "ARBOR_ENV_FILE": ""}
 
 
-def keep_own_secrets(names: frozenset[str]) -> None:
+def remove_foreign_secrets(names: frozenset[str]) -> None:
     """Remove all other secrets from the environment of this process, unless it was given its own; call before the settings load."""
     if has_own_secrets():
         return

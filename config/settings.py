@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.utils.csp import CSP
-
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
 from arbor.contacts.chat import SIGNIFICANT
@@ -20,7 +18,7 @@ from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
 from arbor.sealing import SESSION_PURPOSE
-from config import credentials
+from config import applications, credentials
 from config.environment import data_dir, env, secret, server_urls
 from config.keys import KeySource
 from config.logs import logging_config
@@ -114,64 +112,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Applications --------------------------------------------------------------------------------------
 
-INSTALLED_APPS = [
-    # Before Unfold, because its templates override some of Unfold's.
-    "apps.console.apps.ConsoleConfig",
-    "unfold.apps.BasicAppConfig",
-    "unfold.contrib.filters",
-    "apps.console.apps.ConsoleAdminConfig",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "apps.tenants",
-    "apps.audit",
-    "apps.signals",
-    "apps.agents",
-    "apps.access",
-    "apps.memories",
-    "apps.goals",
-    "apps.selves",
-    "apps.calls",
-    "apps.heartbeats",
-    "apps.contacts",
-]
+INSTALLED_APPS = applications.APPLICATIONS
 UNFOLD = CONSOLE_THEME
 AUTH_USER_MODEL = "tenants.User"
-MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
-    "django.middleware.csp.ContentSecurityPolicyMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "apps.tenants.middleware.TenantMiddleware",
-    "apps.console.rate_limits.RateLimitMiddleware",
-]
+MIDDLEWARE = applications.MIDDLEWARE
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
-    },
-]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-]
+TEMPLATES = applications.TEMPLATES
+AUTH_PASSWORD_VALIDATORS = applications.PASSWORD_VALIDATORS
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
@@ -221,18 +169,7 @@ SECURE_SSL_REDIRECT = ARBOR_TLS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARBOR_TLS else None
 SECURE_HSTS_SECONDS = env.int("ARBOR_HSTS_S", default=31_536_000) if ARBOR_TLS else 0
-#: Pages load what this server has, and run no inline script or style. Alpine compiles the expressions of attributes.
-SECURE_CSP: dict[str, list[str]] = {
-    "default-src": [CSP.NONE],
-    "script-src": [CSP.SELF, CSP.UNSAFE_EVAL],
-    "style-src": [CSP.SELF],
-    "img-src": [CSP.SELF, "data:"],
-    "font-src": [CSP.SELF],
-    "connect-src": [CSP.SELF],
-    "form-action": [CSP.SELF],
-    "base-uri": [CSP.NONE],
-    "frame-ancestors": [CSP.NONE],
-}
+SECURE_CSP = applications.CONTENT_SECURITY_POLICY
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 # An installation without a mail server is valid; its mails fail with an error that names the missing setting. HSTS for subdomains

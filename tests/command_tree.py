@@ -22,17 +22,19 @@ def commands() -> dict[tuple[str, ...], click.Command]:
 @cache
 def nodes() -> dict[tuple[str, ...], click.Command]:
     """Return all commands and groups by path."""
-    return dict(_walk(cli, ()))
+    return dict(_iter_commands(cli, ()))
 
 
-def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def _iter_commands(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             member = command.get_command(context, name)
             assert member is not None
-            yield from _walk(member, (*path, name))
+            yield from _iter_commands(member, (*path, name))
 
 
 def options_of(command: click.Command) -> Iterator[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import tempfile
 
 _FOREIGN = (
@@ -30,3 +31,6 @@ os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
 os.environ["ARBOR_ENV_FILE"] = ""
 # Crawls open more pages a minute than a person; the tests of these limits set them.
 os.environ["ARBOR_PAGES_PER_MINUTE"] = os.environ["ARBOR_ACTS_PER_MINUTE"] = "0"
+# Compiled test modules are reused by the other workers and the later parts of `make test`, even where this is switched off.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False

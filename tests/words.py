@@ -31,9 +31,12 @@ _OPENING = re.compile(r"(What|How|Which|Whether|By which|Where|When|Who)\b")
 _TEST_OPENING = re.compile(
     r"(what|which|it|nothing|who|where|whatever|whoever|how|those|that|the_one)(?=_|$)"
 )
+#: A word twice, or after a name that ends in it ("the first_turn turn"): what a careless replacement leaves behind.
+_REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([a-z]+) \2\b")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
 SILENT, CLAUSE, EACH, DUPLICATE = "no docstring", "docstring opens with a clause", "each", "duplicate class"
+REPEATED = "repeated word"
 LONG_TEST, CLAUSE_TEST = "long test name", "test name opens with a clause"
 
 type Exceptions = dict[str, dict[str, int]]
@@ -90,11 +93,16 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
 
     if source.strip() and not docstring:
         yield finding(1, SILENT, "the module needs a docstring")
-    if opening := _OPENING.match(docstring):
-        yield finding(1, CLAUSE, f"the docstring begins with {opening[0]}: begin with a verb or a noun")
     for line, name in _names(file, tree):
         for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
             yield finding(line, f"name {part}", f"{name}: not {part}, but {banned.names[part]}")
+    for line, text in _docstrings(tree):
+        if opening := _OPENING.match(text):
+            yield finding(
+                line, CLAUSE, f"the docstring begins with {opening[0]}: begin with a verb or a noun"
+            )
+        for repeated in _REPEATED.finditer(text):
+            yield finding(line, REPEATED, f'"{repeated[0]}": a word is repeated')
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str(value)):
@@ -117,6 +125,22 @@ def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
             case ast.arg(arg=name):
                 yield node.lineno, name
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, its classes and its functions, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+
+
+def check_helper_names(file: str, source: str, banned: Banned) -> Iterator[Finding]:
+    """Yield banned names of test modules, except of tests, whose names are sentences."""
+    for line, name in _names(file, ast.parse(source)):
+        for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
+            if not name.startswith("test_"):
+                message = f"{name}: not {part}, but {banned.names[part]}"
+                yield Finding(file=file, line=line, subject=f"name {part}", message=message)
 
 
 def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:
@@ -158,6 +182,8 @@ def check(
 ) -> list[Finding]:
     """Return the findings in modules and in the names of tests, in the order of files and lines."""
     found = [*check_classes(sources), *check_test_names(tests or {})]
+    for file, source in (tests or {}).items():
+        found += check_helper_names(file, source, banned)
     for file, source in sources.items():
         found += check_source(file, source, banned)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.subject))

@@ -9,7 +9,7 @@ import structlog
 from celery.signals import beat_init, task_postrun, task_prerun
 from django.db import DatabaseError, connections
 
-from apps.memories.services.jobs.rounds import expect_runs, record_job_run
+from apps.memories.services.jobs.job_runs import expect_runs, record_job_run
 from apps.queues import Task
 from apps.tenants.scope import APP
 from workers.schedule import entries

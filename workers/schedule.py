@@ -25,7 +25,7 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.CLOSE_CONVERSATIONS: timedelta(seconds=30),
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
-        Task.KEEP_QUOTAS: timedelta(minutes=1),
+        Task.ENFORCE_QUOTAS: timedelta(minutes=1),
         Task.REINDEX_WORDS: timedelta(minutes=5),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
         Task.PROMOTE_BUFFERS: timedelta(minutes=5),

@@ -34,9 +34,9 @@ from apps.memories.services.recall.activation import trim_activations
 from apps.memories.services.retention.buffer import promote_buffers
 from apps.memories.services.retention.forgetting import (
     clean_up_memories,
+    enforce_quotas,
     expire_memories,
     fade_memories,
-    keep_quotas,
 )
 from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
@@ -157,10 +157,10 @@ def archive_trivial_memories() -> object:
     return clean_up_memories()
 
 
-@app.task(name=Task.KEEP_QUOTAS.value, acks_late=True)
+@app.task(name=Task.ENFORCE_QUOTAS.value, acks_late=True)
 def archive_above_quotas() -> object:
     """Archive memories above an agent's quota."""
-    return keep_quotas()
+    return enforce_quotas()
 
 
 @app.task(name=Task.REINDEX_WORDS.value, acks_late=True)

@@ -21,7 +21,7 @@ from apps.fleet.accounts import (
     end_sessions,
     sessions_of,
 )
-from apps.fleet.members import admit_member, dismiss_member, member_by_id
+from apps.fleet.members import dismiss_member, member_by_id, set_member_role
 from apps.tenants.models import Role, User
 from apps.tenants.sessions import public_id_of
 from arbor.errors import Invalid, NotFound, PermissionDenied
@@ -40,7 +40,7 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":
-        _end_posted_sessions(request, user, but=current_session(request))
+        _end_posted_sessions(request, user, exclude=current_session(request))
         return HttpResponseRedirect(reverse("admin:own-sessions"))
     return console_page(
         request,
@@ -52,14 +52,14 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _end_posted_sessions(request: HttpRequest, user: User, *, but: UUID | None) -> None:
+def _end_posted_sessions(request: HttpRequest, user: User, *, exclude: UUID | None) -> None:
     """End the session that the form names, or, where it names none, all but one."""
     named = request.POST.get("session", "")
     session_id = read_id(named)
     try:
         if named and session_id is None:
             raise NotFound(f"{user.username} has no such session")
-        ended = end_sessions(user=user, actor=actor_of(request), session_id=session_id, but=but)
+        ended = end_sessions(user=user, actor=actor_of(request), session_id=session_id, exclude=exclude)
     except NotFound:
         messages.info(request, "That session has ended already.")
     else:
@@ -86,7 +86,7 @@ def _set_password(request: HttpRequest, user: User) -> str:
 
 
 def _end_sessions(request: HttpRequest, user: User) -> str:
-    _end_posted_sessions(request, user, but=None)
+    _end_posted_sessions(request, user, exclude=None)
     return ""
 
 
@@ -125,7 +125,7 @@ def add_member(request: HttpRequest) -> HttpResponse:
     try:
         user = account_by_name(request.POST.get("username", "").strip())
         role = _posted_role(request)
-        admit_member(slug=access.slug, username=user.username, role=role, actor=actor_of(request))
+        set_member_role(slug=access.slug, username=user.username, role=role, actor=actor_of(request))
     except (Invalid, NotFound) as refusal:
         messages.error(request, f"Nobody was added: {refusal}.")
     else:
@@ -146,7 +146,7 @@ def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
             done = f"{username} is no longer a member."
         else:
             role = _posted_role(request)
-            admit_member(slug=access.slug, username=username, role=role, actor=actor_of(request))
+            set_member_role(slug=access.slug, username=username, role=role, actor=actor_of(request))
             done = f"{username} is {role} now."
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")

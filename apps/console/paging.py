@@ -37,7 +37,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     request: HttpRequest | None = None
 
     @cached_property
-    def found(self) -> int:
+    def row_count(self) -> int:
         """Return the number of rows, up to one more than can be shown."""
         rows = cast("QuerySet[Any]", self.object_list)
         shown = rows[: ROWS_COUNTED + 1]
@@ -48,20 +48,20 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         counts = Tenant.objects.filter(id=access.tenant_id).values_list(
             RowCount(shown.values("pk")), RowCount(unread_to_count().values("pk"))
         )
-        found, unread = counts.get()
+        row_count, unread = counts.get()
         self.request.unread = unread or 0  # type: ignore[union-attr]
         # Django does not send queries that it knows to be empty; their count is None.
-        return found or 0
+        return row_count or 0
 
     @cached_property
     def count(self) -> int:
         """Return the number of rows that can be shown."""
-        return min(self.found, ROWS_COUNTED)
+        return min(self.row_count, ROWS_COUNTED)
 
     @property
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Return whether there are rows beyond the last page."""
-        return self.found > ROWS_COUNTED
+        return self.row_count > ROWS_COUNTED
 
 
 class BoundedInlineFormSet(PaginationInlineFormSet):  # type: ignore[misc]

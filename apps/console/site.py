@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import NON_FIELD_ERRORS
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
+from unfold.forms import AuthenticationForm
 from unfold.sites import UnfoldAdminSite
 
 from apps.console.access import (
@@ -27,13 +28,40 @@ from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
 from apps.console.pages.fleet import read_fleet
-from apps.console.sign_in import BLOCKED, SignInForm
 from apps.console.signal_views import show_signals
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 from apps.fleet.accounts import forget_other_sessions
+from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
 from apps.tenants.sessions import store_sign_in
+from arbor.errors import LimitReached
+
+#: The code of the error of a sign-in that was not tried.
+BLOCKED = "blocked"
+
+
+class SignInForm(AuthenticationForm):  # type: ignore[misc]
+    """Checks a name and a password, unless too many were wrong lately."""
+
+    def clean(self) -> dict[str, Any]:
+        """Authenticate, and audit the result."""
+        username, address = self.cleaned_data.get("username"), address_of(self.request)
+        if not username or not self.cleaned_data.get("password"):
+            return dict(self.cleaned_data)
+        try:
+            require_sign_in_allowed(username=username, address=address)
+        except LimitReached as error:
+            raise ValidationError(str(error), code=BLOCKED) from error
+        try:
+            cleaned: dict[str, Any] = super().clean()
+        except ValidationError:
+            record_failed_sign_in(username=username, address=address)
+            raise
+        user = self.get_user()
+        assert isinstance(user, User)
+        record_sign_in(user=user, address=address)
+        return cleaned
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]

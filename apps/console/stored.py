@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 
-def dicts_in(value: Any) -> list[dict[str, Any]]:
+def read_dicts(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list; other values are left out."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 

@@ -128,14 +128,16 @@ def sessions_of(user: User) -> list[ConsoleSession]:
     )
 
 
-def end_sessions(*, user: User, actor: str, session_id: UUID | None = None, but: UUID | None = None) -> int:
+def end_sessions(
+    *, user: User, actor: str, session_id: UUID | None = None, exclude: UUID | None = None
+) -> int:
     """End one session of an account, or all of them but one, and return their number. Raises NotFound for the one."""
     with transaction.atomic(using=ACCOUNTS):
         sessions = _sessions_of(user)
         if session_id is not None:
             sessions = sessions.filter(public_id=session_id)
-        if but is not None:
-            sessions = sessions.exclude(public_id=but)
+        if exclude is not None:
+            sessions = sessions.exclude(public_id=exclude)
         ended = sessions.delete()[0]
         if session_id is not None and not ended:
             raise NotFound(f"{user.username} has no session {session_id}")

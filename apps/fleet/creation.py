@@ -16,7 +16,7 @@ from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
-from apps.selves.services.birth import give_self
+from apps.selves.services.birth import create_self
 from apps.signals.services.emission import emit
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
@@ -163,6 +163,6 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
             )
         )
     save_backlog(backlog)
-    give_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
+    create_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
     store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
     return mind.shortened

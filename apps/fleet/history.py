@@ -24,7 +24,7 @@ from apps.contacts.models import ChatSession, OutboxMessage
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
@@ -44,7 +44,7 @@ _NARROW_STEP = 2000
 #: The latest heartbeats of an agent are what its next prompt and its page show: they stay, whatever their age.
 RETAINED_HEARTBEATS = BEATS_WATCHED
 #: Time for one kind of record in a run, all of which last less than a minute.
-_ROUND_LASTS = timedelta(seconds=6)
+_JOB_RUN_DURATION = timedelta(seconds=6)
 #: A job that has not run for so long has another name by now.
 _JOB_AGE = timedelta(days=30)
 
@@ -101,28 +101,28 @@ class _Sweep:
     step: _Step
 
 
-def sweep_history(clock: Clock | None = None) -> Round:
+def sweep_history(clock: Clock | None = None) -> JobRunResult:
     """Delete what has reached its age (`ARBOR_…_DAYS`), oldest first, until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
-    rounds = [_sweep(record, now) for record in _SWEEPS]
+    results = [_sweep(record, now) for record in _SWEEPS]
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
-    return Round(
-        steps=sum(round_.steps for round_ in rounds),
-        done=sum(round_.done for round_ in rounds),
-        failed=sum(round_.failed for round_ in rounds),
+    return JobRunResult(
+        steps=sum(result.steps for result in results),
+        done=sum(result.done for result in results),
+        failed=sum(result.failed for result in results),
     )
 
 
-def _sweep(record: Record, now: datetime) -> Round:
+def _sweep(record: Record, now: datetime) -> JobRunResult:
     age = settings.ARBOR_HISTORY_AGES[record]
     if age is None:
-        return Round()
+        return JobRunResult()
     before = now - age
     sweep = _SWEEPS[record]
     # The audit log is read by the month, and what records a deletion is one record among many.
     oldest = before - AUDIT_SPAN if record is Record.AUDIT else before
-    return make_round(
+    return run_job(
         f"history of {record.value}",
         waiting=sweep.waiting.format(
             table=sweep.model._meta.db_table,
@@ -131,7 +131,7 @@ def _sweep(record: Record, now: datetime) -> Round:
             before=oldest.isoformat(),
         ),
         step=lambda tenant_id, owner_id: sweep.step(tenant_id, owner_id, before),
-        lasts=_ROUND_LASTS,
+        max_duration=_JOB_RUN_DURATION,
     )
 
 

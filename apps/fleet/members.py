@@ -15,7 +15,7 @@ from apps.tenants.services import add_member, remove_member, tenant_by_slug
 from arbor.errors import NotFound, TransitionIllegal
 
 
-def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Membership:
+def set_member_role(*, slug: str, username: str, role: Role, actor: str) -> Membership:
     """Give an account a role in a tenant, or change its role.
 
     Raises NotFound for either, TransitionIllegal where the tenant's last owner would get another role.

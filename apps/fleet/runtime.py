@@ -24,9 +24,9 @@ from apps.fleet.lifecycle import (
     wake_agent,
 )
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.services.cycles import allocate, give_cycle, run_one_heartbeat, run_ticks
+from apps.heartbeats.services.inline import allocate, allocate_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.situations.goal_situation import goal_views, plan_views
-from apps.heartbeats.services.situations.loaded_agents import load_agent
+from apps.heartbeats.services.situations.situation import load_agent
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.genome import AgentGenome
@@ -105,7 +105,7 @@ class Runtime:
         agent_id = self._id(agent)
         if tick_budget is not None:
             with tenant_transaction(self._tenant_id):
-                give_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
+                allocate_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
         return run_ticks(agent_id=agent_id, tenant_id=self._tenant_id)
 
     def status(self, agent: AgentRef) -> AgentStatus:

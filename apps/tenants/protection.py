@@ -15,7 +15,6 @@ from psycopg import sql
 
 from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
-from apps.tenants.installation_tables import protect_installation_tables
 from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.policies import (
     OWN_MEMBERSHIPS,
@@ -26,6 +25,7 @@ from apps.tenants.policies import (
     grant,
     limit_deletion,
     privileges_of,
+    protect_installation_tables,
     role_of,
 )
 from apps.tenants.role_passwords import scram_verifier

@@ -30,7 +30,7 @@ _GONE = 410
 def check_url(url: str, *, allow_http: bool) -> None:
     """Raise Invalid unless a webhook can have the URL: absolute, https (or http, if allowed), no user in it.
 
-    The error shows no more of the URL than `shown_url` does, because records and prompts contain the error.
+    The error shows no more of the URL than `redact_url` does, because records and prompts contain the error.
     """
     schemes = ("https", "http") if allow_http else ("https",)
     try:
@@ -40,7 +40,7 @@ def check_url(url: str, *, allow_http: bool) -> None:
         raise Invalid("a webhook's URL must be one, such as https://example.org/hook") from error
     if parsed.scheme not in schemes or not parsed.host:
         raise Invalid(
-            f"a webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {shown_url(url)!r}"
+            f"a webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {redact_url(url)!r}"
             + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
         )
     if parsed.userinfo:
@@ -49,7 +49,7 @@ def check_url(url: str, *, allow_http: bool) -> None:
         )
 
 
-def shown_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return scheme, host and port of a URL; path and query may be secret."""
     try:
         parsed = httpx.URL(url)
@@ -71,7 +71,7 @@ class Webhook:
         self._client = _client(allow_private)
         self._deadline_s = deadline_s
 
-    def carry(self, message: Outgoing) -> None:
+    def deliver(self, message: Outgoing) -> None:
         """Post the message; return when its receiver answered 2xx. Redirects are not followed.
 
         Raises DeliveryFailed; its message contains neither path nor query of the URL, which may be secret.

@@ -11,7 +11,7 @@ from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
 from arbor.goals.values import GoalSource
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
 
 #: The source of a template's goal, by its type. Most goals are what the agent was made for.
@@ -47,8 +47,8 @@ class WorkingMemoryDraft:
 
 def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
     """Build the working memory of a new agent: its first thoughts and interests."""
-    thoughts = [clip(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
-    interests = [clip(text, LINE_LENGTH) for text in spec.initial_interests]
+    thoughts = [shorten(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
+    interests = [shorten(text, LINE_LENGTH) for text in spec.initial_interests]
     full_texts = (*spec.initial_thoughts, *spec.initial_interests)
     fitting_texts = (*thoughts, *interests)
     return WorkingMemoryDraft(
@@ -56,7 +56,9 @@ def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
             thoughts=[Thought(text=text, at=now) for text in thoughts], curiosity=interests
         ),
         shortened=tuple(
-            clip(whole, 80) for whole, short in zip(full_texts, fitting_texts, strict=True) if whole != short
+            shorten(whole, 80)
+            for whole, short in zip(full_texts, fitting_texts, strict=True)
+            if whole != short
         ),
     )
 
@@ -121,7 +123,7 @@ def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
     }
     return tuple(
         NewAspect(
-            content=clip(text, TEXT_LENGTH),
+            content=shorten(text, TEXT_LENGTH),
             kind=kind,
             stability=INNATE_STABILITY,
             source=f"template:{spec.name}",

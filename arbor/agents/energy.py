@@ -27,7 +27,7 @@ class EnergyTerms:
     maximum: float = MAX_ENERGY
     costs: dict[str, int] = field(default_factory=dict)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Describe the terms: `10 come back at each heartbeat, 20 at most; recall costs 2`."""
         costs = "".join(f"; {action} costs {cost}" for action, cost in sorted(self.costs.items()))
         return f"{self.regeneration:g} come back at each heartbeat, {self.maximum:g} at most{costs}"

@@ -12,7 +12,7 @@ from arbor.memory.text.code import code_blocks
 from arbor.memory.text.lexical import fold
 from arbor.memory.text.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 #: The longest turn of a person, in characters; longer texts are read with `arbor memory ingest`.
 TURN_LENGTH = 8_000
@@ -126,7 +126,7 @@ def human_of(person: str) -> str:
 
 def thought_of_turn(human: str, asked: str) -> str:
     """Return the default thought of a turn, where the agent named none."""
-    return f"{human} said to me: {clip(' '.join(asked.split()), ASKED_LENGTH)}"
+    return f"{human} said to me: {shorten(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
 def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:

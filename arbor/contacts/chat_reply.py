@@ -12,7 +12,7 @@ from arbor.contacts.chat_prompt import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
 from arbor.models.json_text import Broken, find_objects, storable
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule quotes, and the characters of each.
@@ -47,7 +47,7 @@ def read_chat_reply(text: str) -> ChatReply:
         raise ReplyInvalid("the model said nothing")
     if plain.startswith(("{", "[", "```json")):
         raise ReplyInvalid('the answer is JSON without a "reply"')
-    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
+    return ChatReply(reply=shorten(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
 
 
 def _from_object(value: Mapping[str, Any]) -> ChatReply:
@@ -55,7 +55,7 @@ def _from_object(value: Mapping[str, Any]) -> ChatReply:
     if not isinstance(reply, str) or not reply.strip():
         raise ReplyInvalid('"reply" must be a text that says something')
     return ChatReply(
-        reply=clip(storable(reply.strip()), ANSWER_LENGTH),
+        reply=shorten(storable(reply.strip()), ANSWER_LENGTH),
         left_out=_describe_cut(reply.strip()),
         thinking=storable(thinking.strip()) if isinstance(thinking, str) else "",
     )
@@ -79,7 +79,7 @@ def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
     if not quotable:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
     lines = [
-        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
+        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {shorten(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
         for memory in quotable[:_MAX_QUOTED]
     ]
     return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}

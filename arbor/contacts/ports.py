@@ -33,7 +33,7 @@ class Outgoing:
 class Carrier(Protocol):
     """Delivers messages to one kind of channel."""
 
-    def carry(self, message: Outgoing) -> None:
+    def deliver(self, message: Outgoing) -> None:
         """Deliver the message; return only when the receiver has confirmed it.
 
         Raises DeliveryFailed, `final` where a retry does not help.
@@ -47,7 +47,7 @@ class FakeCarrier:
         self.carried: list[Outgoing] = []
         self._before = before
 
-    def carry(self, message: Outgoing) -> None:
+    def deliver(self, message: Outgoing) -> None:
         """Record the message."""
         if self._before is not None:
             self._before(message)

@@ -35,7 +35,7 @@ class EmbeddingModel:
         return f"{self.name} of {self.dimension} dimensions"
 
 
-class AtStorage(StrEnum):
+class EmbedAtStorage(StrEnum):
     """The time of embedding: when memories are stored, or later by maintenance."""
 
     #: Storing waits for an embedder in this process, never for a remote one.
@@ -46,7 +46,7 @@ class AtStorage(StrEnum):
     NEVER = "never"
 
     @classmethod
-    def parse(cls, text: str) -> AtStorage:
+    def parse(cls, text: str) -> EmbedAtStorage:
         """Return the setting's value; raises ConfigurationInvalid."""
         try:
             return cls(text.strip().lower())
@@ -55,4 +55,4 @@ class AtStorage(StrEnum):
 
     def waits(self, *, in_process: bool) -> bool:
         """Return whether storing waits for an embedder, in this process or remote."""
-        return self is AtStorage.ALWAYS or (self is AtStorage.AUTO and in_process)
+        return self is EmbedAtStorage.ALWAYS or (self is EmbedAtStorage.AUTO and in_process)

@@ -122,7 +122,7 @@ class Backlog:
         self._set_blocker(goal, request.blocked_by)
         self._goals[goal.id] = goal
         self._log.new(goal)
-        self._endings.lift(goal)
+        self._endings.update_parents(goal)
         return goal
 
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
@@ -164,7 +164,7 @@ class Backlog:
             goal.state = GoalState.COMPLETED
             self._endings.close(goal, "")
         else:
-            self._endings.lift(goal)
+            self._endings.update_parents(goal)
         return goal
 
     def block(self, goal_id: str | UUID, by: str) -> GoalRow:
@@ -186,8 +186,8 @@ class Backlog:
         before = goal.parent_id
         goal.parent_id = parent.id if parent else None
         self._touch(goal)
-        self._endings.take_out(before)
-        self._endings.lift(goal)
+        self._endings.remove_from_parent(before)
+        self._endings.update_parents(goal)
         return goal
 
     def due(self, goal_id: str | UUID, deadline: datetime | None) -> GoalRow:
@@ -213,10 +213,10 @@ class Backlog:
         self._touch(goal)
         return plan, created
 
-    def meet(self, goal_id: str | UUID, dependency: str) -> GoalRow:
+    def mark_dependency_met(self, goal_id: str | UUID, dependency: str) -> GoalRow:
         """Record that a dependency of a goal's active plan is met; the last one commits the next steps. Raises Invalid."""
         goal = self.goal(goal_id)
-        self._steps.meet(goal, dependency)
+        self._steps.mark_dependency_met(goal, dependency)
         self._touch(goal)
         return goal
 
@@ -273,10 +273,10 @@ class Backlog:
             self._log.changed(goal)
         return intent
 
-    def put_off(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
+    def release_untried(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
         """Unlock an intent that was not tried; `counted`: take back the count of this heartbeat."""
         intent = self.intent(intent_id)
-        self._commitments.put_off(intent, counted=counted)
+        self._commitments.release_untried(intent, counted=counted)
         return intent
 
     def changes(self) -> BacklogChanges:

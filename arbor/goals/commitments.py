@@ -74,7 +74,7 @@ class Commitments:
         self._log.changed(intent)
         return True
 
-    def put_off(self, intent: IntentRow, *, counted: bool) -> None:
+    def release_untried(self, intent: IntentRow, *, counted: bool) -> None:
         """Unlock a locked intent that was not tried: neither the attempt nor the heartbeat counts.
 
         `counted`: the lock counted the heartbeat; after an earlier attempt in the same heartbeat it did not.

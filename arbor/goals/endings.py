@@ -53,13 +53,13 @@ class Endings:
             why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""
             self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
-        self.lift(goal)
+        self.update_parents(goal)
 
-    def lift(self, goal: GoalRow) -> None:
+    def update_parents(self, goal: GoalRow) -> None:
         """Update the goals above a changed goal."""
         self._update_parent(goal.parent_id)
 
-    def take_out(self, goal_id: UUID | None) -> None:
+    def remove_from_parent(self, goal_id: UUID | None) -> None:
         """Recompute a goal from its remaining parts after one was moved out."""
         self._update_parent(goal_id, fraction_if_none=0.0)
 
@@ -121,7 +121,7 @@ class Endings:
         if fraction is not None and not goal.fraction_by_hand and fraction != goal.fraction:
             goal.fraction = fraction
             self._touch(goal)
-            self.lift(goal)
+            self.update_parents(goal)
 
     def _touch(self, goal: GoalRow) -> None:
         goal.touched_at = self._now

@@ -21,7 +21,7 @@ CURIOSITY_PER_RISK = 20.0
 BALANCED = 0.5
 # Seed 003, 3.7, names a balance below 20. Arbor has energy and a daily budget of tokens and money instead: this many
 # heartbeats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
-EXHAUSTED_BEATS = 3
+EXHAUSTED_HEARTBEATS = 3
 # The origin of seed 003: the reputation below and above which a rule creates a goal, and the number of dealings from
 # which the reputation counts.
 POOR_STANDING = 0.3
@@ -65,7 +65,7 @@ class Circumstances:
     #: Whether the agent can find something new: a rule without access to the web cannot.
     can_explore: bool = True
     #: Heartbeats in a row that ended without energy.
-    exhausted_beats: int = 0
+    exhausted_heartbeats: int = 0
     #: Whether 30 % or less of the day's budget is left.
     budget_runs_low: bool = False
     #: Events that may be chances, as texts.
@@ -124,7 +124,7 @@ def calls_for_work(layer: GoalLayer, rule: str) -> bool:
 
 def has_recovered(now: Circumstances) -> bool:
     """Return whether the cause of the survival goal is over: the day's budget is renewed, and no recent heartbeat ended exhausted."""
-    return not now.budget_runs_low and not now.exhausted_beats
+    return not now.budget_runs_low and not now.exhausted_heartbeats
 
 
 def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
@@ -148,7 +148,7 @@ def apply_goal_rules(now: Circumstances) -> list[InjectedGoal]:
 
 
 def _survival(now: Circumstances) -> InjectedGoal | None:
-    if not now.budget_runs_low and now.exhausted_beats < EXHAUSTED_BEATS:
+    if not now.budget_runs_low and now.exhausted_heartbeats < EXHAUSTED_HEARTBEATS:
         return None
     why = "the day's budget runs low" if now.budget_runs_low else "your energy was used up beat after beat"
     return InjectedGoal(

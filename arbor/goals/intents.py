@@ -21,7 +21,7 @@ TICKS_FOR_ESTIMATE = 3
 #: directly, without an intent.
 NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
 #: Actions that cannot replace the action of a step: these, and looking around.
-NO_STAND_IN = NO_WORK | {"observe"}
+NO_SUBSTITUTES = NO_WORK | {"observe"}
 
 
 class IntentStatus(StrEnum):
@@ -69,16 +69,16 @@ def move_intent(status: IntentStatus, to: IntentStatus) -> IntentStatus:
 
 
 def carries_out(
-    action: str, step: str, *, offered: Collection[str], stand_ins: Collection[str] = frozenset()
+    action: str, step: str, *, offered: Collection[str], substitutes: Collection[str] = frozenset()
 ) -> bool:
     """Return whether an action carries out a step that names the action `step`.
 
     The step's own action does. Another action does only where the step's own is not `offered`; the actions in
-    `stand_ins` do in any case.
+    `substitutes` do in any case.
     """
-    if action == step or action in stand_ins:
+    if action == step or action in substitutes:
         return True
-    return step not in offered and action in offered and action not in NO_STAND_IN
+    return step not in offered and action in offered and action not in NO_SUBSTITUTES
 
 
 def tick_limit(estimated_ticks: int | None) -> int | None:

@@ -22,7 +22,7 @@ class Scale:
     now: datetime
 
 
-def weigh(
+def compute_priority(
     scale: Scale,
     source: GoalSource,
     *,

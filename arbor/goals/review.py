@@ -118,22 +118,22 @@ def flag_goal(goal: ReviewedGoal, now: datetime) -> tuple[GoalFlag, ...]:
     return tuple(flags)
 
 
-def relevance(goal: ReviewedGoal, *, themes: Sequence[str], now: datetime) -> float:
+def relevance(goal: ReviewedGoal, *, cluster_names: Sequence[str], now: datetime) -> float:
     """Return a queued goal's relevance, from its active memories, active clusters like it, and its deadline."""
     score = RELEVANCE_OF_MEMORY if goal.present_memories else 0.0
-    if any(shared_words(goal.title, theme) for theme in themes):
+    if any(shared_words(goal.title, cluster_name) for cluster_name in cluster_names):
         score += RELEVANCE_OF_CLUSTER
     if urgency(goal.deadline, now) >= PRESSING:
         score += RELEVANCE_OF_DEADLINE
     return score
 
 
-def review(goals: Sequence[ReviewedGoal], *, themes: Sequence[str], now: datetime) -> list[Issue]:
-    """Review the open goals, most important first; `themes` are the names of active clusters."""
+def review(goals: Sequence[ReviewedGoal], *, cluster_names: Sequence[str], now: datetime) -> list[Issue]:
+    """Review the open goals, most important first; `cluster_names` are the names of active clusters."""
     if not goals:
         return [Issue(advice=Advice.BRAINSTORM, text="You have no goals. Think of some worth wanting.")]
     issues = [issue for goal in goals for issue in _issues_of(goal, now)]
-    return [*issues, *_promotions(goals, themes, now)]
+    return [*issues, *_promotions(goals, cluster_names, now)]
 
 
 def _issues_of(goal: ReviewedGoal, now: datetime) -> Iterable[Issue]:
@@ -161,7 +161,7 @@ def _describe_flag(flag: GoalFlag, goal: ReviewedGoal, now: datetime) -> str:
             return "every step of its plan is done. Complete it, or plan what is still missing."
 
 
-def _promotions(goals: Sequence[ReviewedGoal], themes: Sequence[str], now: datetime) -> list[Issue]:
+def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now: datetime) -> list[Issue]:
     """Suggest goals to activate: relevant ones while there is room, or the best one while none is active.
 
     Without room, only an urgent deadline is a reason to make some.
@@ -171,7 +171,7 @@ def _promotions(goals: Sequence[ReviewedGoal], themes: Sequence[str], now: datet
     queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
-    scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
+    scored = [(relevance(goal, cluster_names=cluster_names, now=now), goal) for goal in queued]
     ranked = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
     issues = [_promotion(goal, why) for _, goal in ranked[:MOST_PROMOTED]]

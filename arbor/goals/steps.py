@@ -150,7 +150,7 @@ class Steps:
                 ),
             )
 
-    def meet(self, goal: GoalRow, text: str) -> None:
+    def mark_dependency_met(self, goal: GoalRow, text: str) -> None:
         """Record that a dependency of a goal's active plan is met. Raises Invalid for something that it does not wait for."""
         plan = self.plan_of(goal)
         known = ([], []) if plan is None else (plan.dependencies, plan.met)

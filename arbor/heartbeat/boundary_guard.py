@@ -13,9 +13,9 @@ from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
-from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_go_on, words_wanted
+from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_proceed, words_wanted
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
@@ -65,7 +65,7 @@ def apply_boundaries(
     if not matches:
         return decision
     crossed = [*decision.crossed, *map(_view, matches)]
-    stop = next((match for match in matches if not may_go_on(match.boundary, decision.reasoning)), None)
+    stop = next((match for match in matches if not may_proceed(match.boundary, decision.reasoning)), None)
     if stop is None:
         return decision.model_copy(update={"crossed": crossed})
     return decision.model_copy(
@@ -126,7 +126,7 @@ def _match_item(
     fields = texts_of(item.model_dump(mode="json", include=set(words)))
     texts = [text for text in fields if vectors is None or text in vectors]
     matches = _distinct(check(texts, boundaries, vectors or {})) if texts else []
-    stop = next((match for match in matches if not may_go_on(match.boundary, thinking)), None)
+    stop = next((match for match in matches if not may_proceed(match.boundary, thinking)), None)
     reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
     value = item.model_dump_json() if matches else ""
     return [
@@ -138,7 +138,7 @@ def opening_text(params: dict[str, Any]) -> str:
     """Return the first text of an action that is no id, in at most 120 characters; or an empty text."""
     for text in texts_of(params):
         if " " in text.strip() or not _ID.fullmatch(text.strip()):
-            return clip(" ".join(text.split()), _ABOUT_LENGTH)
+            return shorten(" ".join(text.split()), _ABOUT_LENGTH)
     return ""
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat, Moment
+from arbor.heartbeat.state import HeartbeatState, Moment
 from arbor.pipeline.progress import Checkpoint
 
 #: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
@@ -21,7 +21,7 @@ _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effect
 
 def _defaults() -> dict[str, Any]:
     defaults = {}
-    for column in fields(Beat):
+    for column in fields(HeartbeatState):
         if column.name in _NOT_STORED:
             continue
         default = column.default_factory() if column.default_factory is not MISSING else column.default
@@ -31,28 +31,30 @@ def _defaults() -> dict[str, Any]:
 
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = _defaults()
-_HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
+_HINTS = {name: hint for name, hint in get_type_hints(HeartbeatState).items() if name in _DEFAULTS}
 #: Typed as Any: the class is built at run time, and the type checker cannot know its keys.
 _typed_dict: Any = TypedDict
 _STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS, total=False))
 
 
-def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
+def checkpoint_json(checkpoint: Checkpoint[HeartbeatState]) -> bytes:
     """Return a checkpoint as JSON text, without the situation, which is stored apart."""
     heartbeat = checkpoint.state
     known = {
         name: value for name, default in _DEFAULTS.items() if (value := getattr(heartbeat, name)) != default
     }
-    return orjson.dumps({**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known))})
+    return orjson.dumps(
+        {**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known, by_alias=True))}
+    )
 
 
 def read_checkpoint(
     stored: bytes | str, *, situation: Situation, moment_of: Callable[[EmbeddingModel | None], Moment]
-) -> Checkpoint[Beat]:
+) -> Checkpoint[HeartbeatState]:
     """Return a stored checkpoint; raises CheckpointInvalid for one of an older version."""
     written: dict[str, Any] = orjson.loads(stored)
     if "beat" not in written:
         raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")
     known = _STORED.validate_python(written["beat"])
     moment = moment_of(known.get("embedding_model"))
-    return Checkpoint.at(written, Beat(**known, view=situation, moment=moment))
+    return Checkpoint.at(written, HeartbeatState(**known, view=situation, moment=moment))

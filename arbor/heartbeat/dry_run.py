@@ -14,7 +14,7 @@ from arbor.pipeline.engine import Handler, NodeOutcome, NodeResult, advance, beg
 from arbor.pipeline.values import Graph
 
 #: The default context for the conditions on edges.
-_CONTEXT: Mapping[str, Any] = {
+_DEFAULT_CONTEXT: Mapping[str, Any] = {
     "mode": Mode.REFLECTION.value,
     "turn": 1,
     "invalid_replies": 0,
@@ -69,8 +69,8 @@ def dry_run(graph: Graph, script: Script) -> DryRun:
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
     scripted = replace(graph, nodes=nodes)
-    facts = _facts(script.context)
-    run = advance(scripted, begin(scripted, facts), handlers, clock=SystemClock())
+    context = _initial_context(script.context)
+    run = advance(scripted, begin(scripted, context), handlers, clock=SystemClock())
     progress = run_alone(run)
     passed = [
         VisitedNode(
@@ -89,16 +89,16 @@ def dry_run(graph: Graph, script: Script) -> DryRun:
 
 
 #: The state of a dry run: the context of conditions.
-type _Facts = Mapping[str, Any]
+type _Context = Mapping[str, Any]
 
 
-def _facts(context: Mapping[str, Any]) -> _Facts:
+def _initial_context(context: Mapping[str, Any]) -> _Context:
     """Return the context of the first node. Raises Invalid for a value of another type than nodes expect."""
-    for name, default in _CONTEXT.items():
+    for name, default in _DEFAULT_CONTEXT.items():
         value = context.get(name, default)
         if type(value) is not type(default):
             raise Invalid(f"{name} must be of type {type(default).__name__}, like {default!r}, got {value!r}")
-    return {**_CONTEXT, **context}
+    return {**_DEFAULT_CONTEXT, **context}
 
 
 class _Handler:
@@ -108,9 +108,9 @@ class _Handler:
         self._outcomes = list(script.outcomes.get(node, ()))
         self._preferred = script.preferred.get(node, "")
 
-    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
+    def __call__(self, context: _Context) -> NodeResult[_Context]:
         outcome = self._outcomes.pop(0) if self._outcomes else NodeOutcome.SUCCESS
-        return NodeResult(state=facts, outcome=outcome, preferred=self._preferred)
+        return NodeResult(state=context, outcome=outcome, preferred=self._preferred)
 
 
 class _Parse(_Handler):
@@ -120,16 +120,16 @@ class _Parse(_Handler):
         super().__init__(node, script)
         self._replies = list(script.replies)
 
-    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
+    def __call__(self, context: _Context) -> NodeResult[_Context]:
         if not self._replies:
-            return super().__call__(facts)
+            return super().__call__(context)
         left = len(self._replies) - 1
         try:
             parsed = parse_reply(self._replies.pop(0))
         except ReplyInvalid as error:
-            tries = facts["invalid_replies"] + 1
+            tries = context["invalid_replies"] + 1
             return NodeResult(
-                state={**facts, "invalid_replies": tries, "replies_left": left},
+                state={**context, "invalid_replies": tries, "replies_left": left},
                 outcome=NodeOutcome.RETRY,
                 changed=(str(error),),
             )
@@ -139,30 +139,30 @@ class _Parse(_Handler):
             *(f"mended: {repair}" for repair in parsed.repairs),
             *(f"dropped {item.path}: {item.reason}" for item in parsed.dropped),
         )
-        return NodeResult(state={**facts, "invalid_replies": 0, "replies_left": left}, changed=notes)
+        return NodeResult(state={**context, "invalid_replies": 0, "replies_left": left}, changed=notes)
 
 
 class _Think(_Handler):
     """Fails like a model without a reply."""
 
-    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        result = super().__call__(facts)
-        return replace(result, state={**facts, "lost": result.outcome is NodeOutcome.FAILURE})
+    def __call__(self, context: _Context) -> NodeResult[_Context]:
+        result = super().__call__(context)
+        return replace(result, state={**context, "lost": result.outcome is NodeOutcome.FAILURE})
 
 
 class _FollowUp(_Handler):
     """Goes on while there are replies, unless this round trip failed."""
 
-    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        result = super().__call__(facts)
-        if facts.get("lost") or facts["invalid_replies"] or not facts.get("replies_left"):
-            ended = {"goes_on": False} if "replies_left" in facts else {}
-            return replace(result, state={**facts, **ended})
-        turn = facts["turn"] + 1
+    def __call__(self, context: _Context) -> NodeResult[_Context]:
+        result = super().__call__(context)
+        if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
+            ended = {"goes_on": False} if "replies_left" in context else {}
+            return replace(result, state={**context, **ended})
+        turn = context["turn"] + 1
         changed = (f"goes on to turn {turn}",)
-        return replace(result, state={**facts, "goes_on": True, "turn": turn}, changed=changed)
+        return replace(result, state={**context, "goes_on": True, "turn": turn}, changed=changed)
 
 
-def _handler_of(handler: str, node: str, script: Script) -> Handler[_Facts]:
+def _handler_of(handler: str, node: str, script: Script) -> Handler[_Context]:
     kinds: Mapping[str, type[_Handler]] = {"think": _Think, "parse": _Parse, "follow_up": _FollowUp}
     return kinds.get(handler, _Handler)(node, script)

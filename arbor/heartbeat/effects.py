@@ -38,7 +38,7 @@ class LevelChange:
 class Afterwards:
     """The agent's state after a completed heartbeat."""
 
-    beats: int
+    heartbeats: int
     working_memory: WorkingMemory
 
 
@@ -58,7 +58,7 @@ class Effects:
     learned: tuple[UUID, ...] = ()
     derived: tuple[tuple[UUID, tuple[UUID, ...]], ...] = ()
     #: Percepts to mark as taken in.
-    heard: tuple[UUID, ...] = ()
+    received_percepts: tuple[UUID, ...] = ()
     #: New buffer items, and texts to extract code snippets from.
     held: tuple[NewBufferItem, ...] = ()
     code: tuple[str, ...] = ()

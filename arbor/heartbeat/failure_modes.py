@@ -82,7 +82,7 @@ class Spending(NamedTuple):
 class RecentActivity:
     """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
 
-    beats: Sequence[RecentHeartbeat] = ()
+    heartbeats: Sequence[RecentHeartbeat] = ()
     #: The energy of the latest completed heartbeats; empty for other action budgets.
     energy: Sequence[Spending] = ()
     #: The energy that comes back at each heartbeat.
@@ -107,9 +107,9 @@ def notices_of(recent: RecentActivity) -> list[Notice]:
         NoticeKind.STAGNATION: _stagnation(recent),
         NoticeKind.HOARDING: _hoarding(recent.energy, recent.regeneration),
         NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
-        NoticeKind.LOOP: _loop(recent.beats),
+        NoticeKind.LOOP: _loop(recent.heartbeats),
         NoticeKind.WORKER_FAILURE: _workers(recent),
-        NoticeKind.REFUSALS: _refusals(recent.beats),
+        NoticeKind.REFUSALS: _refusals(recent.heartbeats),
         NoticeKind.INVALID_REPLIES: _invalid(recent.nops),
         NoticeKind.PILE_UP: _pile_up(recent),
         NoticeKind.STUCK_INTENTS: _stuck(recent.stuck_intents),

@@ -10,11 +10,11 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
-#: Actions that consolidation does without: it is about memory, not about new information (seed 004, 10.4).
+#: Actions that are refused in consolidation, which is about memory, not about new information (seed 004, 10.4).
 NOT_IN_CONSOLIDATION = frozenset(
     {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
 )
-NOT_NOW = "this heartbeat tends the memory; look for news and write to people at the next one"
+CONSOLIDATION_REFUSAL = "this heartbeat tends the memory; look for news and write to people at the next one"
 # Consolidation recalls about the latest memories.
 _LATEST = 3
 
@@ -60,7 +60,7 @@ def choose_mode(
     return Mode.REFLECTION
 
 
-def why_mode(situation: Situation) -> str:
+def explain_mode(situation: Situation) -> str:
     """Return the reason for the mode, in words."""
     pending = len(situation.pending_intents)
     match mode_of(situation):
@@ -78,18 +78,18 @@ def why_mode(situation: Situation) -> str:
             return "nobody was waiting, and no active goal called for work"
 
 
-def not_now(situation: Situation) -> dict[str, str]:
-    """Return the reason by action that consolidation does without; such an action, or its step, waits."""
+def consolidation_refusals(situation: Situation) -> dict[str, str]:
+    """Return the reason for each action that consolidation refuses; such an action, or its step, waits."""
     if situation.mode is not Mode.CONSOLIDATION:
         return {}
     offered = {offer.name for offer in situation.actions}
-    return {name: NOT_NOW for name in NOT_IN_CONSOLIDATION if name not in offered}
+    return {name: CONSOLIDATION_REFUSAL for name in NOT_IN_CONSOLIDATION if name not in offered}
 
 
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    In order of precedence: the foremost_percept percept, the most important goal with its next intent, a question or concern,
+    In order of precedence: the foremost percept, the most important goal with its next intent, a question or concern,
     the latest thought, the latest memories.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from arbor.agents.genome import AgentGenome, AgentTraits
 from arbor.goals.injection import BALANCED, Circumstances
 from arbor.goals.intents import IntentStatus, is_stale_lock
-from arbor.goals.ordering import Scale, weigh
+from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import ReviewedGoal, flag_goal, review
@@ -44,7 +44,9 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
     }
     pairs = [_view_goal(row, scale, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
-    issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(columns.get("themes", ())), now=now)
+    issues = review(
+        [reviewed for _, reviewed in pairs], cluster_names=_texts_of(columns.get("themes", ())), now=now
+    )
     return GoalFields(
         goals=[view for view, _ in pairs],
         # The steps of a plan wait with it.
@@ -74,7 +76,7 @@ def scale_of(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: dat
 
 
 def circumstances_of(
-    columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
+    columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_heartbeats: int
 ) -> Circumstances:
     """Return the inputs of the goal rules that no situation shows; `columns` has the columns of `CIRCUMSTANCE_COLUMN`."""
     successes, dealings = columns["reputation"]
@@ -82,7 +84,7 @@ def circumstances_of(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
         stale_beats=columns["stale_beats"],
-        exhausted_beats=exhausted_beats,
+        exhausted_heartbeats=exhausted_heartbeats,
         standing=successes / dealings if dealings else None,
         dealings=dealings,
     )
@@ -111,7 +113,7 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         plan_reason=plan_reason or "",
         present_memories=int(is_present),
     )
-    priority = weigh(
+    priority = compute_priority(
         scale, goal_source, fraction=fraction, deadline=deadline, stated_reward=stated_reward, actions=actions
     )
     view = GoalView(

@@ -9,7 +9,7 @@ from typing import Any
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.results import ActionOutcome, ActionRecord
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.signals import Signal, SignalName, listed, signal
 
@@ -19,7 +19,7 @@ _BOUNDARY = "boundary"
 _ENGAGEMENT_STEP = 0.005
 
 
-def signals_of_leg(before: Beat, after: Beat, *, level_changed: bool) -> Iterator[Signal]:
+def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_changed: bool) -> Iterator[Signal]:
     """Yield the signals of a leg, without those of its services and its backlog.
 
     `level_changed`: the level of the effects was another one than the stored level.
@@ -40,7 +40,7 @@ def signals_of_leg(before: Beat, after: Beat, *, level_changed: bool) -> Iterato
             yield signaled(
                 SignalName.BOUNDARY_MATCHED, name=note.detail["boundary"], response=note.detail["response"]
             )
-    for action in new_actions(before.whole.deeds, after.whole.deeds):
+    for action in new_actions(before.whole.action_records, after.whole.deeds):
         result = action.result
         yield signaled(
             SignalName.DECISION, action=result.action, outcome=result.outcome.value, cost=result.cost

@@ -75,7 +75,7 @@ class BufferItems:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Themes:
+class PartialRecalls:
     """Partial recalls after a recall. Answered by a list of names of clusters."""
 
     recalled: Sequence[Any]
@@ -85,13 +85,13 @@ class Themes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastQuestion:
-    """The heartbeat's first question, or the question of a call. Answered by `AskedBefore`."""
+    """The heartbeat's first question, or the question of a call. Answered by `PastExchange`."""
 
     call_id: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AskedBefore:
+class PastExchange:
     """A past question and its reply."""
 
     system: str
@@ -235,7 +235,7 @@ ORDER: tuple[type, ...] = (
     Embedding,
     RecallRequest,
     BufferItems,
-    Themes,
+    PartialRecalls,
     OwnMemories,
     Materials,
     OpenBacklog,

@@ -77,7 +77,7 @@ class ActiveHours:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rhythm:
+class SchedulePolicy:
     """An agent's interval, above 0, and active hours; None: around the clock."""
 
     interval: timedelta
@@ -102,23 +102,28 @@ def slowdown(idle_heartbeats: int, *, adaptive: bool) -> float:
 
 
 def next_heartbeat(
-    rhythm: Rhythm, *, now: datetime, idle_heartbeats: int, shift: float, urgent_at: datetime | None = None
+    policy: SchedulePolicy,
+    *,
+    now: datetime,
+    idle_heartbeats: int,
+    shift: float,
+    urgent_at: datetime | None = None,
 ) -> NextHeartbeat:
     """Return the next heartbeat after one at `now`.
 
     `shift` is jitter, -0.05 to 0.05 of the interval. A drive that becomes urgent earlier brings the heartbeat forward;
     active hours delay both.
     """
-    wait = rhythm.interval * slowdown(idle_heartbeats, adaptive=rhythm.adaptive)
+    wait = policy.interval * slowdown(idle_heartbeats, adaptive=policy.adaptive)
     due = now + wait * (1 + shift)
     by_drive = urgent_at is not None and urgent_at < due
     if urgent_at is not None and by_drive:
         due = max(now, urgent_at)
-    if rhythm.hours is not None and not rhythm.hours.contain(due):
-        opening = rhythm.hours.at_or_after(due)
+    if policy.hours is not None and not policy.hours.contain(due):
+        opening = policy.hours.at_or_after(due)
         # Agents with the same hours do not start at once.
-        spread = opening + rhythm.interval * abs(shift)
-        due = spread if rhythm.hours.contain(spread) else opening
+        spread = opening + policy.interval * abs(shift)
+        due = spread if policy.hours.contain(spread) else opening
     return NextHeartbeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
 
 

@@ -14,7 +14,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
-from arbor.heartbeat.focus import not_now
+from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
@@ -211,7 +211,7 @@ def _decide(
         budget=_budget(terms),
         missing=terms.missing if terms else {},
         cooling={
-            **not_now(heartbeat.situation),
+            **consolidation_refusals(heartbeat.situation),
             **heartbeat.cooling(heartbeat.situation.environment),
         },
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
@@ -166,7 +166,8 @@ class ActionRecord:
 class TurnRecord:
     """The record of one or more round trips."""
 
-    deeds: list[ActionRecord] = field(default_factory=list)
+    #: `deeds` in stored checkpoints.
+    action_records: Annotated[list[ActionRecord], Field(alias="deeds")] = field(default_factory=list)
     goal_changes: list[GoalChange] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
@@ -175,12 +176,12 @@ class TurnRecord:
 
     @property
     def results(self) -> list[ActionResult]:
-        return [deed.result for deed in self.deeds]
+        return [record.result for record in self.action_records]
 
     def followed_by(self, later: TurnRecord) -> TurnRecord:
         """Return both records joined."""
         return TurnRecord(
-            deeds=[*self.deeds, *later.deeds],
+            action_records=[*self.action_records, *later.action_records],
             goal_changes=[*self.goal_changes, *later.goal_changes],
             dropped=[*self.dropped, *later.dropped],
             repairs=[*self.repairs, *later.repairs],

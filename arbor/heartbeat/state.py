@@ -18,7 +18,7 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
-from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
+from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
@@ -106,7 +106,7 @@ class Routing:
 class Opening:
     """Facts for the first leg only; not in the checkpoint."""
 
-    pulse: RecentActivity
+    recent_activity: RecentActivity
     #: The budget level at the previous heartbeat.
     level_before: Degradation
     idle_beats: int
@@ -184,7 +184,7 @@ class Inquiry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beat:
+class HeartbeatState:
     """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
@@ -206,7 +206,7 @@ class Beat:
 
     selfhood: Selfhood
     found: FoundState = field(default_factory=FoundState)
-    rhythm: Rhythm
+    rhythm: SchedulePolicy
     #: The embedding model; None for an agent without memories.
     embedding_model: EmbeddingModel | None = None
     #: Permitted and available actions, and the reasons why permitted ones are unavailable.
@@ -305,7 +305,7 @@ class Beat:
         return self.moment.nonce
 
     @property
-    def said(self) -> Reply:
+    def reply_or_empty(self) -> Reply:
         """Return the reply, or an empty one."""
         return self.reply or Reply()
 
@@ -338,23 +338,23 @@ class Beat:
         return self.earlier.followed_by(self.present)
 
     @property
-    def deeds(self) -> list[ActionRecord]:
+    def action_records(self) -> list[ActionRecord]:
         """Return the actions of this round trip with their results."""
-        return self.present.deeds
+        return self.present.action_records
 
-    def with_view(self, **changes: Any) -> Beat:
+    def with_view(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the situation."""
         return replace(self, view=self.situation.model_copy(update=changes))
 
-    def with_present(self, **changes: Any) -> Beat:
+    def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
 
-    def with_state(self, **changes: Any) -> Beat:
+    def with_state(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed columns of the agent's state."""
         return replace(self, state=replace(self.state, **changes))
 
-    def bringing(self, **more: Any) -> Beat:
+    def bringing(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 

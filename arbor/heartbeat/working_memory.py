@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from arbor.clock import when
 from arbor.errors import WorkingMemoryOverflow
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 VERSION = 3
 
@@ -184,7 +184,7 @@ def after_turn(
             update={
                 "thoughts": _thought(memory, thinking, now),
                 "engagement": min(memory.engagement + ENGAGED_BY_USER, 1.0),
-                "current_human": clip(human, LINE_LENGTH),
+                "current_human": shorten(human, LINE_LENGTH),
                 "current_conversation": conversation,
                 "talked": memory.talked + 1,
             }
@@ -201,7 +201,7 @@ def after_conversation(memory: WorkingMemory, *, conversation: str) -> WorkingMe
 
 def with_goals(memory: WorkingMemory, titles: Iterable[str]) -> WorkingMemory:
     """Return the working memory with these goals: known ones in their order, then new ones."""
-    now = [clip(title, LINE_LENGTH) for title in titles]
+    now = [shorten(title, LINE_LENGTH) for title in titles]
     known = [title for title in memory.active_goals if title in now]
     new = [title for title in now if title not in known]
     return memory.model_copy(update={"active_goals": [*known, *new][:MAX_GOALS]})
@@ -217,20 +217,20 @@ def as_stored(memory: WorkingMemory) -> str:
 
 
 def _titles(titles: Iterable[str]) -> list[str]:
-    return [clip(title, LINE_LENGTH) for title in titles][:MAX_GOALS]
+    return [shorten(title, LINE_LENGTH) for title in titles][:MAX_GOALS]
 
 
 def _thought(memory: WorkingMemory, thinking: str, now: datetime) -> list[Thought]:
     thoughts = list(memory.thoughts)
     if thinking.strip():
-        thoughts.append(Thought(text=clip(thinking.strip(), THOUGHT_LENGTH), at=now))
+        thoughts.append(Thought(text=shorten(thinking.strip(), THOUGHT_LENGTH), at=now))
     return thoughts[-MAX_THOUGHTS:]
 
 
 def _with_newest(lines: Iterable[str], new: Iterable[str], most: int, settled: set[str]) -> list[str]:
     fitting = {_key(line): line for line in lines}
     for line in new:
-        line = clip(" ".join(line.split()), LINE_LENGTH)
+        line = shorten(" ".join(line.split()), LINE_LENGTH)
         if line:
             fitting.pop(_key(line), None)
             fitting[_key(line)] = line
@@ -238,7 +238,7 @@ def _with_newest(lines: Iterable[str], new: Iterable[str], most: int, settled: s
 
 
 def _key(line: str) -> str:
-    return clip(" ".join(line.split()), LINE_LENGTH).casefold()
+    return shorten(" ".join(line.split()), LINE_LENGTH).casefold()
 
 
 def within_limit(memory: WorkingMemory) -> WorkingMemory:
@@ -308,7 +308,7 @@ def _old_thought(thought: Any, started_at: Any) -> Any:
 
 def _texts(lines: Iterable[Any]) -> list[str]:
     return [
-        clip(
+        shorten(
             str(line.get("text", line.get("title", ""))) if isinstance(line, Mapping) else str(line),
             LINE_LENGTH,
         )

@@ -84,20 +84,26 @@ def with_parent[K: Hashable](
     return changed
 
 
-def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> dict[K, K | None]:
-    """Return the hierarchy with the concept `gone` merged into `kept`, which inherits its narrower concepts.
+def merged[K: Hashable](
+    parents: Mapping[K, K | None], *, retained: K, merged_concept: K
+) -> dict[K, K | None]:
+    """Return the hierarchy with the concept `merged_concept` merged into `retained`, which inherits its narrower concepts.
 
-    Where `kept` was below `gone`, it gets the parent of `gone`. Raises Invalid for a concept and itself, and as `flatten`
+    Where `retained` was below `merged_concept`, it gets the parent of `merged_concept`. Raises Invalid for a concept and itself, and as `flatten`
     does.
     """
-    if kept == gone:
-        raise Invalid(f"a concept cannot be merged with itself: {kept}")
+    if retained == merged_concept:
+        raise Invalid(f"a concept cannot be merged with itself: {retained}")
     changed: dict[K, K | None] = {
-        concept: kept if parent == gone else parent for concept, parent in parents.items() if concept != gone
+        concept: retained if parent == merged_concept else parent
+        for concept, parent in parents.items()
+        if concept != merged_concept
     }
     above = flatten(parents)
-    if gone in above[kept] or (parents[kept] is None and kept not in above[gone]):
-        changed[kept] = parents[gone]
+    if merged_concept in above[retained] or (
+        parents[retained] is None and retained not in above[merged_concept]
+    ):
+        changed[retained] = parents[merged_concept]
     flatten(changed)
     return changed
 

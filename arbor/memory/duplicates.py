@@ -16,12 +16,12 @@ from arbor.memory.details import (
     StrategicDetail,
 )
 from arbor.memory.text.lexical import fold
-from arbor.memory.trust import MOST_SOURCES, cap, merge_sources, new_sources
+from arbor.memory.trust import MOST_SOURCES, max_trust, merge_sources, new_sources
 
 #: The key in a fact's detail that the agent doubts it.
 DOUBTED = "doubted"
 #: The most other wordings that a memory stores.
-WORDINGS_KEPT = 8
+MAX_WORDINGS = 8
 
 _FILLERS = "a an the please thanks actually basically oh ah um uh er hm hmm hey hi hello ok okay"
 #: Words that do not change a claim: articles, politeness, and sounds that fill a pause.
@@ -151,7 +151,7 @@ def _confidence(old: SemanticDetail, new: SemanticDetail) -> float:
     added = new_sources(old.sources, new.sources)
     if not added:
         return old.confidence
-    most = min(new.confidence, cap(added)) if old.extra.get(DOUBTED) else new.confidence
+    most = min(new.confidence, max_trust(added)) if old.extra.get(DOUBTED) else new.confidence
     return max(old.confidence, most)
 
 

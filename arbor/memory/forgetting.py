@@ -97,7 +97,7 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class ForgettableMemory:
     """The fields of a memory that the verdict depends on."""
 
     type: MemoryType
@@ -143,22 +143,22 @@ class ForgettingVerdict:
 KEEP = ForgettingVerdict()
 
 
-def forget(held: Held, *, now: datetime, policy: Policy) -> ForgettingVerdict:
+def forget(memory: ForgettableMemory, *, now: datetime, policy: Policy) -> ForgettingVerdict:
     """Decide about one active memory by itself; the quota, which compares all memories, is applied elsewhere.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
     memories only, like the quota (seed 001); all types of memories fade.
     """
-    if held.expires_at is not None and held.expires_at <= now:
+    if memory.expires_at is not None and memory.expires_at <= now:
         return ForgettingVerdict(reason=Reason.EXPIRED)
-    if held.is_protected:
+    if memory.is_protected:
         return KEEP
-    if now - held.touched_at < policy.grace:
+    if now - memory.touched_at < policy.grace:
         return KEEP
-    idle = days_between(held.touched_at, now)
-    importance = held.effective_importance
+    idle = days_between(memory.touched_at, now)
+    importance = memory.effective_importance
     if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
         return ForgettingVerdict(reason=Reason.FADED)
-    if held.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
+    if memory.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
         return ForgettingVerdict(reason=Reason.TRIVIAL)
     return KEEP

@@ -104,9 +104,9 @@ def appraised_role(*, role: str, source: str) -> str:
     return role or (USER if source == OPERATOR else "")
 
 
-def at_least(retention: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
-    """Return the longer of two retentions; a retention in `but` is returned unchanged."""
-    return retention if retention in but or _LENGTH[retention] >= _LENGTH[least] else least
+def at_least(retention: Retention, least: Retention, *, unless: Collection[Retention] = ()) -> Retention:
+    """Return the longer of two retentions; one of `unless` is returned unchanged."""
+    return retention if retention in unless or _LENGTH[retention] >= _LENGTH[least] else least
 
 
 _ADDS = {

@@ -72,7 +72,7 @@ class Nearest:
         self._limit = limit
         self._best: list[list[tuple[float, UUID]]] = [[] for _ in self._ids]
 
-    def look_at(self, ids: Sequence[UUID], vectors: Vectors) -> None:
+    def compare_block(self, ids: Sequence[UUID], vectors: Vectors) -> None:
         """Compare a block of memories; `vectors` is (len(ids), dimension)."""
         if not self._ids or not ids:
             return

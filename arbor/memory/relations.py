@@ -71,22 +71,22 @@ _ALL = frozenset(Relation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedRelations:
-    """The relations that a traversal follows: `onward` in their direction, `back` against it."""
+    """The relations that a traversal follows: `forward` in their direction, `backward` against it."""
 
-    onward: frozenset[Relation]
-    back: frozenset[Relation]
+    forward: frozenset[Relation]
+    backward: frozenset[Relation]
 
 
 #: All relations, in both directions, and in their own direction only.
-ALL_RELATIONS = FollowedRelations(onward=_ALL, back=_ALL)
-ONWARD = FollowedRelations(onward=_ALL, back=frozenset())
+ALL_RELATIONS = FollowedRelations(forward=_ALL, backward=_ALL)
+FORWARD_ONLY = FollowedRelations(forward=_ALL, backward=frozenset())
 #: From a node to its causes, and to the nodes that it was concluded or learned from.
 TO_CAUSES = FollowedRelations(
-    onward=frozenset({Relation.DERIVED_FROM, Relation.LEARNED_FROM}), back=frozenset({Relation.CAUSES})
+    forward=frozenset({Relation.DERIVED_FROM, Relation.LEARNED_FROM}), backward=frozenset({Relation.CAUSES})
 )
 #: From a node to its evidence, and to the nodes that it was concluded from.
 TO_EVIDENCE = FollowedRelations(
-    onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS})
+    forward=frozenset({Relation.DERIVED_FROM}), backward=frozenset({Relation.SUPPORTS})
 )
 
 
@@ -114,7 +114,7 @@ class TraversalStep(NamedTuple):
     via: UUID
     relation: Relation
     weight: float
-    onward: bool
+    forward: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def both_directions(relations: Iterable[Relation] | None) -> FollowedRelations:
     if relations is None:
         return ALL_RELATIONS
     followed = frozenset(relations)
-    return FollowedRelations(onward=followed, back=followed)
+    return FollowedRelations(forward=followed, backward=followed)
 
 
 def check_hops(hops: int) -> int:
@@ -201,7 +201,7 @@ def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -
     for level in levels:
         for step in level:
             before = reached[step.via]
-            ends = (before.node, step.node) if step.onward else (step.node, before.node)
+            ends = (before.node, step.node) if step.forward else (step.node, before.node)
             edge = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
             reached[step.node.id] = Reached(node=step.node, path=(*before.path, edge))
     del reached[start.id]

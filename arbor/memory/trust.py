@@ -124,7 +124,7 @@ def reinforcement(sources: Iterable[Source]) -> float:
     return 1.0 - math.prod(1.0 - source.trust for source in merge_sources(sources))
 
 
-def cap(sources: Iterable[Source]) -> float:
+def max_trust(sources: Iterable[Source]) -> float:
     """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (Hexis)."""
     return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
 
@@ -152,7 +152,7 @@ def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
 
 
 def _believed(memory: Evidence) -> tuple[Source, ...]:
-    """Return a memory's sources, trusted so that `cap` of them is at most the trust of the memory."""
+    """Return a memory's sources, trusted so that `max_trust` of them is at most the trust of the memory."""
     most = min(max((memory.trust - UNSUPPORTED) / SUPPORTED, 0.0), 1.0)
     if not memory.sources:
         return (replace(memory.speaker, trust=min(memory.speaker.trust, most)),)
@@ -167,14 +167,14 @@ def _believed(memory: Evidence) -> tuple[Source, ...]:
 
 
 def semantic_trust(*, confidence: float, sources: Iterable[Source], alignment: float = 0.0) -> float:
-    """Return the trust in a fact, 0 to 1: `min(confidence, cap)`, adjusted by the agent's beliefs.
+    """Return the trust in a fact, 0 to 1: `min(confidence, max_trust)`, adjusted by the agent's beliefs.
 
     `alignment` with the beliefs is from -1 (contradicts them) to 1: below 0 it reduces the trust by its share, above 0 it
-    adds up to 0.1, never beyond the cap. Raises Invalid.
+    adds up to 0.1, never beyond `max_trust`. Raises Invalid.
     """
     check_unit("confidence", confidence)
     check_unit("alignment with beliefs", alignment, low=-1.0)
-    most = cap(sources)
+    most = max_trust(sources)
     trust = min(confidence, most)
     adjusted = trust * (1.0 + alignment) if alignment < 0 else trust + ALIGNMENT_ADDS * alignment
     return max(0.0, min(most, adjusted))

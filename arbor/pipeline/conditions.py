@@ -42,7 +42,7 @@ class Clause:
     test: str
     value: str
 
-    def holds(self, outcome: NodeOutcome, context: Any) -> bool:
+    def is_true(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether the comparison is true here."""
         actual = outcome.value if self.key == "outcome" else _read(context, self.key)
         left, right = _number(actual), _number(self.value)
@@ -63,9 +63,9 @@ class Condition:
         """Return whether a clause tests the outcome: only such an edge is followed after a failure."""
         return any(clause.key == "outcome" for clause in self.clauses)
 
-    def holds(self, outcome: NodeOutcome, context: Any) -> bool:
+    def is_true(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether every clause is true here."""
-        return all(clause.holds(outcome, context) for clause in self.clauses)
+        return all(clause.is_true(outcome, context) for clause in self.clauses)
 
 
 def parse_condition(text: str) -> Condition:
@@ -112,7 +112,7 @@ def choose_edge[E: Choosable](
     open_edges = [
         edge
         for edge in edges
-        if edge.condition.holds(outcome, context) and (went_well or edge.condition.tests_outcome)
+        if edge.condition.is_true(outcome, context) and (went_well or edge.condition.tests_outcome)
     ]
     return min(
         open_edges,

@@ -31,7 +31,7 @@ type Vector = Sequence[float] | npt.NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundaryMatch:
-    """A boundary that a text matches; `why` names the match, `text` is the position of the checked text."""
+    """A boundary that a text matches; `text` is the index of the text among those checked, `why` describes the match."""
 
     boundary: BoundaryRule
     text: int
@@ -46,7 +46,7 @@ def check(
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
     plain = [fold(text) for text in texts]
-    cosines = _nearness(texts, boundaries, vectors)
+    cosines = _cosines_of(texts, boundaries, vectors)
     matches = []
     for boundary in boundaries:
         for index, text in enumerate(texts):
@@ -58,7 +58,7 @@ def check(
     return sorted(matches, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 
-def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
+def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
     """Return whether an action may go on despite a boundary match.
 
     Never for a refusal, always for a flag. For a negotiable boundary, the reasoning of the decision must name the boundary
@@ -84,12 +84,12 @@ def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]])
 
     `own` are rows of boundaries as JSON.
     """
-    is_named = {boundary.name: boundary for boundary in defaults}
+    by_name = {boundary.name: boundary for boundary in defaults}
     for row in own:
-        is_named.pop(row["name"], None)
+        by_name.pop(row["name"], None)
         if row["enabled"]:
-            is_named[row["name"]] = _rule(row)
-    return tuple(is_named.values())
+            by_name[row["name"]] = _rule(row)
+    return tuple(by_name.values())
 
 
 def _rule(row: Mapping[str, Any]) -> BoundaryRule:
@@ -107,22 +107,22 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
     matches = (
-        _first_counting(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
+        _first_unnegated(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
     )
     if matches is None and any(hint in plain for hint in boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
-        matches = _first_counting(_compile_expressions(boundary.expressions), plain, boundary)
+        matches = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
     return f"it says “{' '.join(matches.group().split()).lstrip('.!?;:, ')}”" if matches else ""
 
 
-def _first_counting(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
-    """Return the first match that counts; a default boundary's match does not count if it is negated."""
+def _first_unnegated(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
+    """Return the first match; of a default boundary, the first that is not negated."""
     if not boundary.expressions:
         return pattern.search(plain)
-    return next((index for index in pattern.finditer(plain) if not is_negated(plain, *index.span())), None)
+    return next((match for match in pattern.finditer(plain) if not is_negated(plain, *match.span())), None)
 
 
-def _nearness(
+def _cosines_of(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> Mapping[str, Mapping[str, float]]:
     """Return the cosine of each text and each example, where both have vectors."""

@@ -130,7 +130,7 @@ class Drives(BaseModel):
             level = min(1.0, level + rule.rate * ((now - max(starts, state.at)) / _HOUR))
         return level
 
-    def presses(self, drive: Drive, now: datetime) -> bool:
+    def is_pressing(self, drive: Drive, now: datetime) -> bool:
         """Return whether a drive is urgent and due for a heartbeat: one that stays urgent is due once in its cool-down."""
         pressed_at = self.states[drive].pressed_at
         waited = pressed_at is None or now - pressed_at >= RULES[drive].cooldown

@@ -208,7 +208,7 @@ def total_valence(events: Iterable[Event]) -> float:
     return round(_clip(sum(DELTAS[event].valence for event in events), -1.0), 3)
 
 
-def in_words(valence: float, arousal: float) -> str:
+def describe_mood(valence: float, arousal: float) -> str:
     """Describe a mood in words for valence and arousal."""
     good = next(
         word

@@ -60,7 +60,7 @@ def _shorten(text: str) -> str:
 SHORTEST = 2
 LONGEST = 4
 MIN_REPEATS = 3
-LOOKED_AT = 50
+MAX_ACTIONS_READ = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +84,7 @@ class Pattern:
         """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
         return round(1 - 1.5 / self.seen, 3)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
         return f"When I act I often do this: {steps} ({self.seen} times)."
@@ -96,7 +96,7 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     None is a gap that no sequence spans. A single repeated action is no pattern, and a part of a longer pattern with the
     same count is left out.
     """
-    latest = actions[-LOOKED_AT:]
+    latest = actions[-MAX_ACTIONS_READ:]
     counts: Counter[tuple[str, ...]] = Counter()
     for length in range(SHORTEST, LONGEST + 1):
         counts.update(_sequences(latest, length))

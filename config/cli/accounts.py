@@ -12,7 +12,7 @@ import click
 
 from apps.fleet import accounts
 from apps.fleet.accounts import account_by_name, create_account, sessions_of
-from apps.fleet.members import admit_member
+from apps.fleet.members import set_member_role
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
@@ -45,13 +45,13 @@ def list_users() -> Output:
 def disable(username: str) -> Output:
     """Disable an account and end its sessions."""
     accounts.disable_account(username=username, actor=actor())
-    return Output({"user": username, "enabled": False}, people=f"{username} is disabled and signed out.")
+    return Output({"user": username, "enabled": False}, text=f"{username} is disabled and signed out.")
 
 
 def enable(username: str) -> Output:
     """Enable an account, and forget its failed sign-ins."""
     accounts.enable_account(username=username, actor=actor())
-    return Output({"user": username, "enabled": True}, people=f"{username} may sign in.")
+    return Output({"user": username, "enabled": True}, text=f"{username} may sign in.")
 
 
 def set_password(username: str, password_stdin: bool, generate: bool, password_file: Path | None) -> Output:
@@ -61,7 +61,7 @@ def set_password(username: str, password_stdin: bool, generate: bool, password_f
     accounts.change_password(username=username, password=password, actor=actor())
     return Output(
         {"user": username, **_written(password_file)},
-        people=f"{username} has a new password and is signed out everywhere."
+        text=f"{username} has a new password and is signed out everywhere."
         + _shown(password, generate, password_file),
     )
 
@@ -94,7 +94,7 @@ def sign_out(username: str, session: str | None) -> Output:
                 f"a session is named by its id, as `sessions` lists it; got {session[:60]!r}"
             ) from error
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
-    return Output({"user": username, "ended": ended}, people=f"Ended {ended} sessions of {username}.")
+    return Output({"user": username, "ended": ended}, text=f"Ended {ended} sessions of {username}.")
 
 
 def create_user(
@@ -112,13 +112,13 @@ def create_user(
     password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
     made: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
     if tenant_slug:
-        admit_member(slug=tenant_slug, username=username, role=Role(role), actor=actor())
+        set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _shown(password, generate, password_file)
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
     return Output(
         {"user": made.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
-        people=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
+        text=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
     )
 
 

@@ -50,7 +50,7 @@ def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> 
     tenant = demo_tenant(tenant_slug)
     with demo_agent(tenant, keep=keep) as agent:
         story = _DemoStory(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
-    show(story, as_json=as_json, people=_farewell(story))
+    show(story, as_json=as_json, text=_farewell(story))
     if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
         raise click.exceptions.Exit(1)
 

@@ -31,9 +31,9 @@ def status() -> Output:
     keys = master_keys()
     uses = key_uses(keys)
     broken = any(use.unreadable for use in uses if use.kind != SESSIONS.kind)
-    people = Group(_uses_for_people(keys, uses), _next_step(keys, uses))
+    text = Group(_uses_for_people(keys, uses), _next_step(keys, uses))
     code = ExitCode.FAILED if broken else ExitCode.DONE
-    return Output(_value(keys, uses), people=people, code=code)
+    return Output(_value(keys, uses), text=text, code=code)
 
 
 def rotate(batch: int) -> Output:
@@ -48,7 +48,7 @@ def rotate(batch: int) -> Output:
     complete = rotation.is_complete(keys)
     return Output(
         {**_value(keys, rotation.uses), "changed": rotation.changed, "complete": complete},
-        people=Group(_uses_for_people(keys, rotation.uses), _next_step(keys, rotation.uses)),
+        text=Group(_uses_for_people(keys, rotation.uses), _next_step(keys, rotation.uses)),
         code=ExitCode.DONE if complete else ExitCode.FAILED,
     )
 
@@ -62,7 +62,7 @@ def retire() -> Output:
     record_retirement(key=retired, actor=actor())
     return Output(
         {"current": keys.current_id, "retired": retired},
-        people=f"The master key {retired} is deleted; {keys.current_id} opens everything. Back it up.",
+        text=f"The master key {retired} is deleted; {keys.current_id} opens everything. Back it up.",
     )
 
 

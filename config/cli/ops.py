@@ -15,7 +15,7 @@ from rich.markup import escape
 from apps.agents.models import Agent
 from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
-from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
+from apps.maintenance.services.recovery import failed_maintenance_calls, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
@@ -24,7 +24,7 @@ from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import note
+from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 
 #: The largest file of replies or of a graph, which is read at once.
@@ -37,13 +37,13 @@ def validate(which: str, tenant_slug: str | None) -> Output:
         graph = load_graph(_text(which, tenant_slug), handlers=HANDLERS)
     except PipelineInvalid as error:
         faults = list(error.faults)
-        people = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
-        return Output({"valid": False, "faults": faults}, people=people, code=ExitCode.FAILED)
+        text = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
+        return Output({"valid": False, "faults": faults}, text=text, code=ExitCode.FAILED)
     edges = sum(len(leaving) for leaving in graph.edges.values())
     value = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
     return Output(
         value,
-        people=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
+        text=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
     )
 
 
@@ -68,7 +68,7 @@ def dry_run_graph(
     )
     result = dry_run(graph, script)
     code = ExitCode.DONE if result.exit else ExitCode.FAILED
-    return Output(_as_json(result), people=_for_people(result), code=code)
+    return Output(_as_json(result), text=_for_people(result), code=code)
 
 
 def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
@@ -81,7 +81,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     value = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
     if output is None:
         if as_json:
-            return Output({**value, "svg": svg}, people="")
+            return Output({**value, "svg": svg}, text="")
         click.echo(svg, nl=False)
         return None
     try:
@@ -89,8 +89,8 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     except OSError as error:
         raise Invalid(f"{output} cannot be written: {error.strerror}") from error
     if as_json:
-        return Output(value, people="")
-    note(f"wrote {output}, {picture.width} by {picture.height}")
+        return Output(value, text="")
+    print_note(f"wrote {output}, {picture.width} by {picture.height}")
     return None
 
 
@@ -208,5 +208,5 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
         "failed", failed, CALL_COLUMNS, about={"retried": retried}, empty="No call of maintenance has failed."
     )
     if failed and retry:
-        return replace(output, people=f"{retried} failed calls are retried within minutes.")
+        return replace(output, text=f"{retried} failed calls are retried within minutes.")
     return output

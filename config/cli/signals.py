@@ -73,7 +73,7 @@ def list_signals(
         lines = _lines(page.signals)
     value = {"signals": lines, "cursor": str(page.cursor), "more": page.more}
     empty = "No signals. They appear when an agent is created, wakes, learns or is changed."
-    show(value, as_json=as_json, people=table_of(lines, _COLUMNS) if lines else empty)
+    show(value, as_json=as_json, text=table_of(lines, _COLUMNS) if lines else empty)
 
 
 def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_json: bool) -> None:
@@ -118,7 +118,7 @@ def _show_catalogue(as_json: bool) -> None:
         name.value: {"meaning": kind.meaning, "data": dict(kind.fields)} for name, kind in CATALOGUE.items()
     }
     rows = ((name, kind["meaning"], ", ".join(kind["data"])) for name, kind in names.items())
-    show({"names": names}, as_json=as_json, people=table(("signal", "meaning", "data"), rows))
+    show({"names": names}, as_json=as_json, text=table(("signal", "meaning", "data"), rows))
 
 
 def _data_text(data: dict[str, Any]) -> str:

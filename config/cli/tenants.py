@@ -16,14 +16,14 @@ from apps.fleet.administration import (
     set_tenant_energy,
     suspend_tenant,
 )
-from apps.fleet.members import admit_member, dismiss_member
+from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.energy import EnergyTerms
+from config.cli.agents.policy import energy_changes
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
-from config.cli.kit.energy import energy_changes
 from config.cli.kit.tenancy import actor
 from config.cli.kit.values import NONE
 
@@ -52,7 +52,7 @@ def create(slug: str, name: str | None) -> Output:
     created = open_tenant(slug=slug, name=name or slug, actor=actor())
     return Output(
         {"id": created.id, "slug": created.slug, "name": created.name, "status": created.status},
-        people=f"Created tenant [bold]{created.slug}[/bold]. Next:"
+        text=f"Created tenant [bold]{created.slug}[/bold]. Next:"
         f" [bold]arbor agent create NAME --template Scout --tenant {created.slug}[/bold]",
     )
 
@@ -60,13 +60,13 @@ def create(slug: str, name: str | None) -> Output:
 def suspend(slug: str) -> Output:
     """Suspend a tenant: its agents stop running, its data stays."""
     changed = suspend_tenant(slug=slug, actor=actor())
-    return Output({"slug": slug, "status": changed.status}, people=f"{slug} is suspended.")
+    return Output({"slug": slug, "status": changed.status}, text=f"{slug} is suspended.")
 
 
 def resume(slug: str) -> Output:
     """Resume a suspended tenant."""
     changed = resume_tenant(slug=slug, actor=actor())
-    return Output({"slug": slug, "status": changed.status}, people=f"{slug} is active.")
+    return Output({"slug": slug, "status": changed.status}, text=f"{slug} is active.")
 
 
 def limit(slug: str, **parameters: Any) -> Output:
@@ -80,7 +80,7 @@ def limit(slug: str, **parameters: Any) -> Output:
         f"{name.removeprefix('daily_')} {'unlimited' if value is None else value}"
         for name, value in limits_now.items()
     )
-    return Output({"slug": slug, **limits_now}, people=f"In a day, {slug} may use: {words}.")
+    return Output({"slug": slug, **limits_now}, text=f"In a day, {slug} may use: {words}.")
 
 
 def energy(slug: str, **parameters: Any) -> Output:
@@ -91,16 +91,16 @@ def energy(slug: str, **parameters: Any) -> Output:
     )
     terms = energy_terms(tenant=changed.energy, agent=None) or EnergyTerms()
     return Output(
-        {"slug": slug, "energy": changed.energy}, people=f"Agents of {slug}: energy: {terms.in_words()}."
+        {"slug": slug, "energy": changed.energy}, text=f"Agents of {slug}: energy: {terms.describe()}."
     )
 
 
 def add_member(slug: str, username: str, role: str) -> Output:
     """Add an account to a tenant, or change its role there."""
-    admit_member(slug=slug, username=username, role=Role(role), actor=actor())
+    set_member_role(slug=slug, username=username, role=Role(role), actor=actor())
     return Output(
         {"tenant": slug, "user": username, "role": role},
-        people=f"{username} is {role} of {slug}.",
+        text=f"{username} is {role} of {slug}.",
     )
 
 
@@ -109,7 +109,7 @@ def remove_member(slug: str, username: str) -> Output:
     dismiss_member(slug=slug, username=username, actor=actor())
     return Output(
         {"tenant": slug, "user": username, "role": None},
-        people=f"{username} is no longer a member of {slug}.",
+        text=f"{username} is no longer a member of {slug}.",
     )
 
 

@@ -9,9 +9,9 @@ from apps.access.services import create_token, open_tokens, revoke_token, token_
 from apps.agents.services.profile import agent_by_name
 from apps.tenants.models import Role, Tenant
 from arbor.clock import SystemClock
-from config.cli.kit.columns import OutputColumn, facts, listing
+from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import ago
+from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, in_tenant_transaction
 
 _COLUMNS = (
@@ -26,9 +26,9 @@ _COLUMNS = (
         cell=lambda name: name or "all",
     ),
     OutputColumn("created_by", "created by"),
-    OutputColumn("expires_at", "expires", cell=lambda at: ago(at) if at else "never"),
-    OutputColumn("last_used_at", "last used", cell=ago),
-    OutputColumn("revoked_at", "revoked", cell=lambda at: ago(at) if at else "-"),
+    OutputColumn("expires_at", "expires", cell=lambda at: format_relative_time(at) if at else "never"),
+    OutputColumn("last_used_at", "last used", cell=format_relative_time),
+    OutputColumn("revoked_at", "revoked", cell=lambda at: format_relative_time(at) if at else "-"),
 )
 
 
@@ -43,8 +43,8 @@ def create(tenant: Tenant, *, name: str, role: str, agent: str | None, lifetime:
         agent_id=agent_by_name(agent).id if agent else None,
     )
     return Output(
-        {**facts(new.row, _COLUMNS), "tenant": tenant.slug, "token": new.text},
-        people=f"Created token [bold]{new.row.name}[/bold] of {tenant.slug}, {role}."
+        {**row_to_dict(new.row, _COLUMNS), "tenant": tenant.slug, "token": new.text},
+        text=f"Created token [bold]{new.row.name}[/bold] of {tenant.slug}, {role}."
         f" It is shown only now:\n  [bold green]{new.text}[/bold green]",
     )
 
@@ -67,6 +67,6 @@ def revoke(tenant: Tenant, *, token: str) -> Output:
     """Revoke a token for good, by its name or its beginning."""
     revoked = revoke_token(token_id=token_by_name(token).id, actor=actor())
     return Output(
-        {**facts(revoked, _COLUMNS), "tenant": tenant.slug},
-        people=f"The token {revoked.name} of {tenant.slug} is revoked.",
+        {**row_to_dict(revoked, _COLUMNS), "tenant": tenant.slug},
+        text=f"The token {revoked.name} of {tenant.slug} is revoked.",
     )

@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.fleet.administration import open_tenant
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
-from apps.fleet.members import admit_member
+from apps.fleet.members import set_member_role
 from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Role, Tenant, TenantStatus
@@ -82,7 +82,7 @@ def _open_tenant(demo: DemoTenant, operator: str) -> Tenant:
     tenant = Tenant.objects.using(OPS).filter(slug=demo.slug).first()
     if tenant is None:
         tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
-        admit_member(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
+        set_member_role(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
     return tenant
 
 

@@ -108,12 +108,12 @@ class EmbeddedPostgres(EmbeddedServer):
         durable: bool = True,
         settings: Mapping[str, str] | None = None,
         throwaway: bool = False,
-        say: Callable[[str], None] = lambda _line: None,
+        report: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Store the parameters; no file is touched before `prepare`.
 
         `password` is the superuser's (None: a new random one, so only for a new folder), `owner_password` the owner's, set at
-        each start (None: a new random one). Where `port` is in use, the next free one is chosen. `say` receives messages for
+        each start (None: a new random one). Where `port` is in use, the next free one is chosen. `report` receives messages for
         people.
         """
         super().__init__(data_dir, throwaway=throwaway)
@@ -128,7 +128,7 @@ class EmbeddedPostgres(EmbeddedServer):
         self._durable = durable
         self._user = server_user()
         self._home = postgres_home()
-        self._say = say
+        self._report = report
 
     @classmethod
     def temporary(cls, *, settings: Mapping[str, str] | None = None) -> Self:
@@ -183,7 +183,7 @@ class EmbeddedPostgres(EmbeddedServer):
             *allow_traversal(self._home / "bin", self._user),
             *allow_traversal(self.data_dir, self._user),
         ]:
-            self._say(
+            self._report(
                 f"other users can now traverse (not read) {folder}: PostgreSQL runs as {self._user.name}"
             )
 

@@ -64,7 +64,7 @@ class Log:
         tone = _RED if _ERROR.search(text) else _YELLOW if _WARNING.search(text) else ""
         self._write(name, text, tone)
 
-    def say(self, text: str, *, name: str = "arbor", alarm: bool = False) -> None:
+    def report(self, text: str, *, name: str = "arbor", alarm: bool = False) -> None:
         """Write one line of the supervisor's own."""
         self._write(name, self._mask(text), f"{_RED}{_BOLD}" if alarm else _BOLD)
 

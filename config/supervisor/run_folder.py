@@ -66,7 +66,7 @@ class RunFolder:
             return None
         return process if is_same else None
 
-    def note(self, **fields: Any) -> None:
+    def write_state(self, **fields: Any) -> None:
         """Write the state of this supervisor: its process, and further fields such as its parts."""
         ourselves = psutil.Process()
         write_private(self.state_file, {"pid": ourselves.pid, "created": ourselves.create_time(), **fields})

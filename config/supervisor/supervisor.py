@@ -137,7 +137,9 @@ class Supervisor:
             unit.was_ready = True
         elif now - unit.started_at > unit.part.ready_within_s and not unit.reported_late:
             unit.reported_late = True
-            self._log.say(f"is not ready after {unit.part.ready_within_s:.0f} s", name=unit.name, alarm=True)
+            self._log.report(
+                f"is not ready after {unit.part.ready_within_s:.0f} s", name=unit.name, alarm=True
+            )
 
     def _handle_end(self, unit: Unit, now: float) -> None:
         duration_s = now - unit.started_at
@@ -163,7 +165,7 @@ class Supervisor:
         looping = unit.quick_ends >= CRASH_LOOP_AFTER
         unit.status = Status.CRASH_LOOP if looping else Status.BACKOFF
         times = f" ({unit.quick_ends} times in a row)" if looping else ""
-        self._log.say(f"{what}{times}; starting again in {delay:g} s", name=unit.name, alarm=True)
+        self._log.report(f"{what}{times}; starting again in {delay:g} s", name=unit.name, alarm=True)
 
     def _collect(self, unit: Unit) -> int:
         """Log the last output of a process that has ended or is being killed; return its exit code."""
@@ -189,7 +191,7 @@ class Supervisor:
     def _stop_all(self) -> None:
         """Stop the parts that no running part needs, layer by layer, until nothing runs."""
         if any(unit.pid for unit in self._units):
-            self._log.say("stopping")
+            self._log.report("stopping")
         while running := [unit for unit in self._units if unit.pid is not None]:
             needed = {need for unit in running for need in self._needs[unit.name]}
             self._stop_layer([unit for unit in running if unit.name not in needed])
@@ -223,7 +225,7 @@ class Supervisor:
                     unit.status = Status.STOPPED
                     left.remove(unit)
                 elif is_urgent or self._clock() - started > unit.part.stop_within_s:
-                    self._log.say("does not end by itself and is killed", name=unit.name, alarm=True)
+                    self._log.report("does not end by itself and is killed", name=unit.name, alarm=True)
                     unit.signal_group(signal.SIGKILL)
                     self._collect(unit)
                     unit.status = Status.STOPPED

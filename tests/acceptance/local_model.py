@@ -72,12 +72,12 @@ def main() -> None:
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = min(2, os.cpu_count() or 1)
-    # The likeliest token at each step: so small a model then copies an example instead of rambling on.
+    # The likeliest token at each step: a model this small then copies an example instead of inventing a text.
     params.sampling.top_k = 1
     params.warmup = False
     params.verbosity = -1
     server = xllamacpp.Server(params)
-    print(f"{server.listening_address}/v1", flush=True)  # noqa: T201 - how the parent learns it
+    print(f"{server.listening_address}/v1", flush=True)  # noqa: T201 - read by the parent process
     sys.stdin.read()
 
 

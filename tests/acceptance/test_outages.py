@@ -19,7 +19,7 @@ def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
     """Return a running fleet without planned deaths of workers."""
     with django_db_blocker.unblock(), RealFleet() as new:
         new.populate(ALL_POINTS)
-        new.doom({})
+        new.plan_kills({})
         new.start()
         yield new
 

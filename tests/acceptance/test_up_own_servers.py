@@ -20,11 +20,14 @@ def test_external_servers_are_used_and_none_is_started() -> None:
         EmbeddedValkey.temporary() as valkey,
     ):
         own = Installation(Path(folder), DATABASE_URL=postgres.owner_url, CELERY_BROKER_URL=valkey.url)
-        own.start("--no-demo", "--only", "worker,scheduler")
-        names = {part["name"] for part in own.status()["parts"]}
-        assert not names & {"postgres", "valkey", "web", "flower"}
-        assert {"dispatcher", "heartbeat", "scheduler"} <= names
-        assert own.status()["agents"]["active"] == 0
-        own.stop()
+        try:
+            own.start("--no-demo", "--only", "worker,scheduler")
+            names = {part["name"] for part in own.status()["parts"]}
+            assert not names & {"postgres", "valkey", "web", "flower"}
+            assert {"dispatcher", "heartbeat", "scheduler"} <= names
+            assert own.status()["agents"]["active"] == 0
+        finally:
+            # Also after a failed start: the processes would outlive the servers, and disturb other tests.
+            own.stop()
         assert not (Path(folder) / "postgres").exists()
         assert postgres.password not in own.output

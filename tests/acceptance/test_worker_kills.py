@@ -21,12 +21,12 @@ BATCH_POINTS = (
     "orient ends",
     "think ends",
     "suspend is written",
-    "walker is about to tell",
+    "walker is about to publish",
     "walker has told",
-    "call is taken",
-    "reply has come",
+    "call is claimed",
+    "reply has arrived",
     "reply is written",
-    "model worker is about to tell",
+    "model worker is about to publish",
     "think goes on",
     "act ends",
     "goals ends",
@@ -54,11 +54,11 @@ def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
 def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> None:
     # A killed worker also interrupts other agents' steps, so some reach their own point at a second attempt.
     for _ in range(ROUNDS):
-        fleet.make_due(fleet.spared())
+        fleet.make_due(fleet.agents_not_killed())
         fleet.wait_until_all_are_done()
-        if not fleet.spared():
+        if not fleet.agents_not_killed():
             break
-    assert fleet.spared() == []
+    assert fleet.agents_not_killed() == []
     assert_exactly_once(fleet)
 
 
@@ -69,8 +69,8 @@ def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
     sizes: dict[str, int] = {}
     for _ in range(len(BATCH_POINTS) * 2):
         groups = groups_of(fleet)
-        doomed = dict(zip((group[0].name for group in groups), left, strict=False))
-        fleet.doom(doomed)
+        planned = dict(zip((group[0].name for group in groups), left, strict=False))
+        fleet.plan_kills(planned)
         # All of a tenant in one statement: one message carries them.
         fleet.make_due([agent for group in groups for agent in group])
         fleet.wait_until_all_are_done()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, Template
 from arbor.agents.lifecycle import AgentStatus
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class TemplateFactory(TenantRowFactory[Template]):
@@ -59,7 +59,7 @@ class AgentStateFactory(TenantRowFactory[AgentState]):
             "engagement": 0.6,
         }
     )
-    last_beat_at = factory.LazyFunction(lambda: ago(5))
+    last_beat_at = factory.LazyFunction(lambda: minutes_ago(5))
 
 
 class AgentKeyFactory(TenantRowFactory[AgentKey]):

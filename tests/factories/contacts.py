@@ -8,7 +8,7 @@ from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessag
 from arbor.contacts.values import Speaker
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class ChatSessionFactory(TenantRowFactory[ChatSession]):
@@ -17,9 +17,9 @@ class ChatSessionFactory(TenantRowFactory[ChatSession]):
 
     agent = factory.SubFactory(AgentFactory)
     person = "user:ann"
-    started_at = factory.LazyFunction(lambda: ago(20))
-    last_at = factory.LazyFunction(lambda: ago(15))
-    ended_at = factory.LazyFunction(lambda: ago(10))
+    started_at = factory.LazyFunction(lambda: minutes_ago(20))
+    last_at = factory.LazyFunction(lambda: minutes_ago(15))
+    ended_at = factory.LazyFunction(lambda: minutes_ago(10))
     significance = 0.4
 
 
@@ -30,7 +30,7 @@ class ChatMessageFactory(TenantRowFactory[ChatMessage]):
     session = factory.SubFactory(ChatSessionFactory)
     speaker = Speaker.USER
     content = "Is the river frozen?"
-    at = factory.LazyFunction(lambda: ago(15))
+    at = factory.LazyFunction(lambda: minutes_ago(15))
 
 
 class ChannelFactory(TenantRowFactory[Channel]):
@@ -57,5 +57,5 @@ class OutboxMessageFactory(TenantRowFactory[OutboxMessage]):
     content = "It froze over night."
     idempotency_key = factory.LazyFunction(lambda: str(uuid7()))
     status = "sent"
-    due_at = factory.LazyFunction(lambda: ago(10))
-    sent_at = factory.LazyFunction(lambda: ago(10))
+    due_at = factory.LazyFunction(lambda: minutes_ago(10))
+    sent_at = factory.LazyFunction(lambda: minutes_ago(10))

@@ -18,7 +18,7 @@ from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryFactory
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class GoalFactory(TenantRowFactory[Goal]):
@@ -32,7 +32,7 @@ class GoalFactory(TenantRowFactory[Goal]):
     layer = GoalLayer.OBJECTIVE
     source = GoalSource.CURIOSITY
     fraction = 0.4
-    touched_at = factory.LazyFunction(lambda: ago(20))
+    touched_at = factory.LazyFunction(lambda: minutes_ago(20))
 
 
 class ProgressNoteFactory(TenantRowFactory[ProgressNote]):

@@ -18,7 +18,7 @@ from apps.heartbeats.models import (
 )
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
-from tests.factories.rows import RowFactory, TenantRowFactory, ago
+from tests.factories.rows import RowFactory, TenantRowFactory, minutes_ago
 
 
 class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
@@ -140,7 +140,7 @@ class MaintenanceCallFactory(TenantRowFactory[ExternalCall]):
     error_kind = "ReplyInvalid"
     attempts = 4
     failures = 4
-    requested_at = factory.LazyFunction(lambda: ago(40))
+    requested_at = factory.LazyFunction(lambda: minutes_ago(40))
 
 
 class LedgerEntryFactory(TenantRowFactory[LedgerEntry]):
@@ -188,5 +188,5 @@ class ProcessFactory(RowFactory[Process]):
     queues = "heartbeat"
     pool = "prefork"
     concurrency = 2
-    started_at = factory.LazyFunction(lambda: ago(90))
+    started_at = factory.LazyFunction(lambda: minutes_ago(90))
     seen_at = factory.LazyFunction(timezone.now)

@@ -29,7 +29,7 @@ from apps.memories.models import (
 )
 from arbor.memory.values import MemoryStatus, MemoryType
 from tests.factories.agents import AgentFactory
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class MemoryFactory(TenantRowFactory[Memory]):
@@ -46,7 +46,7 @@ class MemoryFactory(TenantRowFactory[Memory]):
     session = "session-1"
     position = factory.Sequence(int)
     source = "operator"
-    occurred_at = factory.LazyFunction(lambda: ago(60))
+    occurred_at = factory.LazyFunction(lambda: minutes_ago(60))
 
 
 class MemoryAccessFactory(TenantRowFactory[MemoryAccess]):
@@ -55,7 +55,7 @@ class MemoryAccessFactory(TenantRowFactory[MemoryAccess]):
 
     memory = factory.SubFactory(MemoryFactory)
     count = 3
-    last_at = factory.LazyFunction(lambda: ago(30))
+    last_at = factory.LazyFunction(lambda: minutes_ago(30))
 
 
 class PracticeFactory(TenantRowFactory[Practice]):
@@ -65,7 +65,7 @@ class PracticeFactory(TenantRowFactory[Practice]):
     memory = factory.SubFactory(MemoryFactory, type=MemoryType.PROCEDURAL)
     successes = 3
     failures = 1
-    last_at = factory.LazyFunction(lambda: ago(30))
+    last_at = factory.LazyFunction(lambda: minutes_ago(30))
 
 
 class MindFactory(TenantRowFactory[Mind]):
@@ -92,7 +92,7 @@ class ActivationFactory(TenantRowFactory[Activation]):
     memory = factory.SubFactory(MemoryFactory)
     agent = factory.SelfAttribute("memory.agent")
     level = 0.7
-    at = factory.LazyFunction(lambda: ago(3))
+    at = factory.LazyFunction(lambda: minutes_ago(3))
 
 
 class NextEmbeddingFactory(TenantRowFactory[NextEmbedding]):
@@ -111,13 +111,13 @@ class EpisodeFactory(TenantRowFactory[Episode]):
 
     agent = factory.SubFactory(AgentFactory)
     session = factory.Sequence(lambda n: f"session-{n}")
-    started_at = factory.LazyFunction(lambda: ago(90))
-    last_at = factory.LazyFunction(lambda: ago(60))
-    ended_at = factory.LazyFunction(lambda: ago(20))
+    started_at = factory.LazyFunction(lambda: minutes_ago(90))
+    last_at = factory.LazyFunction(lambda: minutes_ago(60))
+    ended_at = factory.LazyFunction(lambda: minutes_ago(20))
     size = 2
     summary = "They spoke about the river and its fords."
     summarized_by = "rules"
-    summarized_at = factory.LazyFunction(lambda: ago(10))
+    summarized_at = factory.LazyFunction(lambda: minutes_ago(10))
 
 
 class ClusterFactory(TenantRowFactory[Cluster]):
@@ -133,7 +133,7 @@ class ClusterFactory(TenantRowFactory[Cluster]):
     size = 1
     stale = False
     activations = 2
-    activated_at = factory.LazyFunction(lambda: ago(15))
+    activated_at = factory.LazyFunction(lambda: minutes_ago(15))
 
 
 class ClusterMemberFactory(TenantRowFactory[ClusterMember]):

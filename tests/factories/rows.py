@@ -13,7 +13,7 @@ from factory.django import DjangoModelFactory
 from apps.tenants.scope import current_tenant
 
 
-def ago(minutes: int) -> datetime:
+def minutes_ago(minutes: int) -> datetime:
     return timezone.now() - timedelta(minutes=minutes)
 
 

@@ -20,7 +20,7 @@ from arbor.memory.content import content_hash
 from arbor.selves.values import AspectKind, BeliefCategory
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryFactory
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class BeliefFactory(TenantRowFactory[Belief]):
@@ -67,7 +67,7 @@ class PeerModelFactory(TenantRowFactory[PeerModel]):
     successes = 3
     interests = factory.LazyFunction(lambda: ["eels"])
     last_tick = 6
-    last_at = factory.LazyFunction(lambda: ago(90))
+    last_at = factory.LazyFunction(lambda: minutes_ago(90))
 
 
 class ExperienceFactory(TenantRowFactory[Experience]):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
 
 from apps.tenants.models import Tenant
@@ -16,6 +17,14 @@ from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
 from tests.support.database import DatabaseCleaner, use_database
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _passwords_are_hashed_in_few_rounds() -> Iterator[None]:
+    """Hash passwords by the algorithm in force, without the million rounds that slow down guessing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBKDF2PasswordHasher, "iterations", 1000)
+        yield
 
 
 @pytest.fixture(scope="session")

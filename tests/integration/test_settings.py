@@ -15,7 +15,7 @@ from apps import web
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.templates import add_template
 from apps.contacts.models import ChatSession
-from apps.contacts.services.chat import end_session, open_session, say
+from apps.contacts.services.chat import end_session, exchange_turns, open_session
 from apps.fleet.creation import create_agent
 from apps.heartbeats.services.calls import calls
 from apps.memories.models import Memory
@@ -89,7 +89,7 @@ def test_a_conversation_is_significant_from_the_limit_on(
     settings.ARBOR_CHAT_SIGNIFICANT = significant
     with tenant_transaction(agent.tenant_id):
         session = open_session(agent_id=agent.id, person="cli:nora")
-    say(tenant_id=agent.tenant_id, session_id=session.id, text="Hello", execute=calls.execute_call)
+    exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text="Hello", execute=calls.execute_call)
     with tenant_transaction(agent.tenant_id):
         assert end_session(session_id=session.id).heartbeat_follows is follows
 

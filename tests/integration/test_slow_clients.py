@@ -14,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from config.cli.installation.web import THREADS
-from config.cli.installation.web_worker import MAX_BODY_BYTES, MAX_HEAD_BYTES, RequestRefused, missing_bytes
+from config.cli.installation.web import MAX_BODY_BYTES, MAX_HEAD_BYTES, THREADS, RequestRefused, missing_bytes
 from config.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 #: An application that counts a body, on the worker of the console with a short time for a request to arrive.
 SERVER = """
 import sys, time
-from config.cli import web, web_worker
-web_worker.ARRIVES_WITHIN_S = 3.0
-web_worker.MAX_ARRIVING = 40
+from config.cli.installation import web
+web.ARRIVES_WITHIN_S = 3.0
+web.MAX_ARRIVING = 40
 web.WORKER_TIMEOUT_S = 6
 
 def application(environ, start_response):

@@ -31,6 +31,7 @@ SOURCES = (
     "apps/**/migrations/*.py",
     "apps/tenants/**/*.py",
     "config/servers/*.py",
+    "config/applications.py",
     "config/settings.py",
     "tests/support/cluster.py",
 )
@@ -50,14 +51,22 @@ def migrated_server() -> EmbeddedPostgres:
 def copy_cluster(target: Path) -> None:
     """Copy the cluster to a new folder; migrate a new one first if the code has changed."""
     with _locked():
-        source = FOLDER / _fingerprint()
-        if not source.exists():
-            _make(source)
-        shutil.copytree(source, target)
+        shutil.copytree(_current_cluster(), target)
     user = server_user()
     if user is not None:
         for path in (target, *target.rglob("*")):
             os.chown(path, user.uid, user.gid)
+
+
+def has_cluster() -> bool:
+    """Return whether there is a cluster of the current state of the code."""
+    return (FOLDER / _fingerprint()).exists()
+
+
+def ensure_cluster() -> None:
+    """Migrate a new cluster if the code has changed."""
+    with _locked():
+        _current_cluster()
 
 
 def set_serving_passwords(server: EmbeddedPostgres) -> None:
@@ -80,6 +89,14 @@ def _locked() -> Iterator[None]:
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _current_cluster() -> Path:
+    """Return the cluster of the current state of the code; migrate a new one if there is none."""
+    source = FOLDER / _fingerprint()
+    if not source.exists():
+        _make(source)
+    return source
 
 
 def _fingerprint() -> str:

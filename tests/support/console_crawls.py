@@ -91,7 +91,7 @@ def crawl_as_owner() -> OwnerCrawl:
         after = snapshot()
     with tenant_transaction(tenant.id):
         recalled = MemoryAccess.objects.get().count
-    crowd(world)
+    create_many_rows(world)
     return OwnerCrawl(
         few=few,
         many=crawl(client, world.pages),
@@ -134,7 +134,7 @@ def snapshot() -> Snapshot:
         return counts
 
 
-def crowd(world: World) -> None:
+def create_many_rows(world: World) -> None:
     """Create many more rows of each growing model."""
     with tenant_transaction(world.tenant.id):
         for _ in range(12):

@@ -29,7 +29,7 @@ class Home:
     call: UUID
 
 
-def furnish(earlier: Apps, slug: str) -> Home:
+def create_rows(earlier: Apps, slug: str) -> Home:
     """Create a tenant with rows in the tables that the migrations change."""
 
     def create(label: str, **values: Any) -> Any:
@@ -56,16 +56,16 @@ def furnish(earlier: Apps, slug: str) -> Home:
     for row in agents:
         own("agents.HeartbeatSchedule", agent=row, state="idle", next_due_at=THEN, interval_s=3600)
         own("memories.Mind", agent=row, embedding_model="wordllama", embedding_dimension=256)
-    innate, lesson = _furnish_memories(own, agent)
-    call = _furnish_heartbeats(own, agent, peer, lesson)
-    _furnish_self(own, agent, peer)
+    innate, lesson = _create_memories(own, agent)
+    call = _create_heartbeats(own, agent, peer, lesson)
+    _create_self(own, agent, peer)
     create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
     own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
     create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
     return Home(tenant=tenant.id, agent=agent.id, innate=innate.id, lesson=lesson.id, call=call.id)
 
 
-def _furnish_memories(own: Any, agent: Any) -> tuple[Any, Any]:
+def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
     """Create memories with their maintenance flags, an episode with a summary, edges and buffer items."""
     summarized, _ = (
         own(
@@ -127,7 +127,7 @@ def _furnish_memories(own: Any, agent: Any) -> tuple[Any, Any]:
     return innate, lesson
 
 
-def _furnish_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
+def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
     """Create a heartbeat with its call, ledger entry, usage, percept, goal, plan and intent."""
     heartbeat = own(
         "heartbeats.Heartbeat",
@@ -181,7 +181,7 @@ def _furnish_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
     return call
 
 
-def _furnish_self(own: Any, agent: Any, peer: Any) -> None:
+def _create_self(own: Any, agent: Any, peer: Any) -> None:
     """Create models of an agent and of two people, one of them an agent's namesake, and a change of the self."""
     own("selves.PeerModel", agent=agent, name=peer.name, peer=peer, interactions=4, successes=3)
     own("selves.PeerModel", agent=agent, name="Bo", interactions=2, successes=1)

@@ -16,5 +16,5 @@ TALK = (
 )
 
 
-def keep(agent: Agent, *memories: NewMemory) -> Remembered:
+def store_memories(agent: Agent, *memories: NewMemory) -> Remembered:
     return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)

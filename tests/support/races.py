@@ -27,7 +27,7 @@ def race[T](*operations: Callable[[], T]) -> list[T]:
         return list(pool.map(run, operations))
 
 
-def refused_or[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
+def none_if_refused[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
     """Return the operation with the result None if the other operation was first and this one is refused."""
 
     def run() -> T | None:

@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.sql import SQL, Identifier
 
-from apps.tenants import installation_tables, protection
+from apps.tenants import policies, protection
 from apps.tenants.checks import tenant_models
 from apps.tenants.protection import protect
 from apps.tenants.scope import OWNER
@@ -54,9 +54,9 @@ def protect_as(earlier: Apps) -> None:
             for model in tenant_models()
             if model._meta.model_name in earlier.all_models[model._meta.app_label]
         ]
-        for module in (protection, installation_tables):
+        for module in (protection, policies):
             patch.setattr(module, "tenant_models", lambda: iter(models))
-        patch.setattr(installation_tables, "apps", earlier)
+        patch.setattr(policies, "apps", earlier)
         protect()
 
 

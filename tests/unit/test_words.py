@@ -38,6 +38,22 @@ def test_a_docstring_does_not_open_with_a_clause(opening: str) -> None:
         assert [finding.subject for finding in check({"a.py": f'"""{text}"""'}, BANNED)] == subjects
 
 
+@pytest.mark.parametrize("source", ["class A:\n    {}", "def f():\n    {}", "async def f():\n    {}"])
+def test_docstrings_of_classes_and_functions_are_checked(source: str) -> None:
+    assert subjects_of(source.format('"""Whether it goes."""')) == ["docstring opens with a clause"]
+    assert subjects_of(source.format('"""Return the first first."""')) == ["repeated word"]
+    assert subjects_of(source.format('"""Return the first_turn turn."""')) == ["repeated word"]
+    assert subjects_of(source.format('"""Return `first_turn` that that turn knows."""')) == []
+
+
+def test_helpers_of_tests_have_names_of_the_glossary() -> None:
+    tests = {"tests/a.py": "def theme_of(): ...\ndef test_a_theme_is_named(theme): ..."}
+    assert [finding.message.partition(":")[0] for finding in check({}, BANNED, tests=tests)] == [
+        "theme_of",
+        "theme",
+    ]
+
+
 def test_a_module_needs_a_docstring() -> None:
     assert [finding.subject for finding in check({"a.py": "x = 1\n", "b.py": ""}, BANNED)] == ["no docstring"]
 

@@ -54,6 +54,10 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='agents_agent_name'),
+                    models.UniqueConstraint(fields=('tenant', 'public_id'), name='agents_agent_public_id'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -92,6 +96,9 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='agents_template_name'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -156,27 +163,13 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('notices', []), _negated=True), fields=['tenant'], name='agents_state_noticed'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('energy__gte', 0), ('energy__lte', 20)), name='agents_state_energy'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='agents_agent_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.UniqueConstraint(fields=('tenant', 'public_id'), name='agents_agent_public_id'),
-        ),
-        migrations.AddConstraint(
-            model_name='template',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='agents_template_name'),
-        ),
-        migrations.AddIndex(
-            model_name='agentstate',
-            index=models.Index(condition=models.Q(('notices', []), _negated=True), fields=['tenant'], name='agents_state_noticed'),
-        ),
-        migrations.AddConstraint(
-            model_name='agentstate',
-            constraint=models.CheckConstraint(condition=models.Q(('energy__gte', 0), ('energy__lte', 20)), name='agents_state_energy'),
         ),
         migrations.RunSQL(_STORAGE, migrations.RunSQL.noop),
     ]

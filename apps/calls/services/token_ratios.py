@@ -14,8 +14,8 @@ from apps.calls.models import TokenRatio
 from apps.tenants.scope import OPS
 from arbor.models.windows import LEAST_RATIO, MOST_RATIO
 
-#: The latest calls of a tenant that are looked at, and the least of one model, in calls and in estimated tokens.
-LOOKED_AT = 200
+#: The latest calls of a tenant that are read, and the least number of calls and of estimated tokens of one model.
+MAX_CALLS_READ = 200
 LEAST_CALLS = 3
 LEAST_TOKENS = 1_000
 
@@ -30,7 +30,7 @@ FROM tenants_tenant t CROSS JOIN LATERAL (
     FROM (
         SELECT call_id, input_tokens, estimated_tokens FROM calls_ledgerentry
         WHERE tenant_id = t.id AND at > now() - interval '1 day'
-        ORDER BY at DESC LIMIT %(looked_at)s
+        ORDER BY at DESC LIMIT %(max_calls)s
     ) e JOIN calls_externalcall c ON c.tenant_id = t.id AND c.id = e.call_id
     WHERE e.input_tokens > 0 AND e.estimated_tokens > 0
     GROUP BY c.model
@@ -48,7 +48,7 @@ def learn_token_ratios() -> int:
     values = {
         "least": LEAST_RATIO,
         "most": MOST_RATIO,
-        "looked_at": LOOKED_AT,
+        "max_calls": MAX_CALLS_READ,
         "calls": LEAST_CALLS,
         "tokens": LEAST_TOKENS,
     }
@@ -69,7 +69,7 @@ def ratios_of(objects: list[dict[str, Any]]) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearntRatio:
+class ModelTokenRatio:
     """The token ratio of a model over all tenants."""
 
     model: str
@@ -77,13 +77,13 @@ class LearntRatio:
     calls: int
 
 
-def learnt_ratios() -> list[LearntRatio]:
+def read_token_ratios() -> list[ModelTokenRatio]:
     """Return the token ratios of the installation by model, weighted by their calls."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             "SELECT model, sum(ratio * calls) / sum(calls), sum(calls) FROM calls_tokenratio GROUP BY model ORDER BY model"
         )
         return [
-            LearntRatio(model=model, ratio=round(float(ratio), 3), calls=int(calls))
+            ModelTokenRatio(model=model, ratio=round(float(ratio), 3), calls=int(calls))
             for model, ratio, calls in cursor.fetchall()
         ]

@@ -73,7 +73,7 @@ class AgentPolicyAdmin(AgentRowsAdmin):
             return "always"
         return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
 
-    energy_terms = columns.cell("energy", lambda policy: energy_terms_of(policy.agent).in_words())
+    energy_terms = columns.cell("energy", lambda policy: energy_terms_of(policy.agent).describe())
     models_by_tier = columns.cell(
         "models by tier",
         lambda policy: "; ".join(

@@ -19,7 +19,7 @@ from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, f
 from apps.console.pages.contacts import read_message
 from apps.console.views import console_page
 from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
-from apps.contacts.services.channels import shown_target
+from apps.contacts.services.channels import redact_target
 from apps.tenants.models import Role
 
 
@@ -66,7 +66,9 @@ class ChannelAdmin(OwnPageAdmin):
             return "all agents"
         return cells.link("agents_agent", channel.agent_id, channel.agent.name)
 
-    target_shown = columns.cell("to", lambda channel: cells.clipped(shown_target(channel) or "the inbox", 70))
+    target_shown = columns.cell(
+        "to", lambda channel: cells.clipped(redact_target(channel) or "the inbox", 70)
+    )
     state = columns.cell(
         "state",
         lambda channel: cells.badge(
@@ -90,7 +92,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
     read_page = staticmethod(read_message)
 
     about = columns.cell("message", lambda message: cells.clipped(message.subject or message.content, 90))
-    to = columns.cell("to", lambda message: cells.clipped(shown_target(message) or message.audience, 50))
+    to = columns.cell("to", lambda message: cells.clipped(redact_target(message) or message.audience, 50))
     decided = columns.moment("created_at", "decided")
     problem = columns.error("last_error")
 

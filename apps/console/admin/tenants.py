@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
@@ -11,20 +12,45 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from apps.agents.services.energy import energy_terms
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
 from apps.console.access import actor_of, has_role, is_platform_operator
-from apps.console.account_forms import NewAccountForm
 from apps.console.account_views import current_session
 from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
 from apps.console.views import console_page
-from apps.fleet.accounts import sessions_of
+from apps.fleet.accounts import create_account, sessions_of
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 from arbor.agents.energy import EnergyTerms
+from arbor.errors import AlreadyExists, Invalid
+
+
+class NewAccountForm(forms.Form):
+    """The form of a new account, without memberships."""
+
+    username = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget())
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        help_text="At least 8 characters, and not a common password.",
+    )
+    superuser = forms.BooleanField(
+        label="Runs the installation as a whole", required=False, widget=UnfoldBooleanWidget()
+    )
+
+    def create(self, *, actor: str) -> User | None:
+        """Create the account; none, with the reason beside the form, when the service refuses."""
+        try:
+            return create_account(actor=actor, **self.cleaned_data)
+        except (AlreadyExists, Invalid) as refusal:
+            self.add_error(None, str(refusal))
+            return None
+
 
 # Roles in tenants decide about rights; Django's groups are not used.
 assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
@@ -71,7 +97,7 @@ class TenantAdmin(PlatformAdmin):
     status_badge = columns.badge("status", "status")
     energy_terms = columns.cell(
         "energy of its agents",
-        lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).in_words(),
+        lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).describe(),
     )
 
 

@@ -19,7 +19,7 @@ from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model
-from apps.heartbeats.services.reports.figures import DayFigures, day_figures
+from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console import cells
-from apps.console.stored import dicts_in, pretty, text_of
+from apps.console.stored import pretty, read_dicts, text_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -99,7 +99,7 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     messages = [("system", text_of(request.get("system")))] if request.get("system") else []
     messages += [
         (str(turn.get("role", "")), text_of(turn.get("content")))
-        for turn in dicts_in(request.get("messages"))
+        for turn in read_dicts(request.get("messages"))
     ]
     return Call(
         row=call,
@@ -120,7 +120,7 @@ _HUES = 8
 
 
 def _sections(stored: Any) -> list[SectionView]:
-    rows = dicts_in(stored)
+    rows = read_dicts(stored)
     sizes = [int(row["tokens"]) if isinstance(row.get("tokens"), int | float) else 0 for row in rows]
     total = sum(sizes) or 1
     return [

@@ -32,11 +32,11 @@ class ChatPage:
     turns: Sequence[ChatMessage]
     #: The person's open conversation, if any.
     session: ChatSession | None
-    #: Whether the person's last turn waits for an answer, and whether a worker is alive to give it.
+    #: Whether the person's last turn waits for an answer, and whether a worker of the model queue is alive.
     waiting: bool
-    somebody_works: bool
+    has_worker: bool
     #: Whether only one conversation is shown.
-    one: bool
+    is_single: bool
     may_talk: bool
     is_reflex: bool
     #: The text of a refused turn.
@@ -58,15 +58,15 @@ def read_chat(
         turns=history(agent_id=agent.id, limit=TURNS_SHOWN, session_id=conversation),
         session=session,
         waiting=waiting,
-        somebody_works=not waiting or _somebody_works(),
-        one=conversation is not None,
+        has_worker=not waiting or _has_model_worker(),
+        is_single=conversation is not None,
         may_talk=may_talk,
         is_reflex=(agent.model or fleet_model()).startswith(f"{Provider.REFLEX}/"),
         draft=draft,
     )
 
 
-def _somebody_works() -> bool:
+def _has_model_worker() -> bool:
     """Return whether a worker of the model queue is alive."""
     return any(Queue.LLM.value in process.queues.split(",") for process in living_processes())
 
@@ -83,7 +83,7 @@ class MessagePage:
     in_inbox: bool
     may_retry: bool
     may_cancel: bool
-    tries_at_most: int = MAX_TRIES
+    max_tries: int = MAX_TRIES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,16 +13,16 @@ from apps.console.nodes import NamedNode, find_nodes, parse_id
 from apps.console.pages.call import Call, read_call
 from apps.console.pages.trace import Stage, draw_run, read_stages
 from apps.console.pictures.pipeline import Picture
-from apps.console.stored import dicts_in, pretty, text_of
+from apps.console.stored import pretty, read_dicts, text_of
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.trace import steps_of
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.heartbeat.focus import mode_of, why_mode
+from arbor.heartbeat.focus import explain_mode, mode_of
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import Provider
-from arbor.selves.emotions import in_words
+from arbor.selves.emotions import describe_mood
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class HeartbeatPage:
     before: Heartbeat | None
     after: Heartbeat | None
     #: The reason of the mode; empty if it cannot be derived from the situation.
-    why_mode: str
+    explain_mode: str
     #: The unit of the action budget.
     unit: str
 
@@ -93,7 +93,7 @@ class HeartbeatPage:
     def mood(self) -> str:
         """Return the mood after the heartbeat in words; empty if it was not stored completely."""
         valence, arousal = self.heartbeat.emotional_valence, self.heartbeat.arousal
-        return "" if valence is None or arousal is None else in_words(valence, arousal)
+        return "" if valence is None or arousal is None else describe_mood(valence, arousal)
 
 
 def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
@@ -106,7 +106,7 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
         if calls
     }
     goals = _goals(heartbeat)
-    actions = dicts_in(heartbeat.actions)
+    actions = read_dicts(heartbeat.actions)
     named = _named(heartbeat, actions)
     stages, total = read_stages(heartbeat, steps, calls)
     others = Heartbeat.objects.filter(agent_id=heartbeat.agent_id).only(
@@ -125,7 +125,7 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
                 kind=str(change.get("kind", "")),
                 text=str(change.get("change", "")),
             )
-            for change in dicts_in(heartbeat.goal_changes)
+            for change in read_dicts(heartbeat.goal_changes)
         ],
         dropped=[
             {
@@ -133,30 +133,30 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
                 "value": text_of(item.get("value")),
                 "reason": text_of(item.get("reason")),
             }
-            for item in dicts_in(heartbeat.dropped)
+            for item in read_dicts(heartbeat.dropped)
         ],
         situation=pretty(heartbeat.situation) if heartbeat.situation else "",
         before=others.filter(started_at__lt=heartbeat.started_at).order_by("-started_at").first(),
         after=others.filter(started_at__gt=heartbeat.started_at).order_by("started_at").first(),
-        why_mode=_why_mode(heartbeat),
+        explain_mode=_explain_mode(heartbeat),
         unit=heartbeat.energy_unit or BudgetKind.ENERGY.value,
     )
 
 
-def _why_mode(heartbeat: Heartbeat) -> str:
+def _explain_mode(heartbeat: Heartbeat) -> str:
     try:
         situation = Situation.model_validate(heartbeat.situation)
     except ValidationError:
         # The heartbeat ended before it had a situation, or another version of Arbor stored it.
         return ""
     # A differing mode was chosen by rules of another version, which are unknown here.
-    return why_mode(situation) if mode_of(situation) == heartbeat.mode else ""
+    return explain_mode(situation) if mode_of(situation) == heartbeat.mode else ""
 
 
 def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
     named = {
         str(item.get("goal_id") or "")
-        for item in [*dicts_in(heartbeat.actions), *dicts_in(heartbeat.goal_changes)]
+        for item in [*read_dicts(heartbeat.actions), *read_dicts(heartbeat.goal_changes)]
     }
     # A model may name goals that do not exist; the page then shows the text only.
     ids = [row_id for text in named if (row_id := parse_id(text)) is not None]

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from apps.console import cells
 from apps.contacts.models import Channel, OutboxMessage
-from apps.contacts.services.channels import shown_target
+from apps.contacts.services.channels import redact_target
 from apps.heartbeats.models import Heartbeat
 
 register = template.Library()
@@ -114,7 +114,7 @@ def look(status: str) -> str:
 @register.filter
 def target(row: Channel | OutboxMessage) -> str:
     """Write the target of a channel or message, without secret parts."""
-    return shown_target(row)
+    return redact_target(row)
 
 
 @register.simple_tag

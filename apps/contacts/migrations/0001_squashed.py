@@ -44,6 +44,9 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='contacts_channel_name'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -63,6 +66,10 @@ class Migration(migrations.Migration):
                 'ordering': ['-started_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-started_at'], name='contacts_chat_by_agent'),
+                    models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['last_at'], name='contacts_chat_open'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -84,6 +91,9 @@ class Migration(migrations.Migration):
                 'ordering': ['at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'session', 'at'], name='contacts_message_by_chat'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -114,42 +124,15 @@ class Migration(migrations.Migration):
                 'ordering': ['-created_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-created_at'], name='contacts_outbox_by_agent'),
+                    models.Index(condition=models.Q(('status__in', ['pending', 'sending'])), fields=['due_at'], name='contacts_outbox_due'),
+                    models.Index(condition=models.Q(('kind', 'inbox'), ('read_at__isnull', True)), fields=['tenant', '-created_at'], name='contacts_inbox_unread'),
+                    models.Index(condition=models.Q(('status', 'failed')), fields=['tenant', '-created_at'], name='contacts_outbox_failed'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'idempotency_key'), name='contacts_outbox_once'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='contacts_channel_name'),
-        ),
-        migrations.AddIndex(
-            model_name='chatsession',
-            index=models.Index(fields=['tenant', 'agent', '-started_at'], name='contacts_chat_by_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='chatsession',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['last_at'], name='contacts_chat_open'),
-        ),
-        migrations.AddIndex(
-            model_name='chatmessage',
-            index=models.Index(fields=['tenant', 'session', 'at'], name='contacts_message_by_chat'),
-        ),
-        migrations.AddIndex(
-            model_name='outboxmessage',
-            index=models.Index(fields=['tenant', 'agent', '-created_at'], name='contacts_outbox_by_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='outboxmessage',
-            index=models.Index(condition=models.Q(('status__in', ['pending', 'sending'])), fields=['due_at'], name='contacts_outbox_due'),
-        ),
-        migrations.AddIndex(
-            model_name='outboxmessage',
-            index=models.Index(condition=models.Q(('kind', 'inbox'), ('read_at__isnull', True)), fields=['tenant', '-created_at'], name='contacts_inbox_unread'),
-        ),
-        migrations.AddIndex(
-            model_name='outboxmessage',
-            index=models.Index(condition=models.Q(('status', 'failed')), fields=['tenant', '-created_at'], name='contacts_outbox_failed'),
-        ),
-        migrations.AddConstraint(
-            model_name='outboxmessage',
-            constraint=models.UniqueConstraint(fields=('tenant', 'idempotency_key'), name='contacts_outbox_once'),
         ),
     ]

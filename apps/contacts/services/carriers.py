@@ -30,7 +30,7 @@ _NOT_CONFIGURED = (
 class Mail:
     """Sends emails, each over a connection of its own, within the settings' time-out."""
 
-    def carry(self, message: Outgoing) -> None:
+    def deliver(self, message: Outgoing) -> None:
         """Send the email. Its Message-ID is derived from the message's key, so it is the same at every attempt.
 
         Raises DeliveryFailed, which is final for a 5xx reply and for a missing server.

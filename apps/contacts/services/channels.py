@@ -17,7 +17,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
-from arbor.adapters.webhook import check_url, shown_url
+from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -125,13 +125,13 @@ def channel_by_name(name: str) -> Channel:
     return channel
 
 
-def shown_target(row: Channel | OutboxMessage) -> str:
+def redact_target(row: Channel | OutboxMessage) -> str:
     """Return the target of a channel or message in a form that may be shown; empty for the inbox.
 
     Of a webhook's URL only the host is shown, because the URL itself can be a secret.
     """
     target: str = row.target
-    return shown_url(target) if row.kind == ChannelKind.WEBHOOK else target
+    return redact_url(target) if row.kind == ChannelKind.WEBHOOK else target
 
 
 def trial_message(channel: Channel, *, actor: str) -> Outgoing:
@@ -152,10 +152,10 @@ def trial_message(channel: Channel, *, actor: str) -> Outgoing:
     )
 
 
-def carry_trial(kind: ChannelKind, message: Outgoing) -> None:
+def deliver_test_message(kind: ChannelKind, message: Outgoing) -> None:
     """Deliver a test message, outside any transaction. Raises DeliveryFailed."""
     if kind is not ChannelKind.INBOX:
-        carrier_of(kind).carry(message)
+        carrier_of(kind).deliver(message)
 
 
 def secret_of(channel: Channel) -> bytes:
@@ -211,5 +211,5 @@ def _audit(channel: Channel, actor: str, message: str) -> None:
         actor=actor,
         agent_id=channel.agent_id,
         message=message,
-        detail={"channel": channel.name, "kind": channel.kind, "target": shown_target(channel)},
+        detail={"channel": channel.name, "kind": channel.kind, "target": redact_target(channel)},
     )

@@ -125,7 +125,7 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
     return turn
 
 
-def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: CallExecutor) -> ChatMessage:
+def exchange_turns(*, tenant_id: UUID, session_id: UUID, text: str, execute: CallExecutor) -> ChatMessage:
     """Store a person's turn and answer it in this process; return the agent's turn, with `error` set if there is no answer.
 
     No transaction may be open, because the model call must not run inside one. Raises as `receive_turn` does.

@@ -35,7 +35,7 @@ from arbor.memory.values import NewMemory
 from arbor.models.handles import REFLEX
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.boundary_check import BoundaryMatch, may_go_on
+from arbor.selves.boundary_check import BoundaryMatch, may_proceed
 from arbor.selves.emotions import Event
 from arbor.signals import SignalName, signal
 
@@ -60,7 +60,7 @@ def prepare_answer(
 ) -> PreparedAnswer:
     """Check the answer against the agent's boundaries, and embed both turns."""
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
-    withheld = [match for match in matched if not may_go_on(match.boundary, read.thinking)]
+    withheld = [match for match in matched if not may_proceed(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
         asked, position = _asked_turn(subject)

@@ -13,7 +13,7 @@ from apps.calls.services.maintenance_calls import subject_key
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_message, close_unanswered_turn, end_session, waiting_turn
 from apps.contacts.services.queries import IDLE_CONVERSATIONS
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
 
@@ -23,10 +23,10 @@ STEP = 50
 LONGEST_WAIT = timedelta(hours=1)
 
 
-def close_conversations() -> Round:
+def close_conversations() -> JobRunResult:
     """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
-    return make_round(
+    return run_job(
         "chats", waiting=IDLE_CONVERSATIONS.format(seconds=oldest.total_seconds()), step=_sweep_agent
     )
 

@@ -73,7 +73,7 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         # Return the connection to the pool, as threads may wait long for slow receivers.
         connections[APP].close()
     try:
-        carrier_of(claimed.kind).carry(_with_secret(claimed))
+        carrier_of(claimed.kind).deliver(_with_secret(claimed))
     except DeliveryFailed as error:
         return _record_failure(claimed, str(error), final=error.final)
     except SealBroken as error:

@@ -26,15 +26,15 @@ def situation_refusals(environment: Environment) -> Mapping[str, str]:
     )
 
 
-def posted_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
+def outbox_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
     """Return the reasons to refuse reaching out, from the present outbox, with earlier messages of the heartbeat. Three queries."""
     contact = (
         AgentState.objects.filter(agent_id=agent_id).values_list("last_user_contact_at", flat=True).first()
     )
     # Messages of this decision do not count, because the decision may be executed a second time.
-    posted = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
-    latest = posted.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
-    today = posted.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
+    messages = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
+    latest = messages.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
+    today = messages.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
     published = today.order_by().values("heartbeat_id", "content").distinct().count()
     return refusals(
         hours_since_reach_out=_hours(latest, now),

@@ -31,7 +31,7 @@ _INBOX = "inbox"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Letter:
+class OutgoingMessage:
     """A text that an agent decided to send, to its users or the public."""
 
     agent_id: UUID
@@ -52,18 +52,18 @@ class Letter:
         return f"{self.heartbeat_id}:{self.index}:{digest[:12]}"
 
 
-def post(letter: Letter) -> list[OutboxMessage]:
-    """Store a letter's messages in the open transaction, one for each channel and mentioned agent, and return them.
+def add_to_outbox(message: OutgoingMessage) -> list[OutboxMessage]:
+    """Store the rows of a message in the open transaction, one for each channel and mentioned agent, and return them.
 
-    Messages to the inbox are delivered by being stored; the others are enqueued after the commit. Posted
-    twice, a letter is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a
+    Messages to the inbox are delivered by being stored; the others are enqueued after the commit. Added
+    twice, a message is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a
     platform without a channel.
     """
-    if "\0" in letter.subject + letter.content:
+    if "\0" in message.subject + message.content:
         raise Invalid("a message must not contain a NUL character")
-    channels = channels_for(agent_id=letter.agent_id, audience=letter.audience, platform=letter.platform)
-    rows = [_row(letter, channel) for channel in channels] or [_row(letter, None)]
-    rows += [_to_peer(letter, agent_id) for agent_id in _mentioned(letter)]
+    channels = channels_for(agent_id=message.agent_id, audience=message.audience, platform=message.platform)
+    rows = [_row(message, channel) for channel in channels] or [_row(message, None)]
+    rows += [_to_peer(message, agent_id) for agent_id in _mentioned(message)]
     OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
     emit(*map(_posted_signal, rows))
     for row in rows:
@@ -155,53 +155,53 @@ def _change_status(
     return message
 
 
-def _row(letter: Letter, channel: Channel | None) -> OutboxMessage:
+def _row(message: OutgoingMessage, channel: Channel | None) -> OutboxMessage:
     kind = ChannelKind(channel.kind) if channel else ChannelKind.INBOX
     arrived = kind is ChannelKind.INBOX
     return OutboxMessage(
         id=uuid7(),
         tenant_id=current_tenant(),
-        agent_id=letter.agent_id,
-        heartbeat_id=letter.heartbeat_id,
+        agent_id=message.agent_id,
+        heartbeat_id=message.heartbeat_id,
         channel=channel,
         kind=kind,
-        audience=letter.audience,
+        audience=message.audience,
         target=channel.target if channel else "",
-        subject=letter.subject,
-        content=letter.content,
-        idempotency_key=f"{letter.key}:{channel.id if channel else _INBOX}",
+        subject=message.subject,
+        content=message.content,
+        idempotency_key=f"{message.key}:{channel.id if channel else _INBOX}",
         status=DeliveryStatus.SENT if arrived else DeliveryStatus.PENDING,
-        due_at=letter.at,
+        due_at=message.at,
         lease_until=None if arrived else timezone.now() + settings.ARBOR_QUEUE_LEASE,
-        created_at=letter.at,
-        sent_at=letter.at if arrived else None,
+        created_at=message.at,
+        sent_at=message.at if arrived else None,
     )
 
 
-def _to_peer(letter: Letter, agent_id: str) -> OutboxMessage:
-    row = _row(letter, None)
+def _to_peer(message: OutgoingMessage, agent_id: str) -> OutboxMessage:
+    row = _row(message, None)
     row.kind = ChannelKind.PEER
     row.target = agent_id
-    row.idempotency_key = f"{letter.key}:{agent_id}"
+    row.idempotency_key = f"{message.key}:{agent_id}"
     row.status, row.sent_at = DeliveryStatus.PENDING, None
     row.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
     return row
 
 
-def _mentioned(letter: Letter) -> tuple[str, ...]:
-    """Return the ids of the tenant's other agents that a public letter mentions; a private letter mentions none."""
-    if letter.audience is not Audience.PUBLIC or "@" not in letter.content:
+def _mentioned(message: OutgoingMessage) -> tuple[str, ...]:
+    """Return the ids of the tenant's other agents that a public message mentions; a private one mentions none."""
+    if message.audience is not Audience.PUBLIC or "@" not in message.content:
         return ()
-    names = {name for names in possible_names(letter.content) for name in names}
+    names = {name for names in possible_names(message.content) for name in names}
     if not names:
         return ()
     rows = (
         Agent.objects.annotate(lowered=Lower("name"))
         .filter(lowered__in=names)
-        .exclude(id=letter.agent_id)
+        .exclude(id=message.agent_id)
         .values_list("lowered", "id")
     )
-    return mentioned_ids(letter.content, {name: str(agent_id) for name, agent_id in rows})
+    return mentioned_ids(message.content, {name: str(agent_id) for name, agent_id in rows})
 
 
 #: The number at which each count stops.

@@ -11,7 +11,7 @@ CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
         AND created_at > now() - interval '24 hours'
 ) ELSE 0 END AS published_today
 """
-#: A part of the statement in `apps.memories.services.jobs.rounds`; uses the index of open conversations. A conversation that
+#: A part of the statement in `apps.memories.services.jobs.job_runs`; uses the index of open conversations. A conversation that
 #: waits for an answer is included once its message may be lost.
 IDLE_CONVERSATIONS = """
 SELECT DISTINCT agent_id FROM contacts_chatsession

@@ -58,6 +58,15 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', 'state'], name='goals_goal_backlog'),
+                    models.Index(condition=models.Q(('parent__isnull', False)), fields=['tenant', 'parent'], name='goals_goal_by_parent'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('fraction__gte', 0), ('fraction__lte', 1)), name='goals_goal_fraction'),
+                    models.CheckConstraint(condition=models.Q(('emotional_valence__gte', -1), ('emotional_valence__lte', 1)), name='goals_goal_valence'),
+                    models.CheckConstraint(condition=models.Q(('expected_reward__gte', 0), ('expected_reward__lte', 1)), name='goals_goal_reward'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -75,6 +84,12 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'goal memories',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'memory'], name='goals_link_by_memory'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'goal', 'memory', 'kind'), name='goals_link_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -97,6 +112,14 @@ class Migration(migrations.Migration):
                 'ordering': ['-created_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', 'status'], name='goals_plan_by_status'),
+                    models.Index(fields=['tenant', 'goal', '-created_at'], name='goals_plan_by_goal'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('status', 'active')), fields=('tenant', 'goal'), name='goals_plan_one_active'),
+                    models.CheckConstraint(condition=models.Q(('risk__gte', 0), ('risk__lte', 1)), name='goals_plan_risk'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -118,6 +141,9 @@ class Migration(migrations.Migration):
                 'ordering': ['position'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'plan', 'position'), name='goals_step_position'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -143,6 +169,10 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', 'status'], name='goals_intent_by_status'),
+                    models.Index(fields=['tenant', 'goal'], name='goals_intent_by_goal'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -158,6 +188,9 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'goal', '-at'], name='goals_note_by_goal'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -179,70 +212,9 @@ class Migration(migrations.Migration):
                 'ordering': ['-at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-at'], name='goals_satisfaction_by_agent'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='goal',
-            index=models.Index(fields=['tenant', 'agent', 'state'], name='goals_goal_backlog'),
-        ),
-        migrations.AddIndex(
-            model_name='goal',
-            index=models.Index(condition=models.Q(('parent__isnull', False)), fields=['tenant', 'parent'], name='goals_goal_by_parent'),
-        ),
-        migrations.AddConstraint(
-            model_name='goal',
-            constraint=models.CheckConstraint(condition=models.Q(('fraction__gte', 0), ('fraction__lte', 1)), name='goals_goal_fraction'),
-        ),
-        migrations.AddConstraint(
-            model_name='goal',
-            constraint=models.CheckConstraint(condition=models.Q(('emotional_valence__gte', -1), ('emotional_valence__lte', 1)), name='goals_goal_valence'),
-        ),
-        migrations.AddConstraint(
-            model_name='goal',
-            constraint=models.CheckConstraint(condition=models.Q(('expected_reward__gte', 0), ('expected_reward__lte', 1)), name='goals_goal_reward'),
-        ),
-        migrations.AddIndex(
-            model_name='goalmemorylink',
-            index=models.Index(fields=['tenant', 'memory'], name='goals_link_by_memory'),
-        ),
-        migrations.AddConstraint(
-            model_name='goalmemorylink',
-            constraint=models.UniqueConstraint(fields=('tenant', 'goal', 'memory', 'kind'), name='goals_link_once'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(fields=['tenant', 'agent', 'status'], name='goals_plan_by_status'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(fields=['tenant', 'goal', '-created_at'], name='goals_plan_by_goal'),
-        ),
-        migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'active')), fields=('tenant', 'goal'), name='goals_plan_one_active'),
-        ),
-        migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('risk__gte', 0), ('risk__lte', 1)), name='goals_plan_risk'),
-        ),
-        migrations.AddConstraint(
-            model_name='planstep',
-            constraint=models.UniqueConstraint(fields=('tenant', 'plan', 'position'), name='goals_step_position'),
-        ),
-        migrations.AddIndex(
-            model_name='intent',
-            index=models.Index(fields=['tenant', 'agent', 'status'], name='goals_intent_by_status'),
-        ),
-        migrations.AddIndex(
-            model_name='intent',
-            index=models.Index(fields=['tenant', 'goal'], name='goals_intent_by_goal'),
-        ),
-        migrations.AddIndex(
-            model_name='progressnote',
-            index=models.Index(fields=['tenant', 'goal', '-at'], name='goals_note_by_goal'),
-        ),
-        migrations.AddIndex(
-            model_name='satisfaction',
-            index=models.Index(fields=['tenant', 'agent', '-at'], name='goals_satisfaction_by_agent'),
         ),
     ]

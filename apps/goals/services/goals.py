@@ -36,7 +36,7 @@ def move_goal(*, goal_id: UUID, to: GoalState, reason: str = "") -> Goal:
 
 
 @transaction.atomic
-def note_progress(*, goal_id: UUID, note: str = "", fraction: float | None = None) -> Goal:
+def record_progress(*, goal_id: UUID, note: str = "", fraction: float | None = None) -> Goal:
     """Record a goal's progress."""
     backlog = _backlog_of(goal_id)
     backlog.progress(goal_id, note=note, fraction=fraction)
@@ -103,10 +103,10 @@ def start_plan(*, plan_id: UUID) -> Plan:
 
 
 @transaction.atomic
-def meet_dependency(*, goal_id: UUID, dependency: str) -> Plan:
+def record_met_dependency(*, goal_id: UUID, dependency: str) -> Plan:
     """Record that a dependency of a goal's active plan is met. Raises NotFound, Invalid."""
     backlog = _backlog_of(goal_id)
-    backlog.meet(goal_id, dependency)
+    backlog.mark_dependency_met(goal_id, dependency)
     save_backlog(backlog)
     plan: Plan = Plan.objects.get(goal_id=goal_id, status=PlanStatus.ACTIVE)
     return plan

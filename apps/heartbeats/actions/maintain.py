@@ -15,16 +15,16 @@ from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
 from apps.memories.services.store.provenance import require_evidence
-from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
+from apps.selves.services.proposals import belief_of, confirm_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.new_memories import vectors_of
-from arbor.heartbeat.steps.note_sources import concluded
+from arbor.heartbeat.steps.note_sources import with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
@@ -77,7 +77,7 @@ def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     lines = [
         f"theme {cluster_id}: {name}",
         *(
-            f"- [{member.memory_id}] ({member.strength:.2f}) {clip(member.content, GLIMPSE)}"
+            f"- [{member.memory_id}] ({member.strength:.2f}) {shorten(member.content, GLIMPSE)}"
             for member in members
         ),
     ]
@@ -92,22 +92,26 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
             revision.confirm(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
-            return _done(decision, f"kept as it is: {clip(memory['content'], GLIMPSE)}", [memory_id])
+            return _done(decision, f"kept as it is: {shorten(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
-            return _done(decision, f"put away ({reason}): {clip(memory['content'], GLIMPSE)}", [memory_id])
+            return _done(decision, f"put away ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.DOUBT:
-            trust = revision.doubt(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
+            trust = revision.halve_trust(
+                agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor
+            )
             return _done(
-                decision, f"trusted {trust:.2f} from now on: {clip(memory['content'], GLIMPSE)}", [memory_id]
+                decision,
+                f"trusted {trust:.2f} from now on: {shorten(memory['content'], GLIMPSE)}",
+                [memory_id],
             )
         case Judgement.REVISE if params["content"] is None:
             weight = params["importance"]
-            revision.weigh_anew(
+            revision.change_importance(
                 agent_id=context.agent_id, memory_id=memory_id, importance=weight, reason=reason, actor=actor
             )
             return _done(
-                decision, f"importance {weight:.2f} now: {clip(memory['content'], GLIMPSE)}", [memory_id]
+                decision, f"importance {weight:.2f} now: {shorten(memory['content'], GLIMPSE)}", [memory_id]
             )
         case Judgement.REVISE:
             new_id = revision.revise(
@@ -119,7 +123,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
                 vectors=vectors_of([params["content"]], context.vectors),
                 model=context.model,
             )
-            return _done(decision, f"revised: {clip(params['content'], GLIMPSE)}", [new_id])
+            return _done(decision, f"revised: {shorten(params['content'], GLIMPSE)}", [new_id])
 
 
 def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
@@ -136,7 +140,7 @@ def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[
         detail={name: value for name, value in memory["detail"].items() if name not in _OF_THE_WORDING},
     )
     earlier = require_evidence(agent_id=context.agent_id, named=[params["id"]])
-    return concluded(becomes, situation=context.situation, materials=earlier.values())
+    return with_source_of_conclusion(becomes, situation=context.situation, materials=earlier.values())
 
 
 def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
@@ -145,14 +149,14 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     belief_id = id_of(params["id"])
     before = belief_of(agent_id=context.agent_id, belief_id=belief_id)
     if verdict is Judgement.KEEP:
-        keep_belief(
+        confirm_belief(
             agent_id=context.agent_id,
             belief_id=belief_id,
             decided_by=context.source,
             reason=params["reason"],
             now=context.now,
         )
-        return _done(decision, f"held as it is: {clip(before.statement, GLIMPSE)}")
+        return _done(decision, f"held as it is: {shorten(before.statement, GLIMPSE)}")
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
@@ -166,7 +170,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     )
     return _done(
         decision,
-        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {clip(belief.statement, GLIMPSE)}",
+        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {shorten(belief.statement, GLIMPSE)}",
     )
 
 
@@ -215,7 +219,7 @@ def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
     """Describe the nodes connected with this one, one line each."""
     neighbors = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [
-        f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {clip(neighbor.label, GLIMPSE)}"
+        f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {shorten(neighbor.label, GLIMPSE)}"
         for neighbor in neighbors
     ]
 
@@ -223,7 +227,7 @@ def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
 def _shown(
     decision: Decision, lines: list[str], about: str, memory_ids: list[UUID] | None = None
 ) -> ActionResult:
-    summary = f"looked at the {decision.params['target']} again: {clip(about, GLIMPSE)}"
+    summary = f"looked at the {decision.params['target']} again: {shorten(about, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, memory_ids or (), brought="\n".join(lines))
 
 

@@ -1,4 +1,4 @@
-"""The actions `reach_out_user`, `reach_out_public` and `reach_out_agent`: post messages.
+"""The actions `reach_out_user`, `reach_out_public` and `reach_out_agent`: write messages.
 
 Those to users and to the public are delivered after the commit; those to other agents are percepts.
 """
@@ -10,8 +10,8 @@ from django.db.models import Q
 from apps.agents.models import Agent, Percept, PerceptKind
 from apps.agents.services.percepts import emit_percept
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.limits import posted_refusals
-from apps.contacts.services.outbox import Letter, post
+from apps.contacts.services.limits import outbox_refusals
+from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import current_tenant
@@ -21,7 +21,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 #: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
@@ -62,7 +62,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
         source=context.source,
     )
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
-    summary = f"wrote to {peer.name}: {clip(content, GLIMPSE)}"
+    summary = f"wrote to {peer.name}: {shorten(content, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
 
 
@@ -78,12 +78,12 @@ def _other_agent(context: ActionContext, wanted: str) -> Agent:
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(context.situation.environment.other_agents) or "nobody"
-    raise NotFound(f"there is no other agent {clip(wanted, GLIMPSE)!r}; you can write to: {known}")
+    raise NotFound(f"there is no other agent {shorten(wanted, GLIMPSE)!r}; you can write to: {known}")
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:
     params = decision.params
-    letter = Letter(
+    outgoing = OutgoingMessage(
         agent_id=context.agent_id,
         heartbeat_id=context.heartbeat_id,
         index=decision.index,
@@ -94,24 +94,26 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         platform=params.get("platform") or "",
     )
     # The situation may be stale: an earlier turn of this heartbeat may have written.
-    reason = posted_refusals(agent_id=context.agent_id, key=letter.key, now=context.now).get(decision.action)
+    reason = outbox_refusals(agent_id=context.agent_id, key=outgoing.key, now=context.now).get(
+        decision.action
+    )
     if reason:
         return refused(decision.model_copy(update={"reason": reason}))
-    posted = post(letter)
+    messages = add_to_outbox(outgoing)
     memory = NewMemory(
-        content=f"I decided to write {_to(audience)}: {letter.content}",
+        content=f"I decided to write {_to(audience)}: {outgoing.content}",
         type=MemoryType.EPISODIC,
         importance=IMPORTANCE,
         occurred_at=context.now,
         source=context.source,
-        detail={"intent": params["intent"], "messages": [str(message.id) for message in posted]},
+        detail={"intent": params["intent"], "messages": [str(message.id) for message in messages]},
     )
     # The embedding backlog adds the vector.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     return answer(
         decision,
         ActionOutcome.SUCCESS,
-        f"decided to write {_to(audience)} {_carriers(posted)}: {clip(letter.content, GLIMPSE)}",
+        f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}",
         list(stored.ids),
     )
 
@@ -120,9 +122,9 @@ def _to(audience: Audience) -> str:
     return "to my user" if audience is Audience.USER else "in public"
 
 
-def _carriers(posted: list[OutboxMessage]) -> str:
-    kinds = [message.kind for message in posted if message.kind != ChannelKind.PEER]
-    peers = len(posted) - len(kinds)
+def _carriers(messages: list[OutboxMessage]) -> str:
+    kinds = [message.kind for message in messages if message.kind != ChannelKind.PEER]
+    peers = len(messages) - len(kinds)
     named = f", {peers} named agent{'s' if peers != 1 else ''} will hear it" if peers else ""
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
 

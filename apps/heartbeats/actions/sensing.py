@@ -1,16 +1,18 @@
-"""The action `observe`: describe the environment again, at no cost and without side effects (seed 004, 3.2.1)."""
+"""The actions `observe` and `review_goals`: describe environment and goals again, at no cost (seed 004, 3.2.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from apps.agents.models import Percept
-from apps.heartbeats.actions.context import ActionContext
+from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
 
@@ -39,7 +41,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"A user {presence}; "
         + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _MAX_PERCEPT_LENGTH)}"
+            f"Waits for your next heartbeat, {percept.kind}: {shorten(percept.content, _MAX_PERCEPT_LENGTH)}"
             for percept in arrived
         ),
         *_boundary_lines(situation, arrived),
@@ -59,3 +61,12 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
     rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
     for match in boundary_matches_of(views, rules, {}):
         yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"
+
+
+def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
+    """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
+    issues = context.situation.issues
+    listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
+    summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
+    goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
+    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

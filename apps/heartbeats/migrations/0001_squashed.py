@@ -107,6 +107,14 @@ class Migration(migrations.Migration):
                 'ordering': ['-started_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-started_at'], name='heartbeats_by_agent'),
+                    models.Index(fields=['tenant', '-started_at'], name='heartbeats_by_time'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'slot_at'), name='heartbeats_heartbeat_slot'),
+                    models.UniqueConstraint(condition=models.Q(('status__in', ['running', 'waiting'])), fields=('tenant', 'agent'), name='heartbeats_heartbeat_one_open'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -143,6 +151,16 @@ class Migration(migrations.Migration):
                 'ordering': ['requested_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'heartbeat', 'requested_at'], name='heartbeats_call_by_beat'),
+                    models.Index(condition=models.Q(('errand_status__in', ['pending', 'running', 'failed'])), fields=['tenant', 'agent', 'purpose'], name='heartbeats_errand_unfinished'),
+                    models.Index(condition=models.Q(('errand_status__in', ['pending', 'running'])), fields=['tenant', 'errand_lease'], name='heartbeats_errand_lease'),
+                    models.Index(condition=models.Q(('errand_status', 'complete'), models.Q(('request', {}), _negated=True)), fields=['tenant', 'requested_at'], name='heartbeats_errand_prompts'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('errand_status__in', ['pending', 'running'])), fields=('tenant', 'agent', 'purpose', 'subject_key'), name='heartbeats_errand_one_open'),
+                    models.CheckConstraint(condition=models.Q(('heartbeat__isnull', True), ('subject_key', ''), _connector='XOR'), name='heartbeats_call_of_beat_or_errand'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -166,6 +184,14 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('in_flight', False)), fields=['next_due_at'], name='heartbeats_due'),
+                    models.Index(condition=models.Q(('in_flight', False)), fields=['tenant', 'next_due_at'], name='heartbeats_due_tenant'),
+                    models.Index(condition=models.Q(('in_flight', True)), fields=['tenant', 'agent'], name='heartbeats_in_flight'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('interval_s__gt', 0)), name='heartbeats_interval'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -191,6 +217,9 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'ledger entries',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', '-at'], name='heartbeats_ledger_by_time'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -210,6 +239,9 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('heartbeat__isnull', True)), fields=['tenant', 'agent', 'at'], name='heartbeats_percept_waiting'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -234,70 +266,6 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['tenant', 'day'], name='heartbeats_usage_by_day'), models.Index(condition=models.Q(('level', 'normal'), _negated=True), fields=['tenant', 'day'], name='heartbeats_usage_low')],
                 'constraints': [models.UniqueConstraint(fields=('tenant', 'agent', 'day'), name='heartbeats_usage_once')],
             },
-        ),
-        migrations.AddIndex(
-            model_name='heartbeat',
-            index=models.Index(fields=['tenant', 'agent', '-started_at'], name='heartbeats_by_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='heartbeat',
-            index=models.Index(fields=['tenant', '-started_at'], name='heartbeats_by_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='heartbeat',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'slot_at'), name='heartbeats_heartbeat_slot'),
-        ),
-        migrations.AddConstraint(
-            model_name='heartbeat',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['running', 'waiting'])), fields=('tenant', 'agent'), name='heartbeats_heartbeat_one_open'),
-        ),
-        migrations.AddIndex(
-            model_name='externalcall',
-            index=models.Index(fields=['tenant', 'heartbeat', 'requested_at'], name='heartbeats_call_by_beat'),
-        ),
-        migrations.AddIndex(
-            model_name='externalcall',
-            index=models.Index(condition=models.Q(('errand_status__in', ['pending', 'running', 'failed'])), fields=['tenant', 'agent', 'purpose'], name='heartbeats_errand_unfinished'),
-        ),
-        migrations.AddIndex(
-            model_name='externalcall',
-            index=models.Index(condition=models.Q(('errand_status__in', ['pending', 'running'])), fields=['tenant', 'errand_lease'], name='heartbeats_errand_lease'),
-        ),
-        migrations.AddIndex(
-            model_name='externalcall',
-            index=models.Index(condition=models.Q(('errand_status', 'complete'), models.Q(('request', {}), _negated=True)), fields=['tenant', 'requested_at'], name='heartbeats_errand_prompts'),
-        ),
-        migrations.AddConstraint(
-            model_name='externalcall',
-            constraint=models.UniqueConstraint(condition=models.Q(('errand_status__in', ['pending', 'running'])), fields=('tenant', 'agent', 'purpose', 'subject_key'), name='heartbeats_errand_one_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='externalcall',
-            constraint=models.CheckConstraint(condition=models.Q(('heartbeat__isnull', True), ('subject_key', ''), _connector='XOR'), name='heartbeats_call_of_beat_or_errand'),
-        ),
-        migrations.AddIndex(
-            model_name='heartbeatschedule',
-            index=models.Index(condition=models.Q(('in_flight', False)), fields=['next_due_at'], name='heartbeats_due'),
-        ),
-        migrations.AddIndex(
-            model_name='heartbeatschedule',
-            index=models.Index(condition=models.Q(('in_flight', False)), fields=['tenant', 'next_due_at'], name='heartbeats_due_tenant'),
-        ),
-        migrations.AddIndex(
-            model_name='heartbeatschedule',
-            index=models.Index(condition=models.Q(('in_flight', True)), fields=['tenant', 'agent'], name='heartbeats_in_flight'),
-        ),
-        migrations.AddConstraint(
-            model_name='heartbeatschedule',
-            constraint=models.CheckConstraint(condition=models.Q(('interval_s__gt', 0)), name='heartbeats_interval'),
-        ),
-        migrations.AddIndex(
-            model_name='ledgerentry',
-            index=models.Index(fields=['tenant', '-at'], name='heartbeats_ledger_by_time'),
-        ),
-        migrations.AddIndex(
-            model_name='percept',
-            index=models.Index(condition=models.Q(('heartbeat__isnull', True)), fields=['tenant', 'agent', 'at'], name='heartbeats_percept_waiting'),
         ),
         migrations.RunSQL(_STORAGE, migrations.RunSQL.noop),
     ]

@@ -115,9 +115,9 @@ def dispatch() -> DispatchCounts:
 
 def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
-    if budget <= 0 or not _holds(cursor, _ANY_DUE, overdue=timedelta()):
+    if budget <= 0 or not _is_true(cursor, _ANY_DUE, overdue=timedelta()):
         return []
-    if _holds(cursor, _ANY_QUEUED) and not _holds(cursor, _ANY_DUE, overdue=BATCH_DELAY):
+    if _is_true(cursor, _ANY_QUEUED) and not _is_true(cursor, _ANY_DUE, overdue=BATCH_DELAY):
         return []
     return _run(
         cursor,
@@ -130,7 +130,7 @@ def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     )
 
 
-def _holds(cursor: Any, condition: str, **parameters: Any) -> bool:
+def _is_true(cursor: Any, condition: str, **parameters: Any) -> bool:
     cursor.execute(condition, parameters)
     return bool(cursor.fetchone()[0])
 

@@ -20,8 +20,9 @@ from apps.calls.services.maintenance_calls import (
     subject_of_memories,
 )
 from apps.calls.services.usage import budget_status_of
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.jobs.maintenance_flags import (
     MaintenanceFlag,
     agents_with,
@@ -29,7 +30,6 @@ from apps.memories.services.jobs.maintenance_flags import (
     waiting_memories,
 )
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
-from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.jobs.summaries import (
     Summary,
     Unsummarized,
@@ -57,7 +57,7 @@ MAX_OPEN_OF_AGENT = 20
 #: Time without new maintenance calls of a purpose after one has failed finally, because the cause may persist.
 PAUSE_AFTER_FAILURE = timedelta(hours=1)
 #: Duration of one job run: three of them fit into a period of one minute.
-_ROUND_DURATION = timedelta(seconds=15)
+_JOB_RUN_DURATION = timedelta(seconds=15)
 
 _UNFINISHED = """
 SELECT status, subject FROM calls_externalcall
@@ -81,33 +81,33 @@ AND NOT EXISTS (
 """
 
 
-def maintain_episodes() -> Round:
+def maintain_episodes() -> JobRunResult:
     """Close the episodes that are over, summarize closed ones after a while, and store summaries as memories."""
-    rounds = [close_episodes()]
+    results = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    rounds.append(make_round("summaries", waiting=waiting, step=_summarize, lasts=_ROUND_DURATION))
-    rounds.append(remember_summaries())
-    return _sum_of(rounds)
+    results.append(run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION))
+    results.append(remember_summaries())
+    return _sum_of(results)
 
 
-def consolidate() -> Round:
+def consolidate() -> JobRunResult:
     """Recover lost maintenance calls, extract concepts of new memories, and appraise memories."""
-    rounds = [recover_maintenance_calls()]
+    results = [recover_maintenance_calls()]
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
-    rounds.append(make_round("concepts", waiting=extracting, step=_extract, lasts=_ROUND_DURATION))
+    results.append(run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION))
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
-        rounds.append(make_round("weights", waiting=waiting, step=_appraise, lasts=_ROUND_DURATION))
-    return _sum_of(rounds)
+        results.append(run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION))
+    return _sum_of(results)
 
 
-def _sum_of(rounds: Sequence[Round]) -> Round:
-    return Round(
-        steps=sum(round_.steps for round_ in rounds),
-        done=sum(round_.done for round_ in rounds),
-        failed=sum(round_.failed for round_ in rounds),
+def _sum_of(results: Sequence[JobRunResult]) -> JobRunResult:
+    return JobRunResult(
+        steps=sum(result.steps for result in results),
+        done=sum(result.done for result in results),
+        failed=sum(result.failed for result in results),
     )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.packing import sql_literal
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change
@@ -32,10 +32,10 @@ WHERE tenant_id = %(tenant)s AND id IN (
 """  # noqa: S608
 
 
-def empty_prompts() -> Round:
+def empty_prompts() -> JobRunResult:
     """Empty the prompts of maintenance calls completed more than ARBOR_MAINTENANCE_PROMPTS_DAYS ago, agent by agent."""
     seconds = settings.ARBOR_MAINTENANCE_PROMPTS_KEPT.total_seconds()
-    return make_round("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), step=_empty)
+    return run_job("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), step=_empty)
 
 
 def _empty(tenant_id: UUID, agent_id: UUID) -> int:

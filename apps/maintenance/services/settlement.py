@@ -24,7 +24,7 @@ from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.memory.maintenance.calls import asked_again
+from arbor.memory.maintenance.calls import retry_request
 from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply, ModelRequest
 
@@ -161,7 +161,7 @@ def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Retry | None:
     """Return the try that follows a failed one; None if the call has failed for good."""
     request, model, subject = call.request, call.model, call.subject
     if isinstance(error, ReplyInvalid):
-        request = asked_again(request, reply=storable(reply), fault=str(error))
+        request = retry_request(request, reply=storable(reply), fault=str(error))
     if not PURPOSES[request.purpose].waited_for:
         if call.failures >= len(WAITS):
             return None

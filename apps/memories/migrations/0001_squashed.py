@@ -132,6 +132,21 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'memories',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('status', 'active')), fields=['tenant', 'agent'], include=('id', 'occurred_at', 'expires_at', 'embedding', 'lexical', 'session'), name='memories_memory_mind'),
+                    models.Index(fields=['tenant', 'agent', 'session', 'position'], name='memories_memory_session'),
+                    models.Index(fields=['tenant', 'agent', '-occurred_at'], name='memories_memory_recent'),
+                    models.Index(condition=models.Q(('expires_at__isnull', False), ('status', 'active')), fields=['tenant', 'expires_at'], name='memories_memory_expiring'),
+                    models.Index(condition=models.Q(('status', 'active')), fields=['tenant', 'agent', 'importance', 'created_at', 'id'], include=('type', 'retention'), name='memories_memory_forgettable'),
+                    models.Index(condition=models.Q(('embedding__isnull', True), ('status', 'active')), fields=['tenant', 'created_at'], name='memories_memory_unembedded'),
+                    models.Index(fields=['tenant', 'agent', 'revision'], name='memories_memory_revised'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'content_hash', 'session', 'position', 'type'), name='memories_memory_content'),
+                    models.CheckConstraint(condition=models.Q(('importance__gte', 0), ('importance__lte', 1)), name='memories_memory_importance'),
+                    models.CheckConstraint(condition=models.Q(('trust__gte', 0), ('trust__lte', 1)), name='memories_memory_trust'),
+                    models.CheckConstraint(condition=models.Q(('decay_rate__gte', 0)), name='memories_memory_decay_rate'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -167,6 +182,17 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-last_at'], name='memories_episode_recent'),
+                    models.Index(fields=['tenant', 'agent', 'session', '-last_at'], name='memories_episode_session'),
+                    models.Index(condition=models.Q(('ended_at__isnull', False), ('summarized_at__isnull', True)), fields=['tenant', 'ended_at'], name='memories_episode_unsummarized'),
+                    models.Index(condition=models.Q(('embedding__isnull', True), ('summarized_at__isnull', False)), fields=['tenant', 'last_at'], name='memories_episode_unembedded'),
+                    models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['tenant', 'last_at'], name='memories_episode_open'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('tenant', 'agent', 'session'), name='memories_episode_one_open'),
+                    models.CheckConstraint(condition=models.Q(('started_at__lte', models.F('last_at'))), name='memories_episode_order'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -209,6 +235,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'cluster',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent'], name='memories_cluster_by_agent'),
+                    models.Index(condition=models.Q(('stale', True)), fields=['tenant', 'agent'], name='memories_cluster_stale'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -225,6 +255,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'cluster member',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'memory'], name='memories_member_by_memory'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -243,6 +276,12 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'relations of clusters',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'target'], name='memories_clusterrelation_to'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('source', models.F('target')), _negated=True), name='memories_clusterrelation_not_self'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -263,6 +302,9 @@ class Migration(migrations.Migration):
                 'ordering': ['-created_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'code_hash'), name='memories_code_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -281,6 +323,13 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'parent'], name='memories_concept_by_parent'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'key'), name='memories_concept_once'),
+                    models.CheckConstraint(condition=models.Q(('parent__isnull', True), models.Q(('parent', models.F('id')), _negated=True), _connector='OR'), name='memories_concept_not_own_parent'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -303,6 +352,14 @@ class Migration(migrations.Migration):
                 'verbose_name': 'relation',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', 'target_id'], name='memories_edge_target'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'source_id', 'target_id', 'relation'), name='memories_edge_once'),
+                    models.CheckConstraint(condition=models.Q(('source_id', models.F('target_id')), _negated=True), name='memories_edge_not_self'),
+                    models.CheckConstraint(condition=models.Q(('weight__gte', 0), ('weight__lte', 1)), name='memories_edge_weight'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -319,6 +376,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'cached embedding',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'used_at'], name='memories_cache_by_use'),
+                ],
             },
         ),
         migrations.AddField(
@@ -339,6 +399,12 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'memory'], name='memories_concept_by_memory'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('strength__gte', 0), ('strength__lte', 1)), name='memories_memoryconcept_strength'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -358,6 +424,12 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'forgot_at'], name='memories_mind_forgot'),
+                    models.Index(fields=['tenant', 'cleaned_at'], name='memories_mind_cleaned'),
+                    models.Index(fields=['tenant', 'counted_at'], name='memories_mind_counted'),
+                    models.Index(fields=['tenant', 'clustered_at'], name='memories_mind_clustered'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -386,6 +458,9 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent'], name='memories_activation_of_agent'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -418,6 +493,9 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent'], name='memories_next_by_agent'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -454,6 +532,12 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'memories in upkeep',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('stale', True)), fields=['tenant', 'agent'], name='memories_upkeep_stale'),
+                    models.Index(condition=models.Q(('unclustered', True)), fields=['tenant', 'agent'], name='memories_upkeep_unclustered'),
+                    models.Index(condition=models.Q(('unextracted', True)), fields=['tenant', 'agent'], name='memories_upkeep_unextracted'),
+                    models.Index(condition=models.Q(('unweighed', True)), fields=['tenant', 'agent'], name='memories_upkeep_unweighed'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -484,184 +568,8 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddIndex(
-            model_name='cluster',
-            index=models.Index(fields=['tenant', 'agent'], name='memories_cluster_by_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='cluster',
-            index=models.Index(condition=models.Q(('stale', True)), fields=['tenant', 'agent'], name='memories_cluster_stale'),
-        ),
-        migrations.AddIndex(
-            model_name='clustermember',
-            index=models.Index(fields=['tenant', 'memory'], name='memories_member_by_memory'),
-        ),
-        migrations.AddIndex(
-            model_name='clusterrelation',
-            index=models.Index(fields=['tenant', 'target'], name='memories_clusterrelation_to'),
-        ),
-        migrations.AddConstraint(
-            model_name='clusterrelation',
-            constraint=models.CheckConstraint(condition=models.Q(('source', models.F('target')), _negated=True), name='memories_clusterrelation_not_self'),
-        ),
-        migrations.AddConstraint(
-            model_name='codesnippet',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'code_hash'), name='memories_code_once'),
-        ),
-        migrations.AddIndex(
-            model_name='concept',
-            index=models.Index(fields=['tenant', 'parent'], name='memories_concept_by_parent'),
-        ),
-        migrations.AddConstraint(
-            model_name='concept',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'key'), name='memories_concept_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='concept',
-            constraint=models.CheckConstraint(condition=models.Q(('parent__isnull', True), models.Q(('parent', models.F('id')), _negated=True), _connector='OR'), name='memories_concept_not_own_parent'),
-        ),
-        migrations.AddIndex(
-            model_name='edge',
-            index=models.Index(fields=['tenant', 'agent', 'target_id'], name='memories_edge_target'),
-        ),
-        migrations.AddConstraint(
-            model_name='edge',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'source_id', 'target_id', 'relation'), name='memories_edge_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='edge',
-            constraint=models.CheckConstraint(condition=models.Q(('source_id', models.F('target_id')), _negated=True), name='memories_edge_not_self'),
-        ),
-        migrations.AddConstraint(
-            model_name='edge',
-            constraint=models.CheckConstraint(condition=models.Q(('weight__gte', 0), ('weight__lte', 1)), name='memories_edge_weight'),
-        ),
-        migrations.AddIndex(
-            model_name='embeddingcacheentry',
-            index=models.Index(fields=['tenant', 'used_at'], name='memories_cache_by_use'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('status', 'active')), fields=['tenant', 'agent'], include=('id', 'occurred_at', 'expires_at', 'embedding', 'lexical', 'session'), name='memories_memory_mind'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(fields=['tenant', 'agent', 'session', 'position'], name='memories_memory_session'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(fields=['tenant', 'agent', '-occurred_at'], name='memories_memory_recent'),
-        ),
-        migrations.AddIndex(
             model_name='memory',
             index=models.Index(condition=models.Q(('episode__isnull', False)), fields=['tenant', 'episode', 'sequence'], name='memories_memory_episode'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('expires_at__isnull', False), ('status', 'active')), fields=['tenant', 'expires_at'], name='memories_memory_expiring'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('status', 'active')), fields=['tenant', 'agent', 'importance', 'created_at', 'id'], include=('type', 'retention'), name='memories_memory_forgettable'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('embedding__isnull', True), ('status', 'active')), fields=['tenant', 'created_at'], name='memories_memory_unembedded'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(fields=['tenant', 'agent', 'revision'], name='memories_memory_revised'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'content_hash', 'session', 'position', 'type'), name='memories_memory_content'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('importance__gte', 0), ('importance__lte', 1)), name='memories_memory_importance'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('trust__gte', 0), ('trust__lte', 1)), name='memories_memory_trust'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('decay_rate__gte', 0)), name='memories_memory_decay_rate'),
-        ),
-        migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(fields=['tenant', 'agent', '-last_at'], name='memories_episode_recent'),
-        ),
-        migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(fields=['tenant', 'agent', 'session', '-last_at'], name='memories_episode_session'),
-        ),
-        migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(condition=models.Q(('ended_at__isnull', False), ('summarized_at__isnull', True)), fields=['tenant', 'ended_at'], name='memories_episode_unsummarized'),
-        ),
-        migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(condition=models.Q(('embedding__isnull', True), ('summarized_at__isnull', False)), fields=['tenant', 'last_at'], name='memories_episode_unembedded'),
-        ),
-        migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['tenant', 'last_at'], name='memories_episode_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='episode',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('tenant', 'agent', 'session'), name='memories_episode_one_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='episode',
-            constraint=models.CheckConstraint(condition=models.Q(('started_at__lte', models.F('last_at'))), name='memories_episode_order'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryconcept',
-            index=models.Index(fields=['tenant', 'memory'], name='memories_concept_by_memory'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryconcept',
-            constraint=models.CheckConstraint(condition=models.Q(('strength__gte', 0), ('strength__lte', 1)), name='memories_memoryconcept_strength'),
-        ),
-        migrations.AddIndex(
-            model_name='mind',
-            index=models.Index(fields=['tenant', 'forgot_at'], name='memories_mind_forgot'),
-        ),
-        migrations.AddIndex(
-            model_name='mind',
-            index=models.Index(fields=['tenant', 'cleaned_at'], name='memories_mind_cleaned'),
-        ),
-        migrations.AddIndex(
-            model_name='mind',
-            index=models.Index(fields=['tenant', 'counted_at'], name='memories_mind_counted'),
-        ),
-        migrations.AddIndex(
-            model_name='mind',
-            index=models.Index(fields=['tenant', 'clustered_at'], name='memories_mind_clustered'),
-        ),
-        migrations.AddIndex(
-            model_name='activation',
-            index=models.Index(fields=['tenant', 'agent'], name='memories_activation_of_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='nextembedding',
-            index=models.Index(fields=['tenant', 'agent'], name='memories_next_by_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='upkeep',
-            index=models.Index(condition=models.Q(('stale', True)), fields=['tenant', 'agent'], name='memories_upkeep_stale'),
-        ),
-        migrations.AddIndex(
-            model_name='upkeep',
-            index=models.Index(condition=models.Q(('unclustered', True)), fields=['tenant', 'agent'], name='memories_upkeep_unclustered'),
-        ),
-        migrations.AddIndex(
-            model_name='upkeep',
-            index=models.Index(condition=models.Q(('unextracted', True)), fields=['tenant', 'agent'], name='memories_upkeep_unextracted'),
-        ),
-        migrations.AddIndex(
-            model_name='upkeep',
-            index=models.Index(condition=models.Q(('unweighed', True)), fields=['tenant', 'agent'], name='memories_upkeep_unweighed'),
         ),
         migrations.RunSQL(_STORAGE, migrations.RunSQL.noop),
         migrations.RunSQL(_SET_REVISION + _RAISE_MIND, migrations.RunSQL.noop),

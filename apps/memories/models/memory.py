@@ -214,10 +214,10 @@ class Upkeep(TenantModel):
         indexes = [
             models.Index(
                 fields=["tenant", "agent"],
-                name=f"memories_upkeep_{chore}",
-                condition=models.Q(**{chore: True}),
+                name=f"memories_upkeep_{flag}",
+                condition=models.Q(**{flag: True}),
             )
-            for chore in ("stale", "unclustered", "unextracted", "unweighed", "unindexed")
+            for flag in ("stale", "unclustered", "unextracted", "unweighed", "unindexed")
         ]
 
     def __str__(self) -> str:

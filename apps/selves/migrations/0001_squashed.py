@@ -48,6 +48,11 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'statement_hash'), name='selves_belief_once'),
+                    models.CheckConstraint(condition=models.Q(('confidence__gte', 0), ('confidence__lte', 1)), name='selves_belief_confidence'),
+                    models.CheckConstraint(condition=models.Q(('stability__gte', 0), ('stability__lte', 1)), name='selves_belief_stability'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -66,6 +71,13 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'evidence',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'memory'], name='selves_evidence_by_memory'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'belief', 'memory'), name='selves_evidence_once'),
+                    models.CheckConstraint(condition=models.Q(('strength__gte', 0), ('strength__lte', 1)), name='selves_evidence_strength'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -93,6 +105,11 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'name'), name='selves_boundary_name'),
+                    models.CheckConstraint(condition=models.Q(('flexibility__gte', 0), ('flexibility__lte', 1)), name='selves_boundary_flexibility'),
+                    models.CheckConstraint(condition=models.Q(('importance__gte', 0), ('importance__lte', 1)), name='selves_boundary_importance'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -113,6 +130,9 @@ class Migration(migrations.Migration):
                 'ordering': ['-at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-tick'], name='selves_experience_by_tick'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -134,6 +154,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'aspect',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'content_hash'), name='selves_identityaspect_once'),
+                    models.CheckConstraint(condition=models.Q(('stability__gte', 0), ('stability__lte', 1)), name='selves_identityaspect_stability'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -156,6 +180,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'peer',
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('peer__isnull', False)), fields=['tenant', 'peer'], name='selves_peer_by_peer'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'name'), name='selves_peer_name'),
+                    models.CheckConstraint(condition=models.Q(('successes__lte', models.F('interactions'))), name='selves_peer_successes'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -173,6 +204,9 @@ class Migration(migrations.Migration):
                 'ordering': ['key'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'agent', 'key'), name='selves_preference_key'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -198,6 +232,13 @@ class Migration(migrations.Migration):
                 'ordering': ['-created_at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(condition=models.Q(('status', 'pending')), fields=['tenant', 'agent'], name='selves_proposal_pending'),
+                    models.Index(fields=['tenant', 'agent', '-created_at'], name='selves_proposal_by_agent'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('confidence__gte', 0), ('confidence__lte', 1)), name='selves_proposal_confidence'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -220,86 +261,9 @@ class Migration(migrations.Migration):
                 'ordering': ['-at'],
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant', 'agent', '-at'], name='selves_change_by_agent'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='belief',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'statement_hash'), name='selves_belief_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='belief',
-            constraint=models.CheckConstraint(condition=models.Q(('confidence__gte', 0), ('confidence__lte', 1)), name='selves_belief_confidence'),
-        ),
-        migrations.AddConstraint(
-            model_name='belief',
-            constraint=models.CheckConstraint(condition=models.Q(('stability__gte', 0), ('stability__lte', 1)), name='selves_belief_stability'),
-        ),
-        migrations.AddIndex(
-            model_name='beliefevidence',
-            index=models.Index(fields=['tenant', 'memory'], name='selves_evidence_by_memory'),
-        ),
-        migrations.AddConstraint(
-            model_name='beliefevidence',
-            constraint=models.UniqueConstraint(fields=('tenant', 'belief', 'memory'), name='selves_evidence_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='beliefevidence',
-            constraint=models.CheckConstraint(condition=models.Q(('strength__gte', 0), ('strength__lte', 1)), name='selves_evidence_strength'),
-        ),
-        migrations.AddConstraint(
-            model_name='boundary',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'name'), name='selves_boundary_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='boundary',
-            constraint=models.CheckConstraint(condition=models.Q(('flexibility__gte', 0), ('flexibility__lte', 1)), name='selves_boundary_flexibility'),
-        ),
-        migrations.AddConstraint(
-            model_name='boundary',
-            constraint=models.CheckConstraint(condition=models.Q(('importance__gte', 0), ('importance__lte', 1)), name='selves_boundary_importance'),
-        ),
-        migrations.AddIndex(
-            model_name='experience',
-            index=models.Index(fields=['tenant', 'agent', '-tick'], name='selves_experience_by_tick'),
-        ),
-        migrations.AddConstraint(
-            model_name='identityaspect',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'content_hash'), name='selves_identityaspect_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='identityaspect',
-            constraint=models.CheckConstraint(condition=models.Q(('stability__gte', 0), ('stability__lte', 1)), name='selves_identityaspect_stability'),
-        ),
-        migrations.AddIndex(
-            model_name='peermodel',
-            index=models.Index(condition=models.Q(('peer__isnull', False)), fields=['tenant', 'peer'], name='selves_peer_by_peer'),
-        ),
-        migrations.AddConstraint(
-            model_name='peermodel',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'name'), name='selves_peer_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='peermodel',
-            constraint=models.CheckConstraint(condition=models.Q(('successes__lte', models.F('interactions'))), name='selves_peer_successes'),
-        ),
-        migrations.AddConstraint(
-            model_name='preference',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent', 'key'), name='selves_preference_key'),
-        ),
-        migrations.AddIndex(
-            model_name='proposal',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['tenant', 'agent'], name='selves_proposal_pending'),
-        ),
-        migrations.AddIndex(
-            model_name='proposal',
-            index=models.Index(fields=['tenant', 'agent', '-created_at'], name='selves_proposal_by_agent'),
-        ),
-        migrations.AddConstraint(
-            model_name='proposal',
-            constraint=models.CheckConstraint(condition=models.Q(('confidence__gte', 0), ('confidence__lte', 1)), name='selves_proposal_confidence'),
-        ),
-        migrations.AddIndex(
-            model_name='selfchange',
-            index=models.Index(fields=['tenant', 'agent', '-at'], name='selves_change_by_agent'),
         ),
     ]

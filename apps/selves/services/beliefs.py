@@ -94,7 +94,7 @@ def revise_belief(
 
 
 @transaction.atomic
-def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> Belief:
+def confirm_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> Belief:
     """Confirm a belief unchanged: the evidence against it until now has been considered. Raises NotFound."""
     belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
     if belief is None:

@@ -11,7 +11,7 @@ from arbor.memory.content import content_hash
 from arbor.selves.values import NewAspect, NewBelief
 
 
-def give_self(*, agent_id: UUID, beliefs: Sequence[NewBelief], aspects: Sequence[NewAspect]) -> None:
+def create_self(*, agent_id: UUID, beliefs: Sequence[NewBelief], aspects: Sequence[NewAspect]) -> None:
     """Store a new agent's beliefs and aspects, in the transaction of its creation. Two statements.
 
     Duplicates in a template are stored once.

@@ -17,7 +17,7 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
-from arbor.selves.evidence import SIGNS, limit_confidence, weigh
+from arbor.selves.evidence import SIGNS, limit_confidence, revise_confidence
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 
@@ -100,7 +100,7 @@ def _propose(belief: Belief, source: str) -> str:
     evidence = list(rows.select_related("memory").order_by("at"))
     confidence = belief.confidence
     for memory_evidence in evidence:
-        confidence = weigh(
+        confidence = revise_confidence(
             confidence=confidence,
             stability=belief.stability,
             supports=memory_evidence.supports,

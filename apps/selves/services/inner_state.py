@@ -13,7 +13,7 @@ from apps.selves.models import IdentityAspect
 from arbor.errors import NotFound
 from arbor.heartbeat.views import DriveView, MoodView
 from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
-from arbor.selves.emotions import Mood, baseline_of, in_words, read_mood
+from arbor.selves.emotions import Mood, baseline_of, describe_mood, read_mood
 from arbor.selves.values import AspectKind, BeliefStatus
 
 
@@ -29,7 +29,7 @@ class InnerState:
     @property
     def feeling(self) -> str:
         """Return the mood in words."""
-        return in_words(self.mood.valence, self.mood.arousal)
+        return describe_mood(self.mood.valence, self.mood.arousal)
 
 
 def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:

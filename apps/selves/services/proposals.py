@@ -232,10 +232,10 @@ def revise_belief(
     )
 
 
-def keep_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str, now: datetime) -> Belief:
+def confirm_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str, now: datetime) -> Belief:
     """Confirm a belief by the agent's own heartbeat, which has considered the evidence against it. Raises NotFound."""
     belief = belief_of(agent_id=agent_id, belief_id=belief_id)
-    return beliefs.keep_belief(belief_id=belief.id, actor=decided_by, reason=reason, now=now)
+    return beliefs.confirm_belief(belief_id=belief.id, actor=decided_by, reason=reason, now=now)
 
 
 def _lock_schedule_of(proposal_id: UUID) -> None:

@@ -59,7 +59,7 @@ class Draft:
         if offer is None or offer.cost > self.energy:
             return False
         self.energy -= offer.cost
-        # A strict schema wants every parameter, null for what is left out.
+        # A strict schema requires every parameter, null for one without a value.
         params = dict.fromkeys(offer.params) | params
         self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
         return True
@@ -113,12 +113,12 @@ def _by(procedure: MemoryView | None) -> str:
 #: Memories in a summary.
 _MATERIALS = 3
 #: Substitutes for an impossible action, the nearest first.
-STAND_INS = ("reflect", "remember", "recall")
+SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
 
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Execute an intent by its action or a substitute; False if none is possible."""
-    for name in dict.fromkeys((intent.action, *STAND_INS)):
+    for name in dict.fromkeys((intent.action, *SUBSTITUTE_ACTIONS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
         if params is None or not draft.offers(name):
             continue

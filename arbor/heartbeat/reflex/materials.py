@@ -11,7 +11,7 @@ from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 from arbor.memory.values import MemoryType
-from arbor.quotations import clip, quoted
+from arbor.quotations import quoted, shorten
 
 EXCERPT_LENGTH = 120
 #: Beginnings of the policy's own insights and summaries.
@@ -36,7 +36,7 @@ _LONG = 8
 
 def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
     """Return a text on one line, clipped."""
-    return clip(" ".join(text.split()), longest)
+    return shorten(" ".join(text.split()), longest)
 
 
 def gist(view: MemoryView) -> str:

@@ -133,7 +133,7 @@ class Item:
         if not isinstance(self.value, dict):
             raise Unfit(otherwise)
 
-    def only(self, *keys: str) -> None:
+    def drop_other_keys(self, *keys: str) -> None:
         """List every other key as dropped."""
         for key in self.value:
             if key not in keys:
@@ -217,7 +217,7 @@ class Item:
         """Return the item as a short text, also if wrapped as {"text": …}; raises Unfit without a text."""
         item = self
         if isinstance(self.value, dict):
-            self.only("text")
+            self.drop_other_keys("text")
         else:
             item = self.replaced({"text": self.value})
         line = item.text("text", longest)

@@ -130,7 +130,7 @@ class PartReader[P: ReplyPart]:
                 if not all(values.values()):
                     raise Unfit(self.lacking[name])
                 if not known:
-                    item.only(*self.part.model_fields)
+                    item.drop_other_keys(*self.part.model_fields)
                 known = True
         self.complete(values)
         return self.part(**{name: value for name, value in values.items() if value is not None})

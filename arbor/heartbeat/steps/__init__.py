@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import (
     actions,
     backlog,
@@ -18,7 +18,7 @@ from arbor.heartbeat.steps import (
 )
 from arbor.pipeline.engine import Handler
 
-HANDLERS: Mapping[str, Handler[Beat]] = {
+HANDLERS: Mapping[str, Handler[HeartbeatState]] = {
     "observe": orientation.observe,
     "background_checks": orientation.background_checks,
     "idle": orientation.idle,

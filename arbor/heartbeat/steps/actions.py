@@ -13,7 +13,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Service
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -24,7 +24,7 @@ from arbor.heartbeat.results import (
     answer,
     refused,
 )
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
@@ -34,7 +34,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import clip, line
+from arbor.quotations import line, shorten
 from arbor.values import replace
 
 #: Characters of a text within the summary of a result.
@@ -54,7 +54,7 @@ type Act = Generator[Any, Any, ActionResult]
 class Execution:
     """The running actions of one round trip."""
 
-    heartbeat: Beat
+    heartbeat: HeartbeatState
     goal_changes: list[GoalChange] = field(default_factory=list)
     backlog: Backlog | None = None
 
@@ -63,7 +63,7 @@ class Execution:
         return self.heartbeat.situation
 
 
-def act(heartbeat: Beat) -> Steps[Beat]:
+def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Execute the decisions; a failed action costs its energy and changes nothing else."""
     execution = Execution(heartbeat=heartbeat)
     results: list[ActionResult] = []
@@ -82,12 +82,12 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     rests = heartbeat.rests + sum(
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
-    deeds = [
+    action_records = [
         ActionRecord(decision=decision, result=result, turn=max(heartbeat.turn, 1))
         for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
     heartbeat = heartbeat.with_present(
-        deeds=deeds, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
+        action_records=action_records, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
     ).with_state(**heartbeat.budget.settle(energy, rests=rests))
     if execution.backlog is not None:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
@@ -104,7 +104,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=heartbeat, changed=changed)
 
 
-def _denial(heartbeat: Beat, decision: Decision) -> AuditNote:
+def _denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
     return AuditNote(
         action=_DENIED,
         message=f"{decision.action}: {decision.reason}",
@@ -172,8 +172,10 @@ def recall(execution: Execution, decision: Decision) -> Act:
     shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
     heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
     execution.heartbeat = heartbeat.with_view(recalled=shown)
-    themes: list[str] = yield Themes(recalled=memories, vector=vector, model=heartbeat.embedding_model)
-    glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in memories[:3])
+    themes: list[str] = yield PartialRecalls(
+        recalled=memories, vector=vector, model=heartbeat.embedding_model
+    )
+    glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return answer(
         decision,
@@ -201,14 +203,14 @@ def make(execution: Execution, decision: Decision) -> Act:
     materials: Mapping[UUID, Evidence] = {}
     if wanted.materials:
         materials = yield Materials(named=wanted.materials)
-    memory = wanted.sourced(heartbeat.situation, materials.values())
+    memory = wanted.with_source(heartbeat.situation, materials.values())
     placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
         return answer(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
-    summary = f"{wanted.verb}: {clip(wanted.memory.content, GLIMPSE)}"
+    summary = f"{wanted.verb}: {shorten(wanted.memory.content, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
 
@@ -228,7 +230,7 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
         try:
             goal = backlog.add(request)
         except ArborError as error:
-            refusals.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
+            refusals.append(f"not {shorten(wanted['title'], GLIMPSE)!r}: {error}")
             continue
         created.append(goal)
         _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")

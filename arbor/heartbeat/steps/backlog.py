@@ -8,14 +8,14 @@ from uuid import UUID
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
-from arbor.goals.ordering import Scale, weigh
+from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
 from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
@@ -35,7 +35,7 @@ _POSTPONING = (
 )
 
 
-def inject_goals(heartbeat: Beat) -> Steps[Beat]:
+def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Add the goals that rules create, and close the survival goal once its cause is over (seed 003, 10.1: orient)."""
     if heartbeat.opening is None:
         # A custom graph may run this step after the first leg.
@@ -68,14 +68,14 @@ def inject_goals(heartbeat: Beat) -> Steps[Beat]:
     return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *refused))
 
 
-def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
+def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
     intent_ids = [
         intent_id
         for decision in heartbeat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
-    decompositions = heartbeat.said.decompositions
+    decompositions = heartbeat.reply_or_empty.decompositions
     # Discards the intents counted in the previous round trip.
     heartbeat = replace(heartbeat, counted=[])
     if not (intent_ids or decompositions):
@@ -96,10 +96,10 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     return editor.result()
 
 
-def goals(heartbeat: Beat) -> Steps[Beat]:
+def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
-    reply, results = heartbeat.said, heartbeat.present.results
-    decisions = [record.decision for record in heartbeat.deeds]
+    reply, results = heartbeat.reply_or_empty, heartbeat.present.results
+    decisions = [record.decision for record in heartbeat.action_records]
     tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
@@ -124,9 +124,9 @@ def goals(heartbeat: Beat) -> Steps[Beat]:
 
 def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
     """Return the results of attempted intents: successes first, because a failed step may end its plan."""
-    put_off = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
-    put_off |= {result.index for result in _select_blocked(results, decisions)}
-    tried = [result for result in results if result.intent_id and result.index not in put_off]
+    release_untried = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
+    release_untried |= {result.index for result in _select_blocked(results, decisions)}
+    tried = [result for result in results if result.intent_id and result.index not in release_untried]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
@@ -142,7 +142,7 @@ def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decisio
 
 def _view(goal: GoalRow, scale: Scale) -> GoalView:
     source = GoalSource(goal.source)
-    priority = weigh(
+    priority = compute_priority(
         scale,
         source,
         fraction=goal.fraction,
@@ -162,7 +162,7 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(heartbeat: Beat, recorded: Circumstances) -> Circumstances:
+def _circumstances(heartbeat: HeartbeatState, recorded: Circumstances) -> Circumstances:
     situation = heartbeat.situation
     return replace(
         recorded,

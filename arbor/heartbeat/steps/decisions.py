@@ -9,15 +9,15 @@ from arbor.contacts.cooldown import refusals
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
-from arbor.heartbeat.focus import not_now
+from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
 from arbor.values import replace
 
 
-def decide(heartbeat: Beat) -> NodeResult[Beat]:
+def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Decide about the proposed actions."""
     environment = heartbeat.situation.environment
     too_soon = refusals(
@@ -32,18 +32,18 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
         budget=heartbeat.budget,
         missing=heartbeat.missing,
         # The index of an action is unique in its heartbeat.
-        first=len(heartbeat.earlier.deeds),
-        cooling={**not_now(heartbeat.situation), **too_soon},
+        first=len(heartbeat.earlier.action_records),
+        cooling={**consolidation_refusals(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
-    decisions = decide_actions(heartbeat.said.actions, limits)
+    decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)
     return NodeResult(state=_check_reply(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 
-def embed(heartbeat: Beat) -> Steps[Beat]:
+def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Embed queries and stored texts, and check them against the boundaries by meaning."""
     searched = texts_to_search(heartbeat.decisions)
-    stored = texts_to_store(heartbeat.decisions, heartbeat.said)
+    stored = texts_to_store(heartbeat.decisions, heartbeat.reply_or_empty)
     # Outward texts are embedded for the boundary check only.
     checked = [
         text for text in texts_to_check(heartbeat.decisions) if text not in searched and text not in stored
@@ -71,10 +71,10 @@ def embed(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=_check_reply(heartbeat, vectors=known) if known else heartbeat)
 
 
-def _check_reply(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
+def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | None) -> HeartbeatState:
     """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
     reply, crossings = apply_boundaries_to_reply(
-        heartbeat.said, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
+        heartbeat.reply_or_empty, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
     )
     # The check by meaning repeats accepted matches by words, which are recorded already.
     new = [match for match in crossings if match.reason or match not in heartbeat.crossings]

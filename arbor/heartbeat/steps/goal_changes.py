@@ -16,11 +16,11 @@ from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.reflex.choices import STAND_INS
+from arbor.heartbeat.reflex.choices import SUBSTITUTE_ACTIONS
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
 from arbor.values import replace
@@ -30,9 +30,9 @@ class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
     def __init__(
-        self, heartbeat: Beat, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
+        self, heartbeat: HeartbeatState, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
     ) -> None:
-        self._beat = heartbeat
+        self._heartbeat = heartbeat
         self._backlog = backlog
         #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
@@ -57,11 +57,11 @@ class BacklogEditor:
             self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
             self._record_refusal(item, str(error))
 
-    def result(self) -> NodeResult[Beat]:
+    def result(self) -> NodeResult[HeartbeatState]:
         """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_work()
-        present = self._beat.present
-        heartbeat = self._beat.with_present(
+        present = self._heartbeat.present
+        heartbeat = self._heartbeat.with_present(
             goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
@@ -121,7 +121,7 @@ class BacklogEditor:
         """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
-        self._backlog.put_off(key, counted=key in self._beat.counted)
+        self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
 
     @property
     def untried(self) -> set[str]:
@@ -221,7 +221,7 @@ class BacklogEditor:
         if update.blocked_by is not None:
             self._block(update.goal_id, update.blocked_by)
         for text in update.met:
-            goal = self._backlog.meet(update.goal_id, text)
+            goal = self._backlog.mark_dependency_met(update.goal_id, text)
             self._record(goal, GoalChangeKind.PROGRESSED, f"its plan no longer waits for {text}")
         if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
@@ -236,8 +236,10 @@ class BacklogEditor:
             self._backlog.serve(goal_id)
 
     def _executes_step(self, action: str, step: str) -> bool:
-        by_rule = self._beat.situation.model_is_reflex
-        return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
+        by_rule = self._heartbeat.situation.model_is_reflex
+        return carries_out(
+            action, step, offered=self._heartbeat.allowed, substitutes=SUBSTITUTE_ACTIONS if by_rule else ()
+        )
 
     def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""
@@ -295,7 +297,7 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def remove_released(heartbeat: Beat, released: set[str]) -> Beat:
+def remove_released(heartbeat: HeartbeatState, released: set[str]) -> HeartbeatState:
     """Return the state without the intents that this round trip counted and then released."""
     uncounted = released & set(heartbeat.counted)
     if not uncounted:

@@ -21,7 +21,7 @@ from arbor.heartbeat.results import (
     is_effort,
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
-from arbor.heartbeat.state import Beat, MoodShift, Selfhood
+from arbor.heartbeat.state import HeartbeatState, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import (
@@ -44,9 +44,9 @@ _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
 _BOUNDARY = "boundary"
 
 
-def feel(heartbeat: Beat) -> Steps[Beat]:
+def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Update drives, mood and learned counts; record experiences, boundary matches and meetings."""
-    situation, reply, before = heartbeat.situation, heartbeat.said, heartbeat.selfhood
+    situation, reply, before = heartbeat.situation, heartbeat.reply_or_empty, heartbeat.selfhood
     whole = heartbeat.whole
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)
@@ -58,13 +58,14 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _refusing_boundaries(situation, whole.deeds, heartbeat.crossings)),
+        *(Event.BOUNDARY for _ in _refusing_boundaries(situation, whole.action_records, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
     calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
     mood = calm.moved(events, after=time_since(before.mood, heartbeat.now))
     heartbeat = heartbeat.bringing(
-        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(heartbeat, whole.deeds)
+        experiences=_experiences(whole.action_records, before),
+        audit=_boundary_notes(heartbeat, whole.action_records),
     )
     met, others = _meetings(situation, reply.peer_notes)
     if met or others:
@@ -137,7 +138,7 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
     return experiences
 
 
-def _boundary_notes(heartbeat: Beat, actions: Sequence[ActionRecord]) -> list[AuditNote]:
+def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) -> list[AuditNote]:
     """Return the audit notes of all boundary matches."""
     percept_notes = [
         (

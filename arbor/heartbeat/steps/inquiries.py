@@ -13,7 +13,7 @@ from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing,
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
-from arbor.heartbeat.state import Beat, Inquiry
+from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.heartbeat.steps.windows import limits_of
 from arbor.memory.details import SemanticDetail
@@ -23,7 +23,7 @@ from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings
@@ -88,7 +88,7 @@ class Work:
     the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
-    def __call__(self, heartbeat: Beat) -> NodeResult[Beat]:
+    def __call__(self, heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         """Begin the first of the remaining inquiries with a call to the web."""
         if not heartbeat.work:
             return NodeResult(state=heartbeat)
@@ -97,7 +97,7 @@ class Work:
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _suspend(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
-    def resume(self, heartbeat: Beat, result: EndedCall) -> Steps[Beat]:
+    def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> Steps[HeartbeatState]:
         """Continue with the result of the call."""
         inquiry = heartbeat.work[0]
         if not result.complete:
@@ -112,7 +112,7 @@ class Work:
             return (yield from _finish_without_reply(heartbeat, inquiry, result, reason))
 
 
-def _after_search(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
@@ -139,7 +139,7 @@ def _after_search(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps
     return _ask_model(heartbeat, inquiry, findings.pages)
 
 
-def _after_answer(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     answer = read_answer(result.text, pages=len(inquiry.pages))
     if not answer.text or inquiry.depth == Depth.SHALLOW:
         return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
@@ -157,7 +157,7 @@ def _after_answer(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps
     return _ask_model(heartbeat, inquiry, pages)
 
 
-def _after_review(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
+def _after_review(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     appraisal = read_appraisal(result.text)
     reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
     return (
@@ -165,14 +165,14 @@ def _after_review(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps
     )
 
 
-_STEPS: Mapping[str, Callable[[Beat, Inquiry, EndedCall], Steps[Beat]]] = {
+_STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[HeartbeatState]]] = {
     CallPurpose.WEB.value: _after_search,
     CallPurpose.ANSWER.value: _after_answer,
     CallPurpose.APPRAISE.value: _after_review,
 }
 
 
-def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
+def _ask_next(heartbeat: HeartbeatState, inquiry: Inquiry) -> Steps[HeartbeatState]:
     """Ask the next model of the tier."""
     following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
@@ -180,7 +180,9 @@ def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
     return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _finish_without_reply(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, reason: str) -> Steps[Beat]:
+def _finish_without_reply(
+    heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall, reason: str
+) -> Steps[HeartbeatState]:
     """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
@@ -198,7 +200,7 @@ def _finish_without_reply(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, 
     return _store_result(heartbeat, inquiry, failed)
 
 
-def _finish(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
+def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatState]:
     """End an inquiry with its answer, which is stored if deep or worth keeping."""
     inquiry, text = found.inquiry, found.answer.text
     began = _begun_result(heartbeat, inquiry)
@@ -219,7 +221,7 @@ def _finish(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     ended = began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {clip(text, _GLIMPSE)}",
+            "summary": f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
             "memory_ids": memory_ids,
             "brought": _format_answer(found),
         }
@@ -227,19 +229,23 @@ def _finish(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     return _store_result(heartbeat, inquiry, ended)
 
 
-def _begun_result(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
-    return heartbeat.deeds[inquiry.place].result
+def _begun_result(heartbeat: HeartbeatState, inquiry: Inquiry) -> ActionResult:
+    return heartbeat.action_records[inquiry.place].result
 
 
-def _store_result(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
+def _store_result(
+    heartbeat: HeartbeatState, inquiry: Inquiry, result: ActionResult
+) -> NodeResult[HeartbeatState]:
     """Store the result, and remove the inquiry."""
-    deeds: list[ActionRecord] = [*heartbeat.deeds]
-    deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
-    heartbeat = replace(heartbeat.with_present(deeds=deeds), work=heartbeat.work[1:])
+    action_records: list[ActionRecord] = [*heartbeat.action_records]
+    action_records[inquiry.place] = replace(action_records[inquiry.place], result=result)
+    heartbeat = replace(heartbeat.with_present(action_records=action_records), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
-def _ask_model(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
+def _ask_model(
+    heartbeat: HeartbeatState, inquiry: Inquiry, pages: Sequence[Page]
+) -> NodeResult[HeartbeatState]:
     """Ask the model for the answer or the review, by the step of the inquiry."""
     nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
     window = limits_of(heartbeat, [heartbeat.model]).window
@@ -262,7 +268,7 @@ def _ask_model(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> Node
     return _suspend(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
 
 
-def _suspend(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
+def _suspend(heartbeat: HeartbeatState, inquiry: Inquiry, question: Question) -> NodeResult[HeartbeatState]:
     return NodeResult(
         state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
         suspend=Suspension(kind=inquiry.step, payload=question),
@@ -286,7 +292,7 @@ def _stored_answer(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
     )
 
 
-def _memory(heartbeat: Beat, found: InquiryResult) -> NewMemory:
+def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:
     sources = tuple(
         Source(
             kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=heartbeat.now

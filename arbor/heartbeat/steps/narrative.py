@@ -9,7 +9,7 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.steps.inner_state import events_of
-from arbor.quotations import clip, closed, quoted
+from arbor.quotations import closed, quoted, shorten
 from arbor.selves.emotions import total_valence
 
 NARRATIVE_LENGTH = 4_000
@@ -60,7 +60,7 @@ def narrate(
     if percept := foremost_percept(situation.percepts):
         sentences.append(f"I heard: {quoted(_shorten(percept.content))}.")
     if reply.thinking:
-        sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
+        sentences.append(f"I thought: {quoted(shorten(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_action_sentences(results))
     sentences.extend(_goal_sentences(changes))
     sentences.extend(
@@ -69,7 +69,7 @@ def narrate(
     sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
     sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
-    return clip(" ".join(sentences), NARRATIVE_LENGTH)
+    return shorten(" ".join(sentences), NARRATIVE_LENGTH)
 
 
 def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
@@ -102,4 +102,4 @@ def _action_words(result: ActionResult) -> str:
 
 
 def _shorten(text: str) -> str:
-    return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))
+    return closed(shorten(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

@@ -14,8 +14,8 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.note_sources import concluded, learned
+from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.note_sources import with_source_of_conclusion, with_source_of_note
 from arbor.ids import read_id
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.recall.recall_request import RecallFilter
@@ -29,26 +29,26 @@ ARTIFACT_IMPORTANCE = 0.7
 
 
 #: Parameters of `remember` that become the detail of the memory.
-_DETAILED = ("steps", "context", "pattern")
+_DETAIL_PARAMS = ("steps", "context", "pattern")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryDraft:
-    """A new memory, the verb of its result, and for a conclusion the ids of the memories it rests on."""
+    """A new memory, the verb that reports it, and for a conclusion the ids of the memories it rests on."""
 
     memory: NewMemory
     verb: str
     is_conclusion: bool = False
     materials: Sequence[str] = ()
 
-    def sourced(self, situation: Situation, materials: Iterable[Evidence]) -> NewMemory:
+    def with_source(self, situation: Situation, materials: Iterable[Evidence]) -> NewMemory:
         """Return the memory with its source and trust."""
         if self.is_conclusion:
-            return concluded(self.memory, situation=situation, materials=materials)
-        return learned(self.memory, situation=situation)
+            return with_source_of_conclusion(self.memory, situation=situation, materials=materials)
+        return with_source_of_note(self.memory, situation=situation)
 
 
-def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_remembered(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
@@ -56,13 +56,13 @@ def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
         importance=params["importance"],
         occurred_at=heartbeat.now,
         source=heartbeat.source,
-        detail={name: value for name in _DETAILED if (value := params.get(name))},
+        detail={name: value for name in _DETAIL_PARAMS if (value := params.get(name))},
     )
     # The agent chose to remember the text, so its retention is lasting, except for errors.
-    return MemoryDraft(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
+    return MemoryDraft(memory=lasting(heartbeat, memory, unless={Retention.ERROR}), verb="kept")
 
 
-def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_insight(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
@@ -76,7 +76,7 @@ def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     )
 
 
-def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
+def _build_artifact(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -96,22 +96,22 @@ def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     )
 
 
-MEMORY_BUILDERS: Mapping[str, Callable[[Beat, Decision], MemoryDraft]] = {
+MEMORY_BUILDERS: Mapping[str, Callable[[HeartbeatState, Decision], MemoryDraft]] = {
     "remember": _build_remembered,
     "reflect": _build_insight,
     "synthesize": _build_artifact,
 }
 
 
-def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
-    """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
+def lasting(heartbeat: HeartbeatState, memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:
+    """Return a memory with at least lasting retention; one that is given, or appraised as one of `unless`, is unchanged."""
     if memory.retention is not None:
         return memory
     appraisal = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
-    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=but))
+    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, unless=unless))
 
 
-def placing_need(heartbeat: Beat, *memories: NewMemory) -> Placing:
+def placing_need(heartbeat: HeartbeatState, *memories: NewMemory) -> Placing:
     """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,

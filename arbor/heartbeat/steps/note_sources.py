@@ -1,4 +1,4 @@
-"""The sources of an agent's new memories, and the trust that follows: what repeats or rests on others' words is trusted as these."""
+"""The sources of an agent's new memories, and their trust: a memory that repeats others' words is trusted as far as they are."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, S
 from arbor.heartbeat.sources import own_source, source_of
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
-from arbor.memory.trust import OWN_ROLES, Evidence, Source, cap, reinforcement, sources_of
+from arbor.memory.trust import OWN_ROLES, Evidence, Source, max_trust, reinforcement, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.values import replace
 
-#: The least share of a note's terms in a message that makes the message its source, and of a conclusion's terms, which adds
-#: something of its own, in a message that it only repeats.
+#: A message with at least this share of a note's terms is the note's source. A conclusion adds something of its own, so the
+#: share of its terms must be higher.
 _REPEATED_SHARE = 0.5
 _ONLY_REPEATED_SHARE = 0.75
 
 
-def learned(memory: NewMemory, *, situation: Situation) -> NewMemory:
-    """Return a note with its source and the trust that its source allows (`trust.cap`).
+def with_source_of_note(memory: NewMemory, *, situation: Situation) -> NewMemory:
+    """Return a note with its source and the trust that its source allows (`trust.max_trust`).
 
     The source is the sender of a percept that has most of the note's terms, else the speaker of a memory or buffer item
-    in the situation that has most of them, else the agent itself. A fact has its source in its detail, beside those it has,
-    without a time, so that repeated notes store equal details.
+    in the situation that has most of them, else the agent itself. A fact stores its source in its detail, beside
+    its other sources and without a time, so that repeated notes store equal details.
     """
     return _with_source(
         memory,
@@ -32,7 +32,9 @@ def learned(memory: NewMemory, *, situation: Situation) -> NewMemory:
     )
 
 
-def concluded(memory: NewMemory, *, situation: Situation, materials: Iterable[Evidence] = ()) -> NewMemory:
+def with_source_of_conclusion(
+    memory: NewMemory, *, situation: Situation, materials: Iterable[Evidence] = ()
+) -> NewMemory:
     """Return a conclusion of the agent, trusted no further than the memories it rests on, nor than what it repeats.
 
     Its source is the agent itself.
@@ -48,19 +50,19 @@ def concluded(memory: NewMemory, *, situation: Situation, materials: Iterable[Ev
 
 
 def _added_to(memory: NewMemory, *, most: float) -> float:
-    """Return the trust of a source that, with those a fact has already, supports it so far at most."""
+    """Return the trust of a further source that raises the trust of a fact to `most` at most."""
     if memory.type is not MemoryType.SEMANTIC:
         return most
     fact = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(fact, SemanticDetail)
     known = reinforcement(fact.sources)
-    # Other words for it are no further support.
+    # The same fact in other words is no further support.
     return 1.0 - (1.0 - most) / (1.0 - known) if known < most else 0.0
 
 
 def _with_source(memory: NewMemory, source: Source) -> NewMemory:
     if memory.type is not MemoryType.SEMANTIC:
-        return replace(memory, trust=cap([source]))
+        return replace(memory, trust=max_trust([source]))
     fact = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(fact, SemanticDetail)
     fact = fact.with_sources([source])

@@ -23,7 +23,7 @@ from arbor.heartbeat.pacing import (
     off_hours_reason,
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
-from arbor.heartbeat.state import Beat, Focus, Opening
+from arbor.heartbeat.state import Focus, HeartbeatState, Opening
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
@@ -34,15 +34,15 @@ from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
 
-def observe(heartbeat: Beat) -> NodeResult[Beat]:
+def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Record the initial energy."""
     return NodeResult(state=replace(heartbeat, energy_start=heartbeat.situation.energy))
 
 
-def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
+def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Detect problems, and a change of the budget level."""
     opening = opening_of(heartbeat)
-    recent_activity = opening.pulse
+    recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
     heartbeat = heartbeat.with_view(notices=notices, degradation=recent_activity.level)
@@ -53,7 +53,7 @@ def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
-def idle(heartbeat: Beat) -> NodeResult[Beat]:
+def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
     opening = opening_of(heartbeat)
     reason, until = _why_idle(heartbeat, opening)
@@ -79,7 +79,7 @@ def idle(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
 
 
-def with_next(heartbeat: Beat, following: NextHeartbeat) -> Beat:
+def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatState:
     """Return the state with the next heartbeat; the drives move until then, within the active hours."""
     now = heartbeat.situation.environment.now
     hours = heartbeat.rhythm.hours
@@ -89,32 +89,32 @@ def with_next(heartbeat: Beat, following: NextHeartbeat) -> Beat:
     return replace(heartbeat, next=following)
 
 
-def opening_of(heartbeat: Beat) -> Opening:
+def opening_of(heartbeat: HeartbeatState) -> Opening:
     """Return the facts for the first leg; raises RuntimeError in a later one."""
     if heartbeat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")
     return heartbeat.opening
 
 
-def urgent_at(heartbeat: Beat) -> datetime | None:
+def urgent_at(heartbeat: HeartbeatState) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
     now = heartbeat.situation.environment.now
     memories = next_urgent_at(_drives(heartbeat, now), now)
     return memories[0] if memories else None
 
 
-def _drives(heartbeat: Beat, now: datetime) -> Drives:
+def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
     """Return the drives after this heartbeat, or before; a contact since then counts."""
     return in_touch(
         read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
     )
 
 
-def _has_urgent_drive(heartbeat: Beat) -> bool:
+def _has_urgent_drive(heartbeat: HeartbeatState) -> bool:
     """Return whether a drive that may start heartbeats is urgent."""
     now = heartbeat.situation.environment.now
     drives = _drives(heartbeat, now)
-    return any(drives.presses(drive, now) for drive in WAKING)
+    return any(drives.is_pressing(drive, now) for drive in WAKING)
 
 
 def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
@@ -122,7 +122,7 @@ def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
     return LevelChange(before=before, after=recent.level, left=left)
 
 
-def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
+def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetime | None]:
     """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
     situation = heartbeat.situation
     now = situation.environment.now
@@ -147,7 +147,7 @@ def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     return idle_reason(reasons, reflect_every=rules.reflect_every, pause=rules.reflect_pause), None
 
 
-def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
+def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     situation = heartbeat.situation
     memory = situation.working_memory
     by_rule = situation.model_is_reflex
@@ -163,7 +163,7 @@ def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
-        since_reflection=_since_reflection(opening.pulse.beats),
+        since_reflection=_since_reflection(opening.recent_activity.heartbeats),
         since_thought=since_thought,
         wonders=bool(not by_rule or memory.curiosity or not thinks),
     )
@@ -193,7 +193,7 @@ RELEVANT_SHOWN = 5
 BUFFER_ITEMS_SHOWN = 3
 
 
-def focus(heartbeat: Beat) -> Steps[Beat]:
+def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Choose the query of the recall, and embed it with the percepts."""
     situation = heartbeat.situation
     text = focus_text(situation)
@@ -211,7 +211,7 @@ def focus(heartbeat: Beat) -> Steps[Beat]:
     )
 
 
-def guard(heartbeat: Beat) -> NodeResult[Beat]:
+def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Add the boundary matches of the percepts to the situation."""
     situation = heartbeat.situation
     if not situation.percepts:
@@ -224,7 +224,7 @@ def guard(heartbeat: Beat) -> NodeResult[Beat]:
     )
 
 
-def orient(heartbeat: Beat) -> Steps[Beat]:
+def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Recall memories and buffer items about the focus."""
     focused = heartbeat.focus or Focus(text="")
     if not focused.text:
@@ -257,7 +257,7 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
     return NodeResult(state=replace(heartbeat, focus=None))
 
 
-def select_mode(heartbeat: Beat) -> NodeResult[Beat]:
+def select_mode(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Choose the mode, and for consolidation its own actions."""
     mode = mode_of(heartbeat.situation)
     if mode is Mode.CONSOLIDATION:

@@ -25,16 +25,16 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.sources import role_of, source_of
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.narrative import narrate, valence
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, vectors_of
-from arbor.heartbeat.steps.note_sources import learned
+from arbor.heartbeat.steps.note_sources import with_source_of_note
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import LASTS, NewBufferItem
 from arbor.memory.importance import appraise
-from arbor.memory.trust import cap
+from arbor.memory.trust import max_trust
 from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
@@ -50,17 +50,17 @@ NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
 
 
-def record(heartbeat: Beat) -> Steps[Beat]:
+def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the narrative and the notes as memories, and the agent's state."""
     whole = heartbeat.whole
     narrative = narrate(
         heartbeat.situation,
-        heartbeat.said,
+        heartbeat.reply_or_empty,
         whole.results,
         whole.goal_changes,
         refused=_refused_items(heartbeat),
     )
-    felt = valence(heartbeat.said, whole.results, whole.goal_changes)
+    felt = valence(heartbeat.reply_or_empty, whole.results, whole.goal_changes)
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
@@ -80,16 +80,20 @@ def record(heartbeat: Beat) -> Steps[Beat]:
         memory_id=memory_id,
     )
     return NodeResult(
-        state=heartbeat, changed=(f"remembered the beat and {len(heartbeat.said.memory_notes)} notes",)
+        state=heartbeat,
+        changed=(f"remembered the beat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
     )
 
 
-def _store_memories(heartbeat: Beat, narrative: str, felt: float) -> Any:
+def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> Any:
     """Place the notes and the narrative; return the state and the id of the narrative.
 
     Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
-    notes = [_note_memory(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
+    notes = [
+        _note_memory(heartbeat, note.text, note.referenced_date)
+        for note in heartbeat.reply_or_empty.memory_notes
+    ]
     narrative_memory = NewMemory(
         content=narrative,
         type=MemoryType.EPISODIC,
@@ -126,15 +130,17 @@ def _store_memories(heartbeat: Beat, narrative: str, felt: float) -> Any:
     return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
-def _note_memory(heartbeat: Beat, text: str, day: Any) -> NewMemory:
+def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
     weight = appraise(
         note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
     ).importance
-    memory = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
-    return learned(memory, situation=heartbeat.situation)
+    memory = replace(
+        lasting(heartbeat, note, unless={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
+    )
+    return with_source_of_note(memory, situation=heartbeat.situation)
 
 
 def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
@@ -147,7 +153,7 @@ def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
     ]
 
 
-def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
+def _refused_items(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
     """Return the path and reason of each item that a boundary refused."""
     return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
 
@@ -164,14 +170,14 @@ def _retention(whole: TurnRecord) -> Retention:
     return Retention.ERROR if failed else Retention.TASK
 
 
-def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
+def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
     """Return the percepts as buffer items, because the narrative shortens them."""
     return [
         NewBufferItem(
             content=percept.content,
             role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
-            trust=cap([source_of(percept, heartbeat.situation.peers)]),
+            trust=max_trust([source_of(percept, heartbeat.situation.peers)]),
             lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else LASTS,
         )
         for percept in heartbeat.situation.percepts
@@ -179,8 +185,8 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
     ]
 
 
-def _afterwards(heartbeat: Beat) -> Afterwards:
-    situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
+def _afterwards(heartbeat: HeartbeatState) -> Afterwards:
+    situation, reply, whole = heartbeat.situation, heartbeat.reply_or_empty, heartbeat.whole
     finished_ids = finished_or_moved_goals(whole.goal_changes)
     past = PastHeartbeat(
         thinking=reply.thinking,
@@ -194,10 +200,10 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         at=heartbeat.now,
     )
     memory = after_heartbeat(situation.working_memory, past)
-    return Afterwards(beats=situation.beat_number, working_memory=memory)
+    return Afterwards(heartbeats=situation.beat_number, working_memory=memory)
 
 
-def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
+def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> HeartbeatState:
     """Return the state with the notice about unusable replies updated."""
     stored_notices = heartbeat.state.notices
     if stored_notices is None:
@@ -210,7 +216,7 @@ def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
     )
 
 
-def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
+def plan_next(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Plan the next heartbeat: at once if messages of users are left."""
     if _has_unread_messages(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
@@ -231,7 +237,7 @@ def _has_unread_messages(situation: Situation) -> bool:
     return situation.environment.user_messages > processed
 
 
-def nop(heartbeat: Beat) -> NodeResult[Beat]:
+def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Count a heartbeat without a usable reply; ten in a row make the agent dormant (seed 003, 10.7).
 
     A nop uses a tick, so that every cycle ends.

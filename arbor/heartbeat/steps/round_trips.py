@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
+from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
@@ -19,7 +19,7 @@ from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.replies.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat, PromptParts
+from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.windows import (
     fault_without_room,
     limits_of,
@@ -39,7 +39,7 @@ UNREACHABLE_ERRORS = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__
 TEMPERATURE = 0.7
 
 
-def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
+def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Choose the tier, and render the situation as a prompt that fits all its models."""
     tier, models = _route(heartbeat)
     situation = _for_model(heartbeat.situation, models[0])
@@ -83,7 +83,7 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
     )
 
 
-def _route(heartbeat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
+def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
     """Return the tier, lowered by the budget level, and its models."""
     situation = heartbeat.situation
     tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
@@ -108,13 +108,13 @@ def _for_model(situation: Situation, model: str) -> Situation:
 class Think:
     """Calls the model."""
 
-    def __call__(self, heartbeat: Beat) -> Steps[Beat]:
+    def __call__(self, heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         """Suspend on a call; the messages include the fault of an unreadable reply."""
         if heartbeat.prompt is not None:
             system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
             messages = [PromptMessage(role="user", content=heartbeat.prompt.user)]
         else:
-            asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
+            asked: PastExchange = yield PastQuestion(call_id=heartbeat.answered)
             system, messages, sections = _conversation(heartbeat, asked)
         asked_tokens = sum(section["tokens"] for section in sections)
         if heartbeat.unreadable:
@@ -144,7 +144,7 @@ class Think:
         heartbeat = replace(heartbeat, prompt=None, asked_tokens=asked_tokens)
         return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
-    def resume(self, heartbeat: Beat, result: EndedCall) -> NodeResult[Beat]:
+    def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
             return NodeResult(
@@ -159,7 +159,7 @@ class Think:
         return NodeResult(state=following, outcome=NodeOutcome.RETRY, changed=(changed,))
 
 
-def with_next_model(heartbeat: Beat) -> Beat:
+def with_next_model(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with the next model of the tier; there must be one."""
     next_model, *remaining = heartbeat.models_left
     return replace(
@@ -168,7 +168,7 @@ def with_next_model(heartbeat: Beat) -> Beat:
 
 
 def _conversation(
-    heartbeat: Beat, asked: AskedBefore
+    heartbeat: HeartbeatState, asked: PastExchange
 ) -> tuple[str, list[PromptMessage], tuple[dict[str, Any], ...]]:
     """Return the earlier prompt, or the conversation for a further round trip."""
     if not heartbeat.answered:
@@ -190,7 +190,7 @@ def _conversation(
     return asked.system, messages, sections
 
 
-def parse(heartbeat: Beat) -> NodeResult[Beat]:
+def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Parse the reply and record its dropped items; retry an unreadable one."""
     try:
         parsed = parse_reply(heartbeat.reply_text)
@@ -215,7 +215,7 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=heartbeat)
 
 
-def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
+def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Go on to a further round trip with the results, or end with all round trips merged."""
     if heartbeat.failure:
         return NodeResult(
@@ -238,7 +238,7 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
-    merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
+    merged = merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
     note_texts = {note.text for note in merged.memory_notes}
     heartbeat = with_percepts_received(heartbeat)
     further = replace(
@@ -259,20 +259,22 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
-def with_percepts_received(heartbeat: Beat) -> Beat:
+def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
     """Mark the percepts of the prompt as received, once."""
     if heartbeat.heard or not heartbeat.situation.percepts:
         return heartbeat
     percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
-    return replace(heartbeat.bringing(heard=percept_ids), heard=True)
+    return replace(heartbeat.bringing(received_percepts=percept_ids), heard=True)
 
 
-def _merge_round_trips(heartbeat: Beat) -> Beat:
+def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with all replies merged."""
-    return replace(heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.said))
+    return replace(
+        heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
+    )
 
 
-def _end_at_failure(heartbeat: Beat) -> Beat:
+def _end_at_failure(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state of the earlier round trips, with the failure of the last one on record."""
     dropped_turn = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
     return replace(

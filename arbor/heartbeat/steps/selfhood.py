@@ -9,11 +9,11 @@ from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
 from arbor.selves.values import check_preference
 
@@ -22,7 +22,7 @@ PROPOSALS_SHOWN = 5
 _LINE = 120
 
 
-def consolidate(heartbeat: Beat) -> Steps[Beat]:
+def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Propose settled changes to the self, which this heartbeat may decide about."""
     outcome: ProposalOutcome = yield SettledProposals()
     expired_ids = {str(proposal.id) for proposal in outcome.expired}
@@ -39,18 +39,18 @@ def consolidate(heartbeat: Beat) -> Steps[Beat]:
         if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made]
-    changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired]
+    changed = [f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made]
+    changed += [f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired]
     if outcome.dropped_experiences:
         changed.append(f"let go of {outcome.dropped_experiences} old experiences")
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
 
 
-def process_proposals(heartbeat: Beat) -> Steps[Beat]:
+def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for index, choice in enumerate(heartbeat.said.proposal_decisions):
+    for index, choice in enumerate(heartbeat.reply_or_empty.proposal_decisions):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
@@ -70,9 +70,9 @@ def _proposal_id(named: str) -> UUID:
         raise NotFound(f"there is no proposal {named!r}; use the ids as shown") from None
 
 
-def identity_insights(heartbeat: Beat) -> Steps[Beat]:
+def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Propose the insights of the reply; drop those without confidence or evidence."""
-    insights = heartbeat.said.identity_insights
+    insights = heartbeat.reply_or_empty.identity_insights
     if not insights:
         return NodeResult(state=heartbeat)
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
@@ -94,9 +94,9 @@ def identity_insights(heartbeat: Beat) -> Steps[Beat]:
     if dropped:
         heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     changed = (
-        *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in outcome.made),
-        *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in outcome.known),
-        *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in outcome.expired),
+        *(f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made),
+        *(f"proposed already: {shorten(proposal.content, _LINE)}" for proposal in outcome.known),
+        *(f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired),
     )
     return NodeResult(state=heartbeat, changed=changed)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room, room_of
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage
@@ -21,7 +21,7 @@ MESSAGE_OVERHEAD = 150
 LEAST_QUOTED = 400
 
 
-def limits_of(heartbeat: Beat, models: Iterable[str]) -> PromptLimits:
+def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
     """Return the limits of a prompt for these models, in estimated tokens."""
     return prompt_limits(
         models,
@@ -31,7 +31,7 @@ def limits_of(heartbeat: Beat, models: Iterable[str]) -> PromptLimits:
     )
 
 
-def max_reply_tokens(heartbeat: Beat, asked_tokens: int) -> int:
+def max_reply_tokens(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     """Return the limit of a reply to a prompt of `asked_tokens`, in the tokens of its model."""
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
     ratio = bounded_ratio(heartbeat.routing.ratios.get(heartbeat.model, 1.0))
@@ -40,19 +40,19 @@ def max_reply_tokens(heartbeat: Beat, asked_tokens: int) -> int:
     return min(reply_room(window=window, reply=heartbeat.rules.reply_tokens), left)
 
 
-def max_prompt_tokens(heartbeat: Beat) -> int:
+def max_prompt_tokens(heartbeat: HeartbeatState) -> int:
     """Return the most estimated tokens of a prompt that leave the reply its share of the window."""
     limits = limits_of(heartbeat, [heartbeat.model])
     return room_of(window=limits.window, fixed=0, reply=limits.reply_tokens)
 
 
-def quotable(heartbeat: Beat, asked_tokens: int) -> int:
+def quotable(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     """Return the characters that a further message may quote after a prompt of `asked_tokens`."""
     room = max_prompt_tokens(heartbeat) - asked_tokens - MESSAGE_OVERHEAD
     return max(room, 0) * CHARACTERS_PER_TOKEN
 
 
-def fault_without_room(heartbeat: Beat, asked_tokens: int) -> str:
+def fault_without_room(heartbeat: HeartbeatState, asked_tokens: int) -> str:
     """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
     window = limits_of(heartbeat, [heartbeat.model]).window
     if heartbeat.model.startswith(f"{REFLEX}/") or asked_tokens + LEAST_REPLY <= window:
@@ -63,7 +63,7 @@ def fault_without_room(heartbeat: Beat, asked_tokens: int) -> str:
     )
 
 
-def retry_messages(heartbeat: Beat, asked_tokens: int) -> list[PromptMessage]:
+def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:
     """Return the messages after an unreadable reply, which is quoted as far as the window has room."""
     note = retry_note(heartbeat.unreadable)
     room = max(quotable(heartbeat, asked_tokens + estimate_tokens(note)), LEAST_QUOTED)

@@ -130,17 +130,17 @@ def assign(
     centroids: Vectors,
     *,
     least: float,
-    held: npt.NDArray[np.bool_] | None = None,
+    members: npt.NDArray[np.bool_] | None = None,
     leaves: float = 0.0,
     most: int = MOST_EACH,
 ) -> Vectors:
     """Return the strength with which each row belongs to each centroid, shape (n, k): the cosine, or 0 for no member.
 
-    `held` marks the present members, which stay at a cosine of `leaves` or more. A row belongs to at most `most` centroids:
+    `members` marks the present members, which stay at a cosine of `leaves` or more. A row belongs to at most `most` centroids:
     first those it stays with, then the nearest at a cosine of `least` or more, the first of equally near ones.
     """
     cosines: Vectors = np.clip(vectors @ centroids.T, 0.0, 1.0)
-    stays = held & (cosines >= leaves) if held is not None else np.zeros(cosines.shape, dtype=bool)
+    stays = members & (cosines >= leaves) if members is not None else np.zeros(cosines.shape, dtype=bool)
     cosines[~(stays | (cosines >= least))] = 0.0
     if cosines.shape[1] > most:
         others = np.argsort(-(cosines + stays), axis=1, kind="stable")[:, most:]
@@ -253,7 +253,7 @@ def is_clear(terms: ScoreTerms) -> bool:
     return terms.words >= CLEAR_WORDS
 
 
-def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
+def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
     """Return the clusters that a query matches while none of their memories is clear, at most MOST_PARTIAL, nearest first.
 
     `cosines` describes the query's cosines with all of the agent's memories. A cluster resonates at RESONATES_AT deviations

@@ -73,7 +73,7 @@ class MemoryRelation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundLink:
+class RankedClusterLink:
     """A relation of one cluster to another, with its strength, 0 to 1."""
 
     source: UUID
@@ -91,7 +91,7 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
 
 def relate(
     clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelation], *, near: float
-) -> list[FoundLink]:
+) -> list[RankedClusterLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
     Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar
@@ -102,9 +102,11 @@ def relate(
     for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, relations)):
         for key, strength in found.items():
             strengths[key] = max(strength, strengths.get(key, 0.0))
-    by_kind: dict[tuple[UUID, ClusterLink], list[FoundLink]] = defaultdict(list)
+    by_kind: dict[tuple[UUID, ClusterLink], list[RankedClusterLink]] = defaultdict(list)
     for (source, target, link), strength in strengths.items():
-        by_kind[source, link].append(FoundLink(source=source, target=target, link=link, strength=strength))
+        by_kind[source, link].append(
+            RankedClusterLink(source=source, target=target, link=link, strength=strength)
+        )
     return [
         link
         for key in sorted(by_kind)

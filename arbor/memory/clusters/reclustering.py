@@ -158,7 +158,7 @@ class _Assignment:
         """Assign each memory to its best clusters; dissolve clusters with too few members, and assign again."""
         while self._heads:
             self._strengths = assign(
-                self._vectors, self._centers, least=self._least, held=self._assigned(), leaves=self._leaves
+                self._vectors, self._centers, least=self._least, members=self._assigned(), leaves=self._leaves
             )
             sizes = self._home_clusters().sum(axis=0)
             remaining = [

@@ -158,7 +158,7 @@ def left_out_of_prompt(memories: Sequence[Excerpt]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelRequest:
+def retry_request(request: ModelRequest, *, reply: str, fault: str) -> ModelRequest:
     """Return the request with its unusable reply and the reason, for another attempt."""
     note = f"Your answer could not be used: {fault}. Answer again with the JSON object only."
     first = request.messages[0]

@@ -94,7 +94,7 @@ class Snapshot:
             running=tuple(sorted(numbers)),
         )
 
-    def saw(self, revision: int) -> bool:
+    def includes(self, revision: int) -> bool:
         """Return whether the writes of a transaction were visible, if it was not rolled back."""
         return revision < self.since or (revision < self.until and revision not in self.running)
 

@@ -29,11 +29,11 @@ from arbor.memory.recall.candidates import (
     microseconds,
 )
 from arbor.memory.recall.fusion import (
-    LENDERS,
+    MAX_ASSOCIATED_MEMORIES,
+    MAX_ASSOCIATION_SOURCES,
     MEANING_BESIDE_WORDS,
     MOST_BESIDE,
     REACH,
-    REMINDED,
     SEEDS,
     SPAN_SEEDS,
     Background,
@@ -62,14 +62,14 @@ class MindSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The memories that fit the query by themselves, and the best of them (lenders), whose neighborhoods contribute."""
+    """The memories that fit the query by themselves, and the best of them, the sources of associations."""
 
     #: A flag for each row of the image, and the cosines of the chosen rows with the query's vector.
     chosen: Flags
     similarity: Numbers
     background: Background
-    #: The rows of the lenders, unordered, and their fits.
-    lenders: Places
+    #: The rows of the sources, unordered, and their fits.
+    sources: Places
     fits: Numbers
     #: The rows that pass the filter and have not expired; None: every row.
     passing: Flags | None
@@ -77,64 +77,66 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ties:
+class Associations:
     """Associations from neighborhoods: source, target, and share of the source's fit. Columns of one length."""
 
-    lender: Halves
-    borrower: Halves
+    source: Halves
+    target: Halves
     share: Numbers
 
 
 def choose(search: MindSearch) -> Choice:
     """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
     image = search.image
-    kept = max(SEEDS, search.request.limit)
+    max_seeds = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
-    similarity, near, background = _by_meaning(search, passing, kept)
+    similarity, near, background = _by_meaning(search, passing, max_seeds)
     said = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
     chosen = np.zeros(len(image), dtype=np.bool_)
     chosen[near] = True
-    chosen[_first(-words[said], said, kept, image)] = True
+    chosen[_first(-words[said], said, max_seeds, image)] = True
     if (around := search.reading.span.around() if search.reading.span else None) is not None:
         since, until = map(microseconds, around)
         chosen[_timely(search, passing, words, similarity, background, since=since, until=until)] = True
     rows = chosen.nonzero()[0]
     exact = np.full(len(image), np.nan)
     exact[rows] = _similarities(search, rows)
-    lenders, fits = _lenders(search, rows, words, deviations(exact[rows], background))
+    sources, fits = _association_sources(search, rows, words, deviations(exact[rows], background))
     return Choice(
         chosen=chosen,
         similarity=exact,
         background=background,
-        lenders=lenders,
+        sources=sources,
         fits=fits,
         passing=passing,
         words=words,
     )
 
 
-def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
+def complete(
+    search: MindSearch, choice: Choice, associations: Associations
+) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
-    rows = _with_company(search, choice, choice.chosen, ties)
+    rows = _with_associated(search, choice, choice.chosen, associations)
     if len(rows) < min(search.request.limit, search.documents):
         # Too few memories fit: add the latest ones.
         chosen = choice.chosen.copy()
         chosen[_recent(search, choice.passing)] = True
-        rows = _with_company(search, choice, chosen, ties)
-    return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
+        rows = _with_associated(search, choice, chosen, associations)
+    return rows, _candidates(search, choice, rows), _links(search.image, rows, associations)
 
 
-def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the chosen rows, the turns beside them, and the rows associated with the lenders."""
+def _with_associated(search: MindSearch, choice: Choice, chosen: Flags, associations: Associations) -> Places:
+    """Return the chosen rows, the turns beside them, and the rows associated with the sources."""
     together = chosen.copy()
     together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
-    together[_reminded(search, choice, chosen, ties)] = True
+    together[_associated(search, choice, chosen, associations)] = True
     return together.nonzero()[0]
 
 
 def _by_meaning(
-    search: MindSearch, passing: Flags | None, kept: int
+    search: MindSearch, passing: Flags | None, max_seeds: int
 ) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
     """Return the approximate similarity of each row, the nearest rows, and the background of similarities."""
     nothing = np.empty(0, dtype=np.int64)
@@ -150,11 +152,11 @@ def _by_meaning(
     mean = float(precise.mean())
     variance = float(precise @ precise) / len(precise) - mean * mean
     background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
-    if len(near) > kept:
+    if len(near) > max_seeds:
         # Similarities are rounded: rows within the rounding error of the limit are compared exactly.
-        edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
+        edge = np.partition(known, -max_seeds)[-max_seeds] - 2 * image.similarity_error(search.vector)
         near = near[known >= edge]
-        near = _first(-image.exact_similarities(near, search.vector), near, kept, image)
+        near = _first(-image.exact_similarities(near, search.vector), near, max_seeds, image)
     return similarity, near, background
 
 
@@ -163,8 +165,8 @@ def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage)
     if len(rows) <= count:
         return rows
     edge = np.partition(values, count - 1)[count - 1]
-    kept = values <= edge
-    rows, values = rows[kept], values[kept]
+    least = values <= edge
+    rows, values = rows[least], values[least]
     if len(rows) == count:
         return rows
     order = np.lexsort((image.rows["low"][rows], image.rows["high"][rows], values))
@@ -203,14 +205,14 @@ def _recent(search: MindSearch, passing: Flags | None) -> Places:
     return _first(-search.image.occurred[rows], rows, search.request.limit, search.image)
 
 
-def _lenders(
+def _association_sources(
     search: MindSearch, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
 ) -> tuple[Places, Numbers]:
     """Return the chosen rows that fit the query best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
-    lending = fit > 0
-    lenders = _first(-fit[lending], rows[lending], LENDERS, search.image)
-    return lenders, fit[rows.searchsorted(lenders)]
+    fitting = fit > 0
+    sources = _first(-fit[fitting], rows[fitting], MAX_ASSOCIATION_SOURCES, search.image)
+    return sources, fit[rows.searchsorted(sources)]
 
 
 def _similarities(search: MindSearch, rows: Places) -> Numbers:
@@ -219,21 +221,23 @@ def _similarities(search: MindSearch, rows: Places) -> Numbers:
     return search.image.exact_similarities(rows, search.vector)
 
 
-def _reminded(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the rows that were not chosen and have the strongest associations with a lender."""
-    if not len(ties.share):
+def _associated(search: MindSearch, choice: Choice, chosen: Flags, associations: Associations) -> Places:
+    """Return the rows that were not chosen and have the strongest associations with a source."""
+    if not len(associations.share):
         return np.empty(0, dtype=np.int64)
     image = search.image
     among = image.active if choice.passing is None else choice.passing
-    borrowers = image.by_id.rows_of(ties.borrower, among=among)
-    lenders = image.by_id.rows_of(ties.lender, among=image.active)
-    fits = dict(zip(choice.lenders.tolist(), choice.fits.tolist(), strict=True))
+    targets = image.by_id.rows_of(associations.target, among=among)
+    sources = image.by_id.rows_of(associations.source, among=image.active)
+    fits = dict(zip(choice.sources.tolist(), choice.fits.tolist(), strict=True))
     worth: dict[int, float] = {}
-    for row, lender, share in zip(borrowers.tolist(), lenders.tolist(), ties.share.tolist(), strict=True):
-        if row >= 0 and not chosen[row] and lender in fits:
-            worth[row] = max(worth.get(row, 0.0), fits[lender] * share)
-    reminded = np.fromiter(worth, dtype=np.int64, count=len(worth))
-    return _first(-np.array(list(worth.values())), reminded, REMINDED, image)
+    for row, source, share in zip(
+        targets.tolist(), sources.tolist(), associations.share.tolist(), strict=True
+    ):
+        if row >= 0 and not chosen[row] and source in fits:
+            worth[row] = max(worth.get(row, 0.0), fits[source] * share)
+    associated = np.fromiter(worth, dtype=np.int64, count=len(worth))
+    return _first(-np.array(list(worth.values())), associated, MAX_ASSOCIATED_MEMORIES, image)
 
 
 def _beside(search: MindSearch, rows: Places, passing: Flags | None) -> Places:
@@ -275,16 +279,19 @@ def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
     )
 
 
-def _links(image: MindImage, rows: Places, ties: Ties) -> Links:
-    """Return the ties between candidates; ties with other memories are left out."""
-    if not len(ties.share):
+def _links(image: MindImage, rows: Places, associations: Associations) -> Links:
+    """Return the associations between candidates; associations with other memories are left out."""
+    if not len(associations.share):
         return NO_LINKS
     places = [
-        _places(rows, image.by_id.rows_of(ids, among=image.active)) for ids in (ties.lender, ties.borrower)
+        _places(rows, image.by_id.rows_of(ids, among=image.active))
+        for ids in (associations.source, associations.target)
     ]
-    lender, borrower = places
-    known = (lender >= 0) & (borrower >= 0)
-    return Links(lender=lender[known], borrower=borrower[known], share=np.clip(ties.share[known], 0.0, 1.0))
+    source, target = places
+    known = (source >= 0) & (target >= 0)
+    return Links(
+        source=source[known], target=target[known], share=np.clip(associations.share[known], 0.0, 1.0)
+    )
 
 
 def _places(rows: Places, wanted: Places) -> Places:

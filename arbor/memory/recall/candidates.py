@@ -117,18 +117,18 @@ class Links:
     """The associations between candidates along their neighborhoods: one entry for each, columns of the same length."""
 
     #: Source and target of the association, as positions among the candidates.
-    lender: Places
-    borrower: Places
+    source: Places
+    target: Places
     #: The share of the source's fit that the target gets, 0 to 1.
     share: Numbers
 
     @classmethod
-    def of(cls, ties: Sequence[tuple[int, int, float]]) -> Self:
-        """Return the columns of these (lender, borrower, share)."""
+    def of(cls, associations: Sequence[tuple[int, int, float]]) -> Self:
+        """Return the columns of these (source, target, share)."""
         return cls(
-            lender=np.array([tie[0] for tie in ties], dtype=np.int64),
-            borrower=np.array([tie[1] for tie in ties], dtype=np.int64),
-            share=_numbers([tie[2] for tie in ties]),
+            source=np.array([association[0] for association in associations], dtype=np.int64),
+            target=np.array([association[1] for association in associations], dtype=np.int64),
+            share=_numbers([association[2] for association in associations]),
         )
 
 

@@ -41,8 +41,8 @@ MOST_BESIDE = 20
 #: The weight of meaning among the candidates from the time that the query mentions: words decide, meaning breaks ties.
 MEANING_BESIDE_WORDS = 0.05
 #: The number of best seeds whose neighborhoods contribute, and the number of memories added by that.
-LENDERS = 20
-REMINDED = 20
+MAX_ASSOCIATION_SOURCES = 20
+MAX_ASSOCIATED_MEMORIES = 20
 #: The deviations above the mean that count as 1 in meaning: the best of ten thousand memories has about six.
 DEVIATIONS = 6.0
 #: Below this deviation, cosines differ by rounding only, and meaning counts for nothing.
@@ -209,7 +209,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
 def _association(links: Links, fit: Numbers) -> Numbers:
     """Return for each memory the highest contribution of any one neighborhood: a share of its owner's fit."""
     shares = np.zeros(len(fit))
-    np.maximum.at(shares, links.borrower, links.share * fit[links.lender])
+    np.maximum.at(shares, links.target, links.share * fit[links.source])
     return shares
 
 

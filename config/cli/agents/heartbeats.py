@@ -11,8 +11,7 @@ from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.cycles import give_cycle, run_ticks
-from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
+from apps.heartbeats.services.inline import allocate_cycle, fleet_is_live, run_heartbeat_now, run_ticks
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
 from apps.providers import default_model
@@ -21,7 +20,7 @@ from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
 from config.cli.kit.declarations import ExitCode, Output
-from config.cli.kit.output import console, note
+from config.cli.kit.output import console, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: The seconds between two polls of a heartbeat that the fleet runs.
@@ -36,12 +35,14 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
     if followed:
         trace = follow_heartbeat(agent, timeout_s=timeout, quiet=as_json)
     else:
-        note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
+        print_note(
+            "this process runs the heartbeat" if here else "no workers: this process runs the heartbeat"
+        )
         trace = run_heartbeat(agent)
     # A followed heartbeat's steps are printed already.
-    people = render({**trace, "steps": []} if followed else trace)
+    text = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
-    return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
+    return Output(trace, text=text, code=ExitCode.DONE if done else ExitCode.FAILED)
 
 
 @with_agent
@@ -60,7 +61,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     if heartbeat is None:
         raise NotFound(missing)
     trace = _read_trace(agent, heartbeat)
-    return Output(trace, people=render(trace))
+    return Output(trace, text=render(trace))
 
 
 def _audit_request(agent: ChosenAgent) -> None:
@@ -146,16 +147,16 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     """Run heartbeats of an active agent here until its ticks are used up or nothing is left to do."""
     if ticks is not None:
         with tenant_transaction(agent.tenant_id):
-            give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
+            allocate_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
 
     def report(tick: Tick, left: int) -> None:
         actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
-        note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
+        print_note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        people=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
+        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

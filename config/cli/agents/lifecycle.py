@@ -52,7 +52,7 @@ def list_all(tenant_slug: str | None) -> Output:
 def show_one(agent: ChosenAgent, *, prompt: bool) -> Output:
     """Show an agent: status, energy, next heartbeat, goals and working memory."""
     details = agent_details(agent.id, prompt=prompt)
-    return Output(details, people=render_agent(details))
+    return Output(details, text=render_agent(details))
 
 
 @in_tenant_transaction
@@ -80,7 +80,7 @@ def create(
             "status": created.status,
             "tenant": tenant.slug,
         },
-        people=f"Created [bold]{created.name}[/bold] of {tenant.slug} from {created.template_name}"
+        text=f"Created [bold]{created.name}[/bold] of {tenant.slug} from {created.template_name}"
         f" {escape(created.template_version)} ({created.status}).\n  {created.public_id}\nNext: [bold]{then}[/bold]",
     )
 
@@ -93,7 +93,7 @@ def _transition(change: Callable[..., Agent], result: str) -> Callable[..., Outp
         changed = change(agent_id=agent.id, actor=actor())
         return Output(
             {"id": agent.id, "name": agent.name, "status": changed.status, "tenant": agent.tenant_slug},
-            people=f"{agent.name} {result}.",
+            text=f"{agent.name} {result}.",
         )
 
     return run
@@ -121,7 +121,7 @@ def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
     deleted = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
     return Output(
         {"id": agent.id, "name": agent.name, "tenant": agent.tenant_slug, "deleted": counts},
-        people=f"{agent.name} is gone, and with it its {deleted}.",
+        text=f"{agent.name} is gone, and with it its {deleted}.",
     )
 
 
@@ -138,7 +138,7 @@ def send_message(agent: ChosenAgent, *, text: str) -> Output:
         if status == "active"
         else f"is {status} and will see it when its heartbeats go on"
     )
-    return Output({**value, "agent_status": status}, people=f"{agent.name} {then}.")
+    return Output({**value, "agent_status": status}, text=f"{agent.name} {then}.")
 
 
 def _quote_name(name: str) -> str:
@@ -173,5 +173,5 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
             "urgent": percept.urgent,
             "agent_status": status,
         },
-        people=f"{agent.name} {then}.",
+        text=f"{agent.name} {then}.",
     )

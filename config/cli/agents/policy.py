@@ -16,10 +16,21 @@ from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from arbor.heartbeat.budgets import ActionCountBudget, TickBudget, budget_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.energy import energy_changes
 from config.cli.kit.output import table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE
+
+
+def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of energy from the given ones, and return them as changes of an `EnergyPolicy`."""
+    changes = {
+        field: None if value == NONE else value
+        for field, option in (("regeneration", "regeneration"), ("maximum", "max_energy"))
+        if (value := given.pop(option, None)) is not None
+    }
+    costs = dict(given.pop("costs", ()))
+    return changes | ({"costs": costs} if costs else {})
+
 
 #: The daily limits with their names for people.
 _DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
@@ -54,7 +65,7 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
 def _show(policy: AgentPolicy, name: str) -> Output:
     """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
     values = {field: getattr(policy, field) for field in FIELDS}
-    return Output({"agent": name, **values}, people=table(("policy", name), _rows(policy)))
+    return Output({"agent": name, **values}, text=table(("policy", name), _rows(policy)))
 
 
 def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
@@ -77,7 +88,7 @@ def _budget(policy: AgentPolicy) -> str:
         case TickBudget(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
-            return f"energy: {energy_terms_of(policy.agent).in_words()}"
+            return f"energy: {energy_terms_of(policy.agent).describe()}"
 
 
 def _hours(policy: AgentPolicy) -> str:

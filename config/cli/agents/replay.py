@@ -18,7 +18,7 @@ from apps.heartbeats.services.reports.replay import (
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
-from arbor.heartbeat.replay import replay as replay_beat
+from arbor.heartbeat.replay import replay as replay_heartbeat
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
 from config.cli.kit.output import table
@@ -30,10 +30,10 @@ def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Out
     with tenant_transaction(tenant_id):
         row_id = find_in_tenant(Heartbeat, heartbeat_id)
     recorded = read_recorded_heartbeat(heartbeat_id=row_id, tenant_id=tenant_id)
-    result = replay_beat(recorded.beat)
+    result = replay_heartbeat(recorded.heartbeat)
     other = ask_other_model(recorded, model=model) if model else None
     code = ExitCode.DONE if result.is_same else ExitCode.FAILED
-    return Output(_as_json(recorded, result, other), people=_render(recorded, result, other), code=code)
+    return Output(_as_json(recorded, result, other), text=_render(recorded, result, other), code=code)
 
 
 def _as_json(recorded: Found, result: Replay, other: OtherModelDecision | None) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
-from config.cli.kit.columns import OutputColumn, facts, listing
+from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import note
+from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import actor, choose_tenant, only_tenant
 
 TEMPLATE_COLUMNS = (
@@ -42,7 +42,7 @@ TEMPLATE_COLUMNS = (
 def list_all(tenant_slug: str | None) -> Output:
     """List the templates: a tenant's own first, then the built-in ones."""
     if tenant_slug is None and only_tenant() is None:
-        note("the built-in templates; --tenant SLUG adds a tenant's own")
+        print_note("the built-in templates; --tenant SLUG adds a tenant's own")
         templates = list_builtin_templates()
     else:
         with tenant_transaction(choose_tenant(tenant_slug).id):
@@ -61,11 +61,11 @@ def show_one(name: str, tenant_slug: str | None) -> Output:
     head = f"[bold]{template.name}[/bold] {escape(template.version)} ({template.origin})"
     return Output(
         {
-            **facts(template, TEMPLATE_COLUMNS),
+            **row_to_dict(template, TEMPLATE_COLUMNS),
             "spec": template.spec.model_dump(mode="json"),
             "source_text": template.source_text,
         },
-        people=Group(
+        text=Group(
             head, Syntax(template.source_text, "markdown", word_wrap=True, background_color="default")
         ),
     )
@@ -76,7 +76,7 @@ def validate(file: TextIO) -> Output:
     spec = read_template(file.read())
     return Output(
         {"valid": True, "name": spec.name, "version": spec.version},
-        people=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
+        text=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
         f" actions {', '.join(spec.actions)}.",
     )
 
@@ -90,7 +90,7 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
     verb = "Replaced" if replace else "Added"
     return Output(
         {"template": stored.name, "version": stored.version, "tenant": tenant.slug},
-        people=f"{verb} template [bold]{stored.name}[/bold] {escape(stored.version)} of {tenant.slug}. Next:"
+        text=f"{verb} template [bold]{stored.name}[/bold] {escape(stored.version)} of {tenant.slug}. Next:"
         f" [bold]arbor agent create NAME --template {stored.name} --tenant {tenant.slug}[/bold]",
     )
 

@@ -18,7 +18,7 @@ from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model
-from apps.heartbeats.services.reports.figures import day_figures
+from apps.heartbeats.services.reports.status import day_figures
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
@@ -27,10 +27,10 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
-from config.cli.kit.columns import OutputColumn, facts
-from config.cli.kit.output import ago, stamp, table
+from config.cli.kit.columns import OutputColumn, row_to_dict
+from config.cli.kit.output import format_relative_time, stamp, table
 from config.cli.kit.tenancy import actor, only_tenant
-from config.cli.kit.values import in_words
+from config.cli.kit.values import format_duration
 
 _COLORS = {
     AgentStatus.ACTIVE: "green",
@@ -64,7 +64,7 @@ def _load_agents() -> list[Agent]:
 
 def agent_line(agent: Agent) -> dict[str, Any]:
     """Return an agent as a row of a list, for JSON."""
-    return facts(agent, AGENT_COLUMNS)
+    return row_to_dict(agent, AGENT_COLUMNS)
 
 
 def _next(agent: Agent) -> str:
@@ -73,7 +73,7 @@ def _next(agent: Agent) -> str:
         return "-"
     if schedule.state != ScheduleState.IDLE:
         return f"{schedule.state} now"
-    return ago(schedule.due_at)
+    return format_relative_time(schedule.due_at)
 
 
 def _next_due_at(agent: Agent) -> str | None:
@@ -90,7 +90,7 @@ AGENT_COLUMNS = (
         "energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"
     ),
     OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
-    OutputColumn(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
+    OutputColumn(head="last", value=lambda agent: format_relative_time(agent.state.last_beat_at)),
     OutputColumn(head="next", value=_next),
     OutputColumn("model", "model", value=lambda agent: agent.model or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
@@ -162,7 +162,7 @@ def _head(details: dict[str, Any]) -> Text:
     color = _COLORS[AgentStatus(details["status"])]
     memories = ", ".join(f"{count} {kind}" for kind, count in details["memories"].items()) or "none"
     beats = ", ".join(f"{count} {status}" for status, count in details["heartbeats"].items()) or "none yet"
-    every = in_words(timedelta(seconds=details["interval_s"]))
+    every = format_duration(timedelta(seconds=details["interval_s"]))
     lines = [
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
@@ -186,7 +186,7 @@ def _head(details: dict[str, Any]) -> Text:
 
 
 def _when(due: str | None) -> str:
-    return ago(datetime.fromisoformat(due)) if due else "-"
+    return format_relative_time(datetime.fromisoformat(due)) if due else "-"
 
 
 def _with_title(title: str, body: RenderableType) -> RenderableType:

@@ -11,8 +11,13 @@ from django.db.migrations.executor import MigrationExecutor
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, SERVING
 from config.away import explain_missing_database
-from config.cli.checks import queries
 from config.cli.checks.finding import Finding, fail, ok, warn
+
+#: Run under each role, which also shows that the role can sign in.
+SERVER_VERSION = "SELECT current_setting('server_version')"
+VECTOR_VERSION = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+#: The current time of the server, not that of the transaction, for the comparison with this machine's.
+SERVER_CLOCK = "SELECT clock_timestamp()"
 
 #: The oldest supported version: older ones have bugs that damage indexes or overrun buffers.
 OLDEST_VECTOR = (0, 8, 4)
@@ -24,7 +29,7 @@ def check_database() -> Finding:
     for alias in SERVING:
         try:
             with connections[alias].cursor() as cursor:
-                cursor.execute(queries.SERVER_VERSION)
+                cursor.execute(SERVER_VERSION)
                 version = cursor.fetchone()[0]
         except DatabaseError as error:
             if not settings.ARBOR_HAS_DATABASE:
@@ -60,7 +65,7 @@ def check_migrations() -> Finding:
 def check_vectors() -> Finding:
     """Check that the extension is new enough."""
     with connections[APP].cursor() as cursor:
-        cursor.execute(queries.VECTOR_VERSION)
+        cursor.execute(VECTOR_VERSION)
         row = cursor.fetchone()
     if row is None:
         return fail("vectors", "the extension is missing", "run `CREATE EXTENSION vector` as a superuser")
@@ -73,7 +78,7 @@ def check_vectors() -> Finding:
 def check_clock() -> Finding:
     """Check that the clocks of this machine and the database agree, because due times are compared with both."""
     with connections[APP].cursor() as cursor:
-        cursor.execute(queries.SERVER_CLOCK)
+        cursor.execute(SERVER_CLOCK)
         difference_s = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())
     if difference_s > _CLOCKS_WITHIN_S:
         return warn("clock", f"{difference_s:.0f} s apart from the database", "run NTP on both machines")

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from apps.agents.models import AgentKey
-from apps.calls.services.token_ratios import learnt_ratios
+from apps.calls.services.token_ratios import read_token_ratios
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
@@ -17,7 +17,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import open_private_key
-from arbor.embedding.models import AtStorage
+from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
 from arbor.models.windows import MOST_RATIO
@@ -55,7 +55,7 @@ def check_model() -> Finding:
 
 def check_token_ratios() -> Finding:
     """Check that the estimate of tokens, corrected by what providers reported, can be right."""
-    ratios = learnt_ratios()
+    ratios = read_token_ratios()
     if not ratios:
         return ok("token estimate", "no model has reported its counts yet")
     detail = ", ".join(
@@ -81,7 +81,7 @@ def _fleet_model(own: str) -> str:
 def check_embedder() -> Finding:
     """Check that the embedder of new minds gives vectors of the right dimension."""
     try:
-        AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
+        EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
         check = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return fail("embedder", str(error), _EMBEDDER_REMEDY)

@@ -21,7 +21,7 @@ from config.cli.kit.values import DurationType, HoursType, LimitType
 
 #: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
-#: The most ticks of a cycle (`apps.heartbeats.services.cycles.MOST_TICKS`).
+#: The most ticks of a cycle (`apps.heartbeats.services.inline.MOST_TICKS`).
 MOST_TICKS = 256
 
 

@@ -11,7 +11,7 @@ from config.cli.commands.options import (
     limit_option,
 )
 from config.cli.kit.declarations import agent_command, argument, command, group, option, tenant_command
-from config.cli.kit.values import DurationType, in_words
+from config.cli.kit.values import DurationType, format_duration
 
 #: The most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MOST_CODE = 100
@@ -42,7 +42,7 @@ BUFFER = group(
             "lasts",
             type=DurationType(),
             default=LASTS,
-            help=f"How long: 2h, 2d.  [default: {in_words(LASTS)}]",
+            help=f"How long: 2h, 2d.  [default: {format_duration(LASTS)}]",
         ),
         option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
         run="memory.buffer:add_item",

@@ -147,7 +147,7 @@ _tenant = group(
     ),
     command(
         "limit",
-        "Limit the daily usage of a tenant's agents together; `none` removes a limit, what is not named stays.",
+        "Limit the daily usage of a tenant's agents together; `none` removes a limit, the others stay as they are.",
         argument("slug"),
         option(
             "--beats", "daily_beats", type=LimitType(int), help="Heartbeats of all its agents per day (UTC)."

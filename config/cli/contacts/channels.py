@@ -10,16 +10,16 @@ from rich.markup import escape
 from apps.contacts.models import Channel
 from apps.contacts.services.channels import (
     add_channel,
-    carry_trial,
     channel_by_name,
+    deliver_test_message,
+    redact_target,
     remove_channel,
-    shown_target,
     switch_channel,
     trial_message,
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
-from config.cli.kit.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import short
 from config.cli.kit.tenancy import (
@@ -43,7 +43,7 @@ CHANNEL_COLUMNS = (
         value=lambda channel: channel.agent.name if channel.agent_id else None,
         cell=lambda name: name or "all agents",
     ),
-    OutputColumn("target", "target", value=shown_target),
+    OutputColumn("target", "target", value=redact_target),
     OutputColumn("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
     OutputColumn("id"),
     OutputColumn("short", value=lambda channel: short(channel.id)),
@@ -84,7 +84,7 @@ def add(
             agent_id=agent.id if agent else None,
             actor=actor(),
         )
-        line = facts(added.channel, CHANNEL_COLUMNS)
+        line = row_to_dict(added.channel, CHANNEL_COLUMNS)
     trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
@@ -94,23 +94,23 @@ def add(
             f"\nIts requests are signed with [bold]{escape(added.secret)}[/bold]: give this to the receiver."
             " It is not shown again."
         )
-    return Output({**line, "secret": added.secret or None}, people=text)
+    return Output({**line, "secret": added.secret or None}, text=text)
 
 
 def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a channel. Its pending messages fail with that reason."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
-        line = facts(removed, CHANNEL_COLUMNS)
-    return Output({"removed": line}, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
+        line = row_to_dict(removed, CHANNEL_COLUMNS)
+    return Output({"removed": line}, text=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
 def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
-        line = facts(switched, CHANNEL_COLUMNS)
+        line = row_to_dict(switched, CHANNEL_COLUMNS)
     word = "enabled" if enabled else "disabled"
-    return Output(line, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
+    return Output(line, text=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 
 
 def enable(name: str, tenant_slug: str | None) -> Output:
@@ -128,10 +128,10 @@ def send_test(name: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         channel = channel_by_name(name)
         message = trial_message(channel, actor=actor())
-    carry_trial(ChannelKind(channel.kind), message)
+    deliver_test_message(ChannelKind(channel.kind), message)
     return Output(
         {"channel": channel.name, "sent": True, "key": message.key},
-        people=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",
+        text=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",
     )
 
 

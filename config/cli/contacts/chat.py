@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import EndedSession, end_session, open_session, say
+from apps.contacts.services.chat import EndedSession, end_session, exchange_turns, open_session
 from apps.contacts.services.chat_history import history
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.providers import default_model
@@ -19,7 +19,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
-from config.cli.kit.output import console, note, show
+from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
 
@@ -54,18 +54,18 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "significance": ended.significance if ended else None,
         "beat_follows": ended.heartbeat_follows if ended else None,
     }
-    show(value, as_json=as_json, people=_turn_line(agent, answer))
+    show(value, as_json=as_json, text=_turn_line(agent, answer))
     if ended is not None and not as_json:
-        note(_ending(agent, ended))
+        print_note(_ending(agent, ended))
     if answer.error:
         raise click.exceptions.Exit(1)
 
 
 def _converse(agent: ChosenAgent) -> None:
     session = _open(agent)
-    note(f"talking to {agent.name}; Ctrl-D ends it")
+    print_note(f"talking to {agent.name}; Ctrl-D ends it")
     if default_model().startswith(f"{REFLEX}/"):
-        note(
+        print_note(
             "no language model's key is set: an agent without a model of its own answers by rule, from memory"
         )
     while (text := _read_line()) is not None:
@@ -75,10 +75,10 @@ def _converse(agent: ChosenAgent) -> None:
             with _thinking(agent):
                 answer = _send_turn(agent, session.id, text)
         except Invalid as refusal:
-            note(str(refusal))
+            print_note(str(refusal))
             continue
         console().print(_turn_line(agent, answer))
-    note(_ending(agent, _end(agent, session.id)))
+    print_note(_ending(agent, _end(agent, session.id)))
 
 
 def _open(agent: ChosenAgent) -> ChatSession:
@@ -100,7 +100,7 @@ def _read_line() -> str | None:
 
 
 def _send_turn(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
-    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
+    return exchange_turns(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
 
 
 def _end(agent: ChosenAgent, session_id: Any) -> EndedSession:
@@ -163,4 +163,4 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
         for turn in turns
     ]
     empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
-    show(value, as_json=as_json, people="\n".join(lines) or empty)
+    show(value, as_json=as_json, text="\n".join(lines) or empty)

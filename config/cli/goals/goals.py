@@ -13,8 +13,8 @@ from apps.goals.services.goals import (
     block_goal,
     create_goal,
     move_goal,
-    note_progress,
     place_goal,
+    record_progress,
     set_deadline,
 )
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -30,7 +30,7 @@ def list_goals(agent: ChosenAgent, *, with_closed: bool) -> Output:
     """List an agent's open goals, the most important first."""
     rows = goal_rows(agent.id, with_closed=with_closed)
     empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.name} "TITLE"[/bold]'
-    return Output({"agent": agent.name, "goals": rows}, people=goal_table(rows) if rows else empty)
+    return Output({"agent": agent.name, "goals": rows}, text=goal_table(rows) if rows else empty)
 
 
 @in_agent_transaction
@@ -77,7 +77,7 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     """Add a progress note to a goal; a goal whose progress is 1 is completed."""
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
-    changed = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
+    changed = record_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
     audit_change(agent, changed, f"noted on goal {changed.title!r}: {text}")
     return _show(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
 
@@ -131,7 +131,7 @@ def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
 def show_goal(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal with its parts, plans, memories and satisfaction."""
     details = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
-    return Output(details, people=goal_lines(details))
+    return Output(details, text=goal_lines(details))
 
 
 def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
@@ -143,7 +143,7 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
             "state": changed.state,
             "fraction": changed.fraction,
         },
-        people=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
+        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from apps.goals.models import Goal, Plan
-from apps.goals.services.goals import abandon_plan, add_plan, meet_dependency, plans_of, start_plan
+from apps.goals.services.goals import abandon_plan, add_plan, plans_of, record_met_dependency, start_plan
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
@@ -24,8 +24,8 @@ def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     goal = find_goal(agent, goal_name)
     plans = [plan_value(plan) for plan in plans_of(goal.id)]
     empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
-    people = "\n".join(line for plan in plans for line in plan_lines(plan))
-    return Output({"goal": goal.title, "plans": plans}, people=people or empty)
+    text = "\n".join(line for plan in plans for line in plan_lines(plan))
+    return Output({"goal": goal.title, "plans": plans}, text=text or empty)
 
 
 @in_agent_transaction
@@ -51,7 +51,7 @@ def add(
     goal = find_goal(agent, goal_name)
     plan = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
     value = _audit_plan(agent, goal, plan, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
-    return Output(value, people="\n".join(plan_lines(value)))
+    return Output(value, text="\n".join(plan_lines(value)))
 
 
 @in_agent_transaction
@@ -60,16 +60,16 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     goal = find_goal(agent, goal_name)
     plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
     value = _audit_plan(agent, goal, plan, f"started the plan of goal {goal.title!r}")
-    return Output(value, people="\n".join(plan_lines(value)))
+    return Output(value, text="\n".join(plan_lines(value)))
 
 
 @in_agent_transaction
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
     """Record that something a goal's active plan depends on has come about; its steps go on when nothing is left."""
     goal = find_goal(agent, goal_name)
-    plan = meet_dependency(goal_id=goal.id, dependency=dependency)
+    plan = record_met_dependency(goal_id=goal.id, dependency=dependency)
     value = _audit_plan(agent, goal, plan, f"the plan of goal {goal.title!r} has {dependency!r}")
-    return Output(value, people="\n".join(plan_lines(value)))
+    return Output(value, text="\n".join(plan_lines(value)))
 
 
 @in_agent_transaction
@@ -79,7 +79,7 @@ def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -
     plan = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
     abandoned = abandon_plan(plan_id=plan.id, reason=reason)
     value = _audit_plan(agent, goal, abandoned, f"gave up the plan of goal {goal.title!r}: {reason}")
-    return Output(value, people="\n".join(plan_lines(value)))
+    return Output(value, text="\n".join(plan_lines(value)))
 
 
 def _step(written: str) -> StepDraft:

@@ -7,7 +7,7 @@ import os
 import uvicorn
 
 from config.cli.installation.serving_role import refuse_unsafe_role
-from config.process_secrets import keep_own_secrets, secrets_of
+from config.process_secrets import remove_foreign_secrets, secrets_of
 
 #: The seconds in which open requests can finish when the API stops; streams end at once.
 GRACEFUL_TIMEOUT_S = 4
@@ -19,7 +19,7 @@ MOST_CONNECTIONS = 2_000
 
 def api(host: str, port: int) -> None:
     """Run the API."""
-    keep_own_secrets(secrets_of("api"))
+    remove_foreign_secrets(secrets_of("api"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor api"
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.api_settings"
     refuse_unsafe_role()

@@ -21,7 +21,7 @@ from apps.queues import Queue
 from config.cli.installation.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import PoolKind, model_connections
-from config.process_secrets import keep_own_secrets, secrets_of, secrets_of_queues
+from config.process_secrets import remove_foreign_secrets, secrets_of, secrets_of_queues
 from config.supervisor.launch import end_with_parent
 
 #: The environment variable with the path of the file that a process touches when it is ready and, every few seconds, while
@@ -66,7 +66,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(model_connections()))
     # The settings read this variable too.
     os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
-    keep_own_secrets(secrets_of_queues(queue_names))
+    remove_foreign_secrets(secrets_of_queues(queue_names))
     name = name or f"{'-'.join(queue_names)}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     # Celery warns root of messages that could run code; Arbor's messages are JSON, and root is usual in a container.
@@ -105,7 +105,7 @@ def _end_with_the_worker(**_: Any) -> None:
 
 def scheduler() -> None:
     """Run the scheduler, which publishes the periodic tasks. One per installation is enough; more do no harm."""
-    keep_own_secrets(secrets_of("scheduler"))
+    remove_foreign_secrets(secrets_of("scheduler"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor scheduler"
     # The scheduler is ready when it begins, and alive while it publishes due tasks.
     beat_init.connect(touch_sign_of_life, weak=False)

@@ -22,7 +22,7 @@ from tornado.web import RequestHandler
 
 from arbor.errors import ServerError
 from config.cli.installation.celery_process import load_app
-from config.process_secrets import keep_own_secrets, secrets_of
+from config.process_secrets import remove_foreign_secrets, secrets_of
 
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
@@ -36,7 +36,7 @@ type Check = Callable[[str, str, str], bool]
 
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
-    keep_own_secrets(secrets_of("flower"))
+    remove_foreign_secrets(secrets_of("flower"))
     app = load_app()
     # Imported here, because the module needs Django, which `load_app` has set up; the fork server imports this module earlier.
     check: Check = importlib.import_module("config.cli.installation.operator_check").OperatorCheck().accepts

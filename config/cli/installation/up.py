@@ -61,7 +61,7 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     run = RunFolder(data_dir())
     data_dir().mkdir(parents=True, exist_ok=True)
     with run.lock():
-        run.note(parts=[])
+        run.write_state(parts=[])
         _end_orphans()
         _make_secrets()
         plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
@@ -99,7 +99,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
             owner_password=folder.ensure(SecretName.POSTGRES_OWNER_PASSWORD),
             port=port,
-            say=_print_step,
+            report=_print_step,
         )
         _print_moved_port("PostgreSQL", port, postgres.port)
         if not postgres.data_dir.exists():
@@ -153,13 +153,15 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
     parts = parts_of(plan)
     log = Log([part.name for part in parts], mask=Mask(_known_secrets() | set(plan.secrets.values())))
 
-    def note(states: list[dict[str, Any]]) -> None:
-        plan.run.note(web_url=plan.web_url, api_url=plan.api_url, flower_url=plan.flower_url, parts=states)
+    def write_state(states: list[dict[str, Any]]) -> None:
+        plan.run.write_state(
+            web_url=plan.web_url, api_url=plan.api_url, flower_url=plan.flower_url, parts=states
+        )
 
     def show_panel() -> None:
         console().print(panel(_summary(plan, time.monotonic() - started)))
 
-    Supervisor(parts, log=log, on_change=note, on_ready=show_panel, fork_server=plan.fork_server).run()
+    Supervisor(parts, log=log, on_change=write_state, on_ready=show_panel, fork_server=plan.fork_server).run()
 
 
 def _known_secrets() -> set[str]:

@@ -35,7 +35,7 @@ class OutputColumn:
         return self.cell(value) if self.cell else value
 
 
-def facts(row: Any, columns: Iterable[OutputColumn]) -> dict[str, Any]:
+def row_to_dict(row: Any, columns: Iterable[OutputColumn]) -> dict[str, Any]:
     """Return a row as an object of JSON."""
     return {column.key: column.value_of(row) for column in columns if column.key}
 
@@ -59,8 +59,8 @@ def listing(
     title: str | None = None,
 ) -> Output:
     """Return rows as the output of a command: `name` is their key in JSON, `about` are further keys."""
-    value = {**(about or {}), name: [facts(row, columns) for row in rows]}
-    return Output(value, people=table_of(rows, columns, title=title) if rows else empty)
+    value = {**(about or {}), name: [row_to_dict(row, columns) for row in rows]}
+    return Output(value, text=table_of(rows, columns, title=title) if rows else empty)
 
 
 def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:

@@ -40,7 +40,7 @@ class Output:
     """The result of a command: one object for programs, a text or table for people, and the exit code."""
 
     value: Mapping[str, Any]
-    people: RenderableType | str
+    text: RenderableType | str
     code: ExitCode = ExitCode.DONE
 
 
@@ -69,9 +69,7 @@ class Run:
         if not isinstance(output, Output):
             return int(output or ExitCode.DONE)
         # Imported here, because rich takes a tenth of a second.
-        importlib.import_module("config.cli.kit.output").show(
-            output.value, as_json=as_json, people=output.people
-        )
+        importlib.import_module("config.cli.kit.output").show(output.value, as_json=as_json, text=output.text)
         return output.code
 
 

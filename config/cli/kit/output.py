@@ -50,12 +50,12 @@ def console(*, err: bool = False) -> Console:
     return _Screen(stderr=err, width=None if stream.isatty() else _WIDTH_OF_PIPES, highlight=False)
 
 
-def show(value: Mapping[str, Any], *, as_json: bool, people: RenderableType | str) -> None:
+def show(value: Mapping[str, Any], *, as_json: bool, text: RenderableType | str) -> None:
     """Print the value as JSON, or for people; a text for people may have rich's markup."""
     if as_json:
         click.echo(json_of(value))
     else:
-        console().print(people)
+        console().print(text)
 
 
 def json_of(value: Mapping[str, Any], *, indent: int | None = None) -> str:
@@ -72,7 +72,7 @@ def stamp(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a note on standard error, so that the result can be piped."""
     console(err=True).print(f"[dim]·[/dim] {escape(text)}")
 
@@ -110,7 +110,7 @@ def progress_bar(
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def ago(moment: datetime | None) -> str:
+def format_relative_time(moment: datetime | None) -> str:
     """Return the time since or until a moment: `3 m ago`, `in 2 h`."""
     if moment is None:
         return "never"

@@ -138,7 +138,7 @@ class HoursType(click.ParamType[Any]):
             self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
 
 
-def in_words(span: timedelta) -> str:
+def format_duration(span: timedelta) -> str:
     """Format a length of time like the option's values: `1h`, `90s`."""
     seconds = span.total_seconds()
     for unit in ("d", "h", "m"):

@@ -41,7 +41,7 @@ def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -
     value = {"agent": agent.name, "ids": memory_ids, "archived": done}
     return Output(
         value,
-        people=f"{_memories(done)} archived{_others(memory_ids, done, 'was archived already')}.",
+        text=f"{_memories(done)} archived{_others(memory_ids, done, 'was archived already')}.",
     )
 
 
@@ -51,7 +51,7 @@ def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, f
     memory_ids = find_memories(agent, ids)
     done = restore(memory_ids=memory_ids, reason=reason, actor=actor(), for_good=for_good)
     value = {"agent": agent.name, "ids": memory_ids, "restored": done}
-    return Output(value, people=f"{_memories(done)} restored{_others(memory_ids, done, 'was not archived')}.")
+    return Output(value, text=f"{_memories(done)} restored{_others(memory_ids, done, 'was not archived')}.")
 
 
 @with_agent
@@ -68,7 +68,7 @@ def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes
     with tenant_transaction(agent.tenant_id):
         done = purge(memory_ids=memory_ids, reason=reason, actor=actor())
     value = {"agent": agent.name, "ids": memory_ids, "purged": done}
-    return Output(value, people=f"{_memories(done)} removed for good.")
+    return Output(value, text=f"{_memories(done)} removed for good.")
 
 
 @in_agent_transaction

@@ -17,9 +17,9 @@ from arbor.memory.buffer import NewBufferItem
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import ago, cut, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
-from config.cli.kit.values import in_words
+from config.cli.kit.values import format_duration
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ ITEM_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("importance", "imp", cell=number),
     OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
-    OutputColumn("expires_at", "expires", cell=ago),
+    OutputColumn("expires_at", "expires", cell=format_relative_time),
     OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
     OutputColumn("content", "item", cell=cut),
     OutputColumn("held_at", value=_buffered_at),
@@ -88,7 +88,7 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(
         value,
-        people=f"{agent.name} holds it for {in_words(lasts)}.\n[dim]{item_id}[/dim]",
+        text=f"{agent.name} holds it for {format_duration(lasts)}.\n[dim]{item_id}[/dim]",
     )
 
 
@@ -99,4 +99,4 @@ def promote_item(agent: ChosenAgent, *, item_id: str) -> Output:
         row_id = find_id(agent, BufferItem, item_id)
     memory_id = promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=row_id, actor=actor())
     value = {"agent": agent.name, "item": row_id, "id": memory_id}
-    return Output(value, people=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")
+    return Output(value, text=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")

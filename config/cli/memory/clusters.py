@@ -16,7 +16,7 @@ from apps.memories.services.clusters.clusters import (
 from apps.memories.services.recall.activation import activated_clusters
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from arbor.memory.recall.recall_request import check_query
-from config.cli.kit.columns import OutputColumn, facts, listing, number, signed, table_of
+from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_cluster, find_memories
 from config.cli.kit.output import cut, short
@@ -83,19 +83,19 @@ def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
     members = cluster_members(cluster_id=cluster.id, limit=limit)
     related = find_related_clusters(cluster_id=cluster.id, limit=limit)
     value = {
-        **facts(cluster, CLUSTER_COLUMNS),
+        **row_to_dict(cluster, CLUSTER_COLUMNS),
         "agent": agent.name,
-        "memories": [facts(member, MEMBER_COLUMNS) for member in members],
-        "related": [facts(other, RELATED_COLUMNS) for other in related],
+        "memories": [row_to_dict(member, MEMBER_COLUMNS) for member in members],
+        "related": [row_to_dict(other, RELATED_COLUMNS) for other in related],
     }
     about = escape(", ".join(_keywords(cluster))) or "nothing in particular"
-    people = Group(
+    text = Group(
         f"[bold]{escape(cluster.name)}[/bold]  [dim]{cluster.id}[/dim]",
         f"about {about}; {cluster.size} memories, feeling {cluster.emotional_valence:+.2f}",
         table_of(members, MEMBER_COLUMNS),
         table_of(related, RELATED_COLUMNS) if related else "",
     )
-    return Output(value, people=people)
+    return Output(value, text=text)
 
 
 @with_agent
@@ -105,7 +105,7 @@ def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
     clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
     value = {"agent": agent.name, "text": text, "themes": [cluster_line(cluster) for cluster in clusters]}
     names = "; ".join(f"{cluster.name} ({cluster.strength:.2f})" for cluster in clusters)
-    return Output(value, people=escape(names) or "Nothing is on the tip of the tongue.")
+    return Output(value, text=escape(names) or "Nothing is on the tip of the tongue.")
 
 
 @in_agent_transaction
@@ -114,7 +114,7 @@ def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
     cluster_id = find_cluster(agent, reference)
     name_cluster(cluster_id=cluster_id, name=name)
     audit_act(agent, f"named the theme {cluster_id} {name!r}")
-    return Output({"agent": agent.name, "theme": cluster_id, "name": name}, people="Named.")
+    return Output({"agent": agent.name, "theme": cluster_id, "name": name}, text="Named.")
 
 
 @in_agent_transaction
@@ -122,7 +122,7 @@ def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
     """Recompute a theme's center, keywords and feeling from its memories."""
     cluster_id = find_cluster(agent, reference)
     recalculate_cluster(cluster_id=cluster_id)
-    return Output({"agent": agent.name, "theme": cluster_id}, people="Recomputed the theme.")
+    return Output({"agent": agent.name, "theme": cluster_id}, text="Recomputed the theme.")
 
 
 @in_agent_transaction
@@ -135,4 +135,4 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "id": memory_row_id,
         "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, people=f"The memory is in {len(clusters)} themes.")
+    return Output(value, text=f"The memory is in {len(clusters)} themes.")

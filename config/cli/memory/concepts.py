@@ -40,7 +40,7 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
         return _show_cases(agent, name, limit)
     tree = concept_tree(agent_id=agent.id)
     value = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
-    return Output(value, people=_draw_tree(tree) if tree else f"{agent.name} has no concept yet.")
+    return Output(value, text=_draw_tree(tree) if tree else f"{agent.name} has no concept yet.")
 
 
 @in_agent_transaction
@@ -57,7 +57,7 @@ def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: f
         "id": memory_row_id,
         "concepts": {link.name: link.strength for link in links},
     }
-    return Output(value, people=f"A case of {escape(', '.join(link.name for link in links))}.")
+    return Output(value, text=f"A case of {escape(', '.join(link.name for link in links))}.")
 
 
 @in_agent_transaction
@@ -65,7 +65,7 @@ def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Ou
     """Move a concept, with its narrower concepts, below another or to the top."""
     set_parent(agent_id=agent.id, concept=concept, parent=parent)
     audit_act(agent, f"put the concept {concept!r} {f'below {parent!r}' if parent else 'at the top'}")
-    return Output({"agent": agent.name, "concept": concept, "below": parent}, people="Placed.")
+    return Output({"agent": agent.name, "concept": concept, "below": parent}, text="Placed.")
 
 
 @in_agent_transaction
@@ -73,7 +73,7 @@ def merge_into(agent: ChosenAgent, *, remaining: str, gone: str) -> Output:
     """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
     merge_concepts(agent_id=agent.id, retained=remaining, gone=gone)
     audit_act(agent, f"merged the concept {gone!r} into {remaining!r}")
-    return Output({"agent": agent.name, "kept": remaining, "gone": gone}, people="Merged.")
+    return Output({"agent": agent.name, "kept": remaining, "gone": gone}, text="Merged.")
 
 
 def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:

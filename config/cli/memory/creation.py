@@ -91,8 +91,8 @@ def add_memory(
         update_trust=record_new_evidence,
     )
     value = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
-    people = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."
-    return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+    text = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."
+    return Output(value, text=f"{text}\n[dim]{stored.ids[0]}[/dim]")
 
 
 def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
@@ -158,7 +158,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         "success_rate": round(practice.success_rate, 4),
     }
     times = practice.successes + practice.failures
-    return Output(value, people=f"It has worked out {practice.successes} of {times} times.")
+    return Output(value, text=f"It has worked out {practice.successes} of {times} times.")
 
 
 @in_agent_transaction
@@ -178,4 +178,4 @@ def add_another_source(
         trust=trust,
     )
     value = {"agent": agent.name, "id": memory_row_id, "trust": round(trust_now, 4)}
-    return Output(value, people=f"It is trusted by {trust_now:.2f} now.")
+    return Output(value, text=f"It is trusted by {trust_now:.2f} now.")

@@ -12,7 +12,7 @@ from apps.memories.models import Memory
 from apps.selves.services.alignment import IdentityResonance, resonance_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import ago, cut, short, table
+from config.cli.kit.output import cut, format_relative_time, short, table
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 from config.cli.memory.listing import memory_line
 
@@ -27,7 +27,7 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
         .get(id=memory_row_id)
     )
     shown = _memory_value(page, resonance_of(agent_id=agent.id, memory_id=memory_row_id))
-    return Output(shown, people=_for_people(shown))
+    return Output(shown, text=_for_people(shown))
 
 
 def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, Any]:
@@ -153,7 +153,10 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
     )
     facts = [
         ("type", f"{shown['type']}, {shown['status']}"),
-        ("happened", f"{shown['occurred_at']:%Y-%m-%d %H:%M} UTC, {ago(shown['occurred_at'])}"),
+        (
+            "happened",
+            f"{shown['occurred_at']:%Y-%m-%d %H:%M} UTC, {format_relative_time(shown['occurred_at'])}",
+        ),
         ("said by", shown["role"]),
         (
             "importance",
@@ -168,7 +171,9 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("retention", retention),
         (
             "recalled",
-            f"{access['recalled']}×, {ago(access['recalled_at'])}" if access["recalled"] else "never",
+            f"{access['recalled']}×, {format_relative_time(access['recalled_at'])}"
+            if access["recalled"]
+            else "never",
         ),
         ("reinforced", f"{access['reinforced']}×, by being remembered again" if access["reinforced"] else ""),
         (

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from apps.memories.models import Episode
 from apps.memories.services.jobs.episodes import episode_memories
-from config.cli.kit.columns import OutputColumn, facts, listing, table_of
+from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_episode
 from config.cli.kit.output import cut, short
@@ -36,14 +36,14 @@ def _show_all(agent: ChosenAgent, limit: int) -> Output:
 def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
     episode = Episode.objects.defer("embedding", "lexical").get(id=find_episode(agent, episode_id))
     members = episode_memories(episode_id=episode.id, limit=limit)
-    people = Group(
+    text = Group(
         f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",
         f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_duration(episode)}, {episode.size} memories[/dim]",
         table_of(members, MEMBER_COLUMNS),
     )
-    memories = [facts(member, MEMBER_COLUMNS) for member in members]
+    memories = [row_to_dict(member, MEMBER_COLUMNS) for member in members]
     return Output(
-        {**facts(episode, EPISODE_COLUMNS), "agent": agent.name, "memories": memories}, people=people
+        {**row_to_dict(episode, EPISODE_COLUMNS), "agent": agent.name, "memories": memories}, text=text
     )
 
 

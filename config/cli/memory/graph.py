@@ -68,12 +68,12 @@ def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Ou
     path = result.found[0] if result.found else None
     value = {"agent": agent.name, "path": found_value(path) if path else None, "bounded": result.bounded}
     if path is not None:
-        people = "\n".join(edge_text(edge) for edge in path.path) or "They are the same."
+        text = "\n".join(edge_text(edge) for edge in path.path) or "They are the same."
     elif result.bounded:
-        people = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
+        text = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
     else:
-        people = f"No path of at most {MAX_HOPS} edges joins them."
-    return Output(value, people=people, code=ExitCode.FAILED if path is None else ExitCode.DONE)
+        text = f"No path of at most {MAX_HOPS} edges joins them."
+    return Output(value, text=text, code=ExitCode.FAILED if path is None else ExitCode.DONE)
 
 
 @in_agent_transaction
@@ -94,7 +94,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         ],
         "bounded": result.bounded,
     }
-    people: Any = table(
+    text: Any = table(
         ("sure", "id", "this", "id", "or this", "note"),
         (
             (
@@ -109,12 +109,12 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         ),
         title=bounded_note(result),
     )
-    return Output(value, people=people if result.found else "Nothing contradicts anything.")
+    return Output(value, text=text if result.found else "Nothing contradicts anything.")
 
 
 def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str) -> Output:
     """Return reached nodes with their paths as the output of a command."""
-    people: Any = table(
+    text: Any = table(
         ("edges", "kind", "id", "text", "by"),
         (
             (
@@ -133,7 +133,7 @@ def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str)
         "found": [found_value(answer) for answer in result.found],
         "bounded": result.bounded,
     }
-    return Output(value, people=people if result.found else nothing)
+    return Output(value, text=text if result.found else nothing)
 
 
 def bounded_note(result: TraversalResult[Any]) -> str | None:
@@ -188,7 +188,7 @@ def relate_nodes(
     proposed = record_evidence(agent_id=agent.id, edge=edge, source=actor())
     audit_act(agent, f"related two things of {agent.name}: {edge_text(edge)}", **edge_value(edge))
     value = {"agent": agent.name, **edge_value(edge), "proposed": proposed}
-    return Output(value, people=f"{edge_text(edge)}{f'; {proposed}' if proposed else ''}.")
+    return Output(value, text=f"{edge_text(edge)}{f'; {proposed}' if proposed else ''}.")
 
 
 @in_agent_transaction
@@ -211,4 +211,4 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
             target=ends[1].id,
             relation=relation or "any",
         )
-    return Output({"agent": agent.name, "taken_back": removed}, people=f"Taken back: {removed}.")
+    return Output({"agent": agent.name, "taken_back": removed}, text=f"Taken back: {removed}.")

@@ -47,9 +47,9 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
         "bad": ingested.bad,
         "bad_lines": [{"line": line.number, "reason": line.reason} for line in ingested.bad_lines],
     }
-    people = render_ingested(ingested, file=file.name, agent=agent.name)
+    text = render_ingested(ingested, file=file.name, agent=agent.name)
     unreadable = bool(ingested.bad) and not ingested.turns
-    return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
+    return Output(value, text=text, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
 
 
 @with_agent
@@ -74,8 +74,8 @@ def remember(
         "expires_at": expires_at,
     }
     until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
-    people = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
-    return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+    text = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
+    return Output(value, text=f"{text}\n[dim]{stored.ids[0]}[/dim]")
 
 
 def render_ingested(ingested: Ingested, *, file: str, agent: str) -> RenderableType:

@@ -12,10 +12,10 @@ from apps.memories.models import CodeSnippet, Concept, Memory, MemoryConcept
 from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.store.snippets import find_code
 from arbor.memory.values import MemoryType
-from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_concept, find_id
-from config.cli.kit.output import ago, cut, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction, with_agent
 
 
@@ -100,7 +100,7 @@ def _cases(agent: ChosenAgent, name: str) -> Any:
 
 def memory_line(memory: Memory) -> dict[str, Any]:
     """Return a memory as a line of a list, for JSON."""
-    return facts(memory, MEMORY_COLUMNS)
+    return row_to_dict(memory, MEMORY_COLUMNS)
 
 
 @with_agent
@@ -125,7 +125,7 @@ def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str,
 SNIPPET_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("language", "language", cell=lambda language: language or "-"),
-    OutputColumn("created_at", "saved", cell=ago),
+    OutputColumn("created_at", "saved", cell=format_relative_time),
     OutputColumn("source", "from"),
     OutputColumn(head="about", value=lambda snippet: cut(snippet.title or snippet.code)),
     OutputColumn("title"),
@@ -153,4 +153,4 @@ def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
 def show_code(agent: ChosenAgent, *, code_id: str) -> Output:
     """Show a code snippet as it was said."""
     snippet = CodeSnippet.objects.get(id=find_id(agent, CodeSnippet, code_id))
-    return Output({"agent": agent.name, **facts(snippet, SNIPPET_COLUMNS)}, people=escape(snippet.code))
+    return Output({"agent": agent.name, **row_to_dict(snippet, SNIPPET_COLUMNS)}, text=escape(snippet.code))

@@ -59,7 +59,7 @@ def show_health() -> Output:
         for state, what, remedy in health.findings
     ]
     nothing = "[dim]No job has run yet: is a worker running?[/dim]"
-    people = Group(
+    text = Group(
         *(findings or ["[green]Maintenance keeps up.[/green]"]),
         "",
         figures,
@@ -67,7 +67,7 @@ def show_health() -> Output:
         jobs if health.jobs else nothing,
     )
     code = ExitCode.FAILED if health.state is HealthState.CRITICAL else ExitCode.DONE
-    return Output(health.as_json(), people=people, code=code)
+    return Output(health.as_json(), text=text, code=code)
 
 
 @with_optional_agent
@@ -89,7 +89,7 @@ def reembed(
     )
     with progress_bar("embedding", "memories", _Rate()) as progress:
         switches = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
-    return Output(_value(model, moves, switches), people=_for_people(model, moves, switches))
+    return Output(_value(model, moves, switches), text=_for_people(model, moves, switches))
 
 
 def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel:

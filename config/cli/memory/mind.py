@@ -15,11 +15,11 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import ago, cut, short, table
+from config.cli.kit.output import cut, format_relative_time, short, table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 THOUGHT_COLUMNS = (
-    OutputColumn("at", "when", cell=ago),
+    OutputColumn("at", "when", cell=format_relative_time),
     OutputColumn("origin", "at a"),
     OutputColumn("text", "thought"),
     OutputColumn("id"),
@@ -33,7 +33,7 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
         AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
     )
     value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
-    return Output(value, people=escape(memory.to_prompt_text()) if prompt else _table(memory))
+    return Output(value, text=escape(memory.to_prompt_text()) if prompt else _table(memory))
 
 
 @in_agent_transaction
@@ -48,7 +48,7 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
         "before": rebuilt_memory.before.model_dump(mode="json"),
         "after": rebuilt_memory.after.model_dump(mode="json"),
     }
-    return Output(value, people=_describe_rebuilt(rebuilt_memory, dry_run))
+    return Output(value, text=_describe_rebuilt(rebuilt_memory, dry_run))
 
 
 @in_agent_transaction
@@ -66,7 +66,10 @@ def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
 def _table(memory: WorkingMemory) -> Any:
     rows = [("talking with", memory.current_human)] if memory.current_human else []
     rows += [("works towards", title) for title in memory.active_goals]
-    rows += [("thought", f"{cut(thought.text, 300)} ({ago(thought.at)})") for thought in memory.thoughts]
+    rows += [
+        ("thought", f"{cut(thought.text, 300)} ({format_relative_time(thought.at)})")
+        for thought in memory.thoughts
+    ]
     rows += [("concern", line) for line in memory.concerns]
     rows += [("curious about", line) for line in memory.curiosity]
     rows.append(("engagement", f"{memory.engagement:.2f} of 1"))
@@ -101,11 +104,11 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
             {"id": theme.id, "name": theme.name, "activation": round(theme.activation, 4)} for theme in themes
         ],
     }
-    people: Any = table(
+    text: Any = table(
         ("present", "id", "memory or theme"),
         [(f"{theme.activation:.2f}", short(theme.id), f"theme: {theme.name}") for theme in themes]
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
-        value, people=people if active else "Nothing is active: the agent has not recalled anything lately."
+        value, text=text if active else "Nothing is active: the agent has not recalled anything lately."
     )

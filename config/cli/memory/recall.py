@@ -53,13 +53,13 @@ def recall_memories(
         "tip_of_the_tongue": [cluster_line(cluster) for cluster in clusters],
     }
     if only != EVERYTHING and not recalled:
-        return Output(value, people=f"{agent.name} remembers nothing of that kind.")
+        return Output(value, text=f"{agent.name} remembers nothing of that kind.")
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
         f" {escape(agent.name)}[/bold]"
     )
-    return Output(value, people=render_recalled(recalled, clusters) if recalled else empty)
+    return Output(value, text=render_recalled(recalled, clusters) if recalled else empty)
 
 
 def _filter(
@@ -105,7 +105,7 @@ def _recall_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
         "episodes": [_line(episode) for episode in recalled],
     }
     empty = f"{escape(agent.name)} has no episode yet: [bold]arbor memory ingest[/bold] makes some."
-    return Output(value, people=_render_episodes(recalled) if recalled else empty)
+    return Output(value, text=_render_episodes(recalled) if recalled else empty)
 
 
 def _line(episode: RecalledEpisode) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from arbor.selves.values import (
     BeliefStatus,
     NewBelief,
 )
-from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
@@ -123,9 +123,9 @@ def set_filter(
         reason=reason,
     )
     count = len(changed.filters)
-    people = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {count} memory filter{'' if count == 1 else 's'}."
+    text = f"[bold]{escape(changed.statement)}[/bold] ({short(changed.id)}) has {count} memory filter{'' if count == 1 else 's'}."
     return Output(
-        {"agent": agent.name, **facts(changed, BELIEF_COLUMNS), "filters": changed.filters}, people=people
+        {"agent": agent.name, **row_to_dict(changed, BELIEF_COLUMNS), "filters": changed.filters}, text=text
     )
 
 
@@ -137,5 +137,5 @@ def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
 
 
 def _show(agent: ChosenAgent, belief: Belief) -> Output:
-    people = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
-    return Output({"agent": agent.name, **facts(belief, BELIEF_COLUMNS)}, people=people)
+    text = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
+    return Output({"agent": agent.name, **row_to_dict(belief, BELIEF_COLUMNS)}, text=text)

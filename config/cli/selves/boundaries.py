@@ -77,10 +77,10 @@ def add(
         source=actor(),
     )
     row = add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=new, actor=actor())
-    people = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
+    text = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
     return Output(
         {"agent": agent.name, "name": row.name, "response": row.response, "embedded": bool(row.vectors)},
-        people=people,
+        text=text,
     )
 
 
@@ -88,16 +88,16 @@ def add(
 def remove(agent: ChosenAgent, *, name: str) -> Output:
     """Remove an agent's own boundary, or disable a common one."""
     done = remove_boundary(agent_id=agent.id, name=name, actor=actor())
-    people = f"[bold]{escape(name)}[/bold] is {done}."
-    return Output({"agent": agent.name, "name": name, "done": done}, people=people)
+    text = f"[bold]{escape(name)}[/bold] is {done}."
+    return Output({"agent": agent.name, "name": name, "done": done}, text=text)
 
 
 @in_agent_transaction
 def restore(agent: ChosenAgent, *, name: str) -> Output:
     """Reset a common boundary to Arbor's default."""
     restore_boundary(agent_id=agent.id, name=name, actor=actor())
-    people = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
-    return Output({"agent": agent.name, "name": name, "done": "restored"}, people=people)
+    text = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
+    return Output({"agent": agent.name, "name": name, "done": "restored"}, text=text)
 
 
 @with_agent

@@ -8,10 +8,10 @@ from apps.selves.models import IdentityAspect, Preference
 from apps.selves.services.aspects import add_aspect, drop_aspect
 from apps.selves.services.preferences import set_preference, unset_preference
 from arbor.selves.values import AspectKind, BeliefStatus, NewAspect
-from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import ago, cut, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 ASPECT_COLUMNS = (
@@ -54,15 +54,15 @@ def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
 
 
 def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
-    people = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
-    return Output({"agent": agent.name, **facts(aspect, ASPECT_COLUMNS)}, people=people)
+    text = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
+    return Output({"agent": agent.name, **row_to_dict(aspect, ASPECT_COLUMNS)}, text=text)
 
 
 PREFERENCE_COLUMNS = (
     OutputColumn("key", "key"),
     OutputColumn("value", "preference"),
     OutputColumn("source", "from"),
-    OutputColumn("updated_at", "since", cell=ago),
+    OutputColumn("updated_at", "since", cell=format_relative_time),
 )
 
 
@@ -83,13 +83,13 @@ def list_preferences(agent: ChosenAgent) -> Output:
 def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
     """Set an agent's preference under a key."""
     row = set_preference(agent_id=agent.id, key=key, value=value, actor=actor())
-    people = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
-    return Output({"agent": agent.name, **facts(row, PREFERENCE_COLUMNS)}, people=people)
+    text = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
+    return Output({"agent": agent.name, **row_to_dict(row, PREFERENCE_COLUMNS)}, text=text)
 
 
 @in_agent_transaction
 def remove(agent: ChosenAgent, *, key: str) -> Output:
     """Remove an agent's preference."""
     row = unset_preference(agent_id=agent.id, key=key, actor=actor())
-    people = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"
-    return Output({"agent": agent.name, **facts(row, PREFERENCE_COLUMNS), "removed": True}, people=people)
+    text = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"
+    return Output({"agent": agent.name, **row_to_dict(row, PREFERENCE_COLUMNS), "removed": True}, text=text)

@@ -10,11 +10,11 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.selves.models import Experience, PeerModel
 from apps.selves.services.inner_state import read_inner_state
 from arbor.selves.drives import RULES, URGENT
-from arbor.selves.emotions import in_words
+from arbor.selves.emotions import describe_mood
 from arbor.selves.trust import trust
 from config.cli.kit.columns import OutputColumn, listing, number, table_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.output import ago, cut
+from config.cli.kit.output import cut, format_relative_time
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 
 #: The length of a drive's bar, in characters.
@@ -44,7 +44,7 @@ PEER_COLUMNS = (
     OutputColumn("successes", "successes"),
     OutputColumn("competence", "competence", cell=number),
     OutputColumn("reliability", "reliability", cell=number),
-    OutputColumn("last_at", "last", cell=ago),
+    OutputColumn("last_at", "last", cell=format_relative_time),
     OutputColumn("interests", "interests", cell=lambda interests: cut(", ".join(interests))),
     OutputColumn("agent_id", value=lambda peer: peer.peer_id),
 )
@@ -60,7 +60,7 @@ def show_drives(agent: ChosenAgent) -> Output:
         "drives": [drive.model_dump(mode="json") for drive in inner.drives],
         "next_urgent_at": inner.next_urgent_at,
     }
-    return Output(value, people=table_of(inner.drives, DRIVE_COLUMNS))
+    return Output(value, text=table_of(inner.drives, DRIVE_COLUMNS))
 
 
 @in_agent_transaction
@@ -74,7 +74,7 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
     latest.reverse()
     mood = inner.mood
     lines = [
-        f"{escape(agent.name)} feels {in_words(mood.valence, mood.arousal)} now:"
+        f"{escape(agent.name)} feels {describe_mood(mood.valence, mood.arousal)} now:"
         f" valence {mood.valence:+.2f} (-1 to 1), arousal {mood.arousal:.2f} (0 to 1)."
     ]
     if latest:
@@ -86,7 +86,7 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
     else:
         lines.append("No heartbeat has ended yet.")
     value = {"agent": agent.name, "now": mood.model_dump(mode="json"), "heartbeats": latest}
-    return Output(value, people="\n".join(lines))
+    return Output(value, text="\n".join(lines))
 
 
 @in_agent_transaction

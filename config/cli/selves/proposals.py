@@ -9,10 +9,10 @@ from rich.markup import escape
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, propose, reject
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from config.cli.kit.columns import OutputColumn, facts, listing, number
+from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
-from config.cli.kit.output import ago, cut, short
+from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 PROPOSAL_COLUMNS = (
@@ -22,7 +22,7 @@ PROPOSAL_COLUMNS = (
     OutputColumn("status", "status"),
     OutputColumn("deferrals", "deferred", cell=lambda deferrals: deferrals or ""),
     OutputColumn("source", "from", cell=lambda source: source.split(":")[0]),
-    OutputColumn("created_at", "made", cell=ago),
+    OutputColumn("created_at", "made", cell=format_relative_time),
     OutputColumn("content", "proposal", cell=cut),
     *(OutputColumn(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
 )
@@ -56,8 +56,8 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     shown = [*outcome.made, *outcome.known]
     status = "waits for a decision" if outcome.made else "waits already"
     return Output(
-        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL_COLUMNS) for proposal in shown]},
-        people="\n".join(
+        {"agent": agent.name, "proposals": [row_to_dict(proposal, PROPOSAL_COLUMNS) for proposal in shown]},
+        text="\n".join(
             f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {status}."
             for proposal in shown
         ),
@@ -79,7 +79,7 @@ def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
         sentence = (
             f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
         )
-        return Output({"agent": agent.name, **facts(decided, PROPOSAL_COLUMNS)}, people=sentence)
+        return Output({"agent": agent.name, **row_to_dict(decided, PROPOSAL_COLUMNS)}, text=sentence)
 
     return run
 

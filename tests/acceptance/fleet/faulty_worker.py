@@ -20,7 +20,7 @@ from uuid import UUID
 
 from celery.signals import worker_init
 
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
@@ -29,7 +29,7 @@ from config.cli.main import main
 FOLDER = "FLEET_KILLS"
 
 
-class Reaper:
+class WorkerKiller:
     """Kill the worker at the planned points of agents."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,9 +41,9 @@ class Reaper:
         #: Agents whose work this worker runs now.
         self.together = 1
 
-    def pass_by(self, point: str, agent_id: str | UUID) -> None:
+    def reach_point(self, point: str, agent_id: str | UUID) -> None:
         """Kill the worker if this is the agent's point and the agent has not lost a worker yet."""
-        self._look()
+        self._reload_plan()
         if self._points.get(str(agent_id)) != point:
             return
         try:
@@ -58,11 +58,11 @@ class Reaper:
         """Return the agents of a message."""
         if "agent_id" in message.arguments:
             return str(message.arguments["agent_id"])
-        self._look()
+        self._reload_plan()
         name = message.shown.removeprefix("agent=").partition(" call=")[0]
         return self._ids.get(name, "")
 
-    def _look(self) -> None:
+    def _reload_plan(self) -> None:
         changed_at = self._plan.stat().st_mtime_ns
         if changed_at != self._read_at:
             plan = json.loads(self._plan.read_text())
@@ -71,117 +71,117 @@ class Reaper:
             self._read_at = changed_at
 
 
-class MortalNode:
+class KillableNode:
     """A node; the worker may die at its beginning or end."""
 
-    def __init__(self, name: str, node: Any, reaper: Reaper) -> None:
+    def __init__(self, name: str, node: Any, killer: WorkerKiller) -> None:
         self._name = name
         self._node = node
-        self._reaper = reaper
+        self._reaper = killer
 
-    def __call__(self, heartbeat: Beat) -> Any:
+    def __call__(self, heartbeat: HeartbeatState) -> Any:
         """Run the node between its two points; a node with needs ends when they are answered."""
-        self._reaper.pass_by(f"{self._name} begins", heartbeat.agent_id)
+        self._reaper.reach_point(f"{self._name} begins", heartbeat.agent_id)
         work = self._node(heartbeat)
         if not isinstance(work, NodeResult):
-            return self._through(work, heartbeat)
-        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
+            return self._run_steps(work, heartbeat)
+        self._reaper.reach_point(f"{self._name} ends", heartbeat.agent_id)
         return work
 
-    def _through(self, work: Steps[Beat], heartbeat: Beat) -> Steps[Beat]:
+    def _run_steps(self, work: Steps[HeartbeatState], heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         result = yield from work
-        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
+        self._reaper.reach_point(f"{self._name} ends", heartbeat.agent_id)
         return result
 
 
-class MortalWaitingNode(MortalNode):
+class KillableWaitingNode(KillableNode):
     """One that waits for a model."""
 
-    def resume(self, heartbeat: Beat, result: Any) -> Any:
+    def resume(self, heartbeat: HeartbeatState, result: Any) -> Any:
         """Resume the node, unless the worker dies here."""
-        self._reaper.pass_by(f"{self._name} goes on", heartbeat.agent_id)
+        self._reaper.reach_point(f"{self._name} goes on", heartbeat.agent_id)
         return self._node.resume(heartbeat, result)
 
 
-def arm(**_: Any) -> None:
+def install_points(**_: Any) -> None:
     """Install the points in the application, before it forks."""
     try:
-        reaper = Reaper(Path(os.environ[FOLDER]))
-        _arm_heartbeat_workers(reaper)
-        _arm_model_workers(reaper)
-        _arm_publishing(reaper)
+        killer = WorkerKiller(Path(os.environ[FOLDER]))
+        _install_in_heartbeat_workers(killer)
+        _install_in_model_workers(killer)
+        _install_in_publishing(killer)
     except Exception:  # noqa: BLE001
         # Celery only logs what a receiver of a signal raises, and a worker without its points would let every test pass.
         traceback.print_exc()
         os._exit(1)
 
 
-def _arm_heartbeat_workers(reaper: Reaper) -> None:
+def _install_in_heartbeat_workers(killer: WorkerKiller) -> None:
     import apps.heartbeats.services.legs.runner as runner
     from apps.heartbeats.services.legs import committing
     from arbor.heartbeat.steps import HANDLERS
 
     handlers = {
-        name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
+        name: (KillableWaitingNode if hasattr(node, "resume") else KillableNode)(name, node, killer)
         for name, node in HANDLERS.items()
     }
     _replace(runner, "HANDLERS", handlers)
-    _before(runner, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
+    _before(runner, "load_batch", lambda args: setattr(killer, "together", len(args[0])))
 
     # Their transactions are still open.
     def suspended(args: tuple[Any, ...], _: Any) -> None:
         for member in args[0]:
-            reaper.pass_by("suspend is written", member.agent.id)
+            killer.reach_point("suspend is written", member.agent.id)
 
     def finished(args: tuple[Any, ...], _: Any) -> None:
         for member, _record in args[0]:
-            reaper.pass_by("finish is written", member.agent.id)
+            killer.reach_point("finish is written", member.agent.id)
 
     _after(committing, "suspend", suspended)
     _after(committing, "finish", finished)
 
 
-def _arm_model_workers(reaper: Reaper) -> None:
+def _install_in_model_workers(killer: WorkerKiller) -> None:
     from apps.heartbeats.services.calls import call_results, calls
     from apps.heartbeats.services.schedule import advance_message
 
     def leased(_: tuple[Any, ...], claimed: Any) -> None:
         for call in claimed:
-            reaper.pass_by("call is taken", call.agent_id)
+            killer.reach_point("call is claimed", call.agent_id)
 
-    _before(calls, "_lease", lambda args: setattr(reaper, "together", len(args[0])))
+    _before(calls, "_lease", lambda args: setattr(killer, "together", len(args[0])))
     _after(calls, "_lease", leased)
 
     def replied(args: tuple[Any, ...]) -> None:
-        reaper.together = len(args[0])
+        killer.together = len(args[0])
         for result in args[0]:
-            reaper.pass_by("reply has come", result.call.agent_id)
+            killer.reach_point("reply has arrived", result.call.agent_id)
 
     def written(*, agent_id: Any, **options: Any) -> Any:
         # Its transaction is still open.
-        reaper.pass_by("reply is written", agent_id)
+        killer.reach_point("reply is written", agent_id)
         return advance_message(agent_id=agent_id, **options)
 
     _before(calls, "store_results", replied)
     _replace(call_results, "advance_message", written)
 
 
-def _arm_publishing(reaper: Reaper) -> None:
+def _install_in_publishing(killer: WorkerKiller) -> None:
     from apps import queues
 
     send, role = queues._send, _role()
 
-    def mortal_send(messages: Any) -> bool:
-        agents = [reaper.agent_of(message) for message in messages]
-        reaper.together = len(agents)
+    def killable_send(messages: Any) -> bool:
+        agents = [killer.agent_of(message) for message in messages]
+        killer.together = len(agents)
         for agent in agents:
-            reaper.pass_by(f"{role} is about to tell", agent)
+            killer.reach_point(f"{role} is about to publish", agent)
         result = send(messages)
         for agent in agents:
-            reaper.pass_by(f"{role} has told", agent)
+            killer.reach_point(f"{role} has told", agent)
         return result
 
-    queues._send = mortal_send
+    queues._send = killable_send
 
 
 def _replace(module: ModuleType, name: str, replacement: Any) -> None:
@@ -220,5 +220,5 @@ def _role() -> str:
 
 
 if __name__ == "__main__":
-    worker_init.connect(arm, weak=False)
+    worker_init.connect(install_points, weak=False)
     main()

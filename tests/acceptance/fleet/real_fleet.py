@@ -17,8 +17,8 @@ from typing import Any, Self
 import psycopg
 import redis
 
-from bench.installation import Installation, PartProcess
-from bench.stub_process import stub_model
+from bench.support.installation import Installation, PartProcess
+from bench.support.stub_process import stub_model
 from tests.acceptance.fleet.faulty_worker import FOLDER
 from tests.support.cluster import PASSWORD, copy_cluster
 
@@ -114,7 +114,7 @@ class RealFleet:
         ]
         self._write_plan()
 
-    def doom(self, points: Mapping[str, str]) -> None:
+    def plan_kills(self, points: Mapping[str, str]) -> None:
         """Plan the points at which the next heartbeats of these agents, by name, lose their workers."""
         self.agents = [replace(agent, point=points.get(agent.name, "")) for agent in self.agents]
         for agent in self.agents:
@@ -201,7 +201,7 @@ class RealFleet:
             lambda: self._ended() >= expected and self._all_idle(), what="all heartbeats end", within_s=120
         )
 
-    def spared(self) -> list[Agent]:
+    def agents_not_killed(self) -> list[Agent]:
         """Return the agents whose heartbeat has not yet lost its worker at its point."""
         return [
             agent for agent in self.agents if agent.point and not (self._place.folder / agent.id).exists()

@@ -12,7 +12,7 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import open_session, say
+from apps.contacts.services.chat import exchange_turns, open_session
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.services.calls.calls import execute_call
@@ -49,7 +49,7 @@ def talk(agent: Agent) -> Talk:
     """Return a function that sends a message to the agent, executes its model call here, and returns the answer."""
 
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
-        return say(
+        return exchange_turns(
             tenant_id=agent.tenant_id,
             session_id=open_chat(agent, person).id,
             text=text,

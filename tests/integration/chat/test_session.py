@@ -66,7 +66,7 @@ def test_an_agent_is_due_only_once_its_conversation_is_idle(
 def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("Yes."))
     talk("Are you there?")
-    make_due(agent, ago=timedelta(minutes=5))
+    make_due(agent, overdue_by=timedelta(minutes=5))
 
     heartbeats = fleet_status().heartbeats
     assert (heartbeats.due, heartbeats.oldest_due_s) == (0, 0)

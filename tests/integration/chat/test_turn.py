@@ -13,10 +13,9 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
-from apps.contacts.services.chat import answer_turn, receive_turn, say
+from apps.contacts.services.chat import answer_turn, exchange_turns, receive_turn
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.maintenance.services.failed_calls import failed_maintenance_calls
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import failed_maintenance_calls, recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory
 from apps.queues import Task
 from apps.selves.models import Boundary
@@ -39,7 +38,7 @@ from tests.integration.chat.conftest import (
 )
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.maintenance_setup import let_pass
+from tests.integration.maintenance.maintenance_setup import move_into_past
 
 
 def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scripted: Script) -> None:
@@ -114,7 +113,7 @@ def test_a_failed_call_stores_the_persons_turn_and_the_reason(
         question = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}")
         assert [memory.role for memory in memories] == ["user"]
-        assert failed_maintenance_calls() == [], "it is no errand of maintenance"
+        assert failed_maintenance_calls() == [], "it is no maintenance call"
 
 
 def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, agent: Agent) -> None:
@@ -151,9 +150,11 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        say(tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed)
+        exchange_turns(
+            tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed
+        )
     assert fleet.messages == []
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
     fleet.run()
     (call,) = calls_of(agent)
@@ -334,7 +335,7 @@ def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
-    message = fleet.take()
+    message = fleet.pop_message()
     assert message.task is Task.ANSWER
 
     assert fleet.deliver(message)
@@ -350,7 +351,7 @@ def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: py
 
     monkeypatch.setattr(chat, "prepare", broken)
 
-    answer = say(
+    answer = exchange_turns(
         tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Hello?", execute=execute_call
     )
 

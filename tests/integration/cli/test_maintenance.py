@@ -9,7 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import record_job_run
+from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory

@@ -69,7 +69,7 @@ def root(database: None) -> Client:
 
 
 @pytest.fixture(scope="session")
-def seen_by_viewer(emptier: DatabaseCleaner, django_db_blocker: Any) -> ViewerCrawl:
+def viewer_crawl(emptier: DatabaseCleaner, django_db_blocker: Any) -> ViewerCrawl:
     """Return every page as a viewer sees it; the database is empty again."""
     with django_db_blocker.unblock():
         crawled = crawl_as_viewer()
@@ -78,9 +78,7 @@ def seen_by_viewer(emptier: DatabaseCleaner, django_db_blocker: Any) -> ViewerCr
 
 
 @pytest.fixture(scope="session")
-def seen_by_owner(
-    seen_by_viewer: ViewerCrawl, emptier: DatabaseCleaner, django_db_blocker: Any
-) -> OwnerCrawl:
+def owner_crawl(viewer_crawl: ViewerCrawl, emptier: DatabaseCleaner, django_db_blocker: Any) -> OwnerCrawl:
     """Return every page as an owner sees it; the earlier crawl has filled the caches of the process."""
     with django_db_blocker.unblock():
         crawled = crawl_as_owner()

@@ -123,8 +123,8 @@ def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: Wor
     assert "rest <strong>" not in text
 
 
-def test_every_part_of_a_self_has_a_page_and_a_list(seen_by_viewer: ViewerCrawl) -> None:
-    pages = [page for page in seen_by_viewer.pages if "/selves/" in page.address]
+def test_every_part_of_a_self_has_a_page_and_a_list(viewer_crawl: ViewerCrawl) -> None:
+    pages = [page for page in viewer_crawl.pages if "/selves/" in page.address]
     names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
     for name in (*names, "preference", "proposal", "selfchange"):
         assert any(f"/selves/{name}/" in page.address for page in pages), name
@@ -143,8 +143,8 @@ def test_a_pending_proposals_page_shows_the_command_to_accept_it(viewer: Client,
     assert "decided already" in viewer.get(page_of(decided)).content.decode()
 
 
-def test_every_page_of_goals_opens_with_few_queries(seen_by_viewer: ViewerCrawl) -> None:
-    pages = [page for page in seen_by_viewer.pages if "/goals/" in page.address]
+def test_every_page_of_goals_opens_with_few_queries(viewer_crawl: ViewerCrawl) -> None:
+    pages = [page for page in viewer_crawl.pages if "/goals/" in page.address]
     assert len(pages) >= 14
     for page in pages:
         assert page.status == 200, page.address

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from apps.memories.services.jobs.rounds import record_job_run
+from apps.memories.services.jobs.job_runs import record_job_run
 from tests.factories.users import UserFactory
 from tests.support.console import World
 

@@ -19,7 +19,7 @@ from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import record_job_run
+from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
@@ -38,8 +38,8 @@ LIST_QUERIES_AT_MOST = 9
 READ_ONCE_MORE = "/admin/memories/edge/"
 
 
-def test_every_page_opens(seen_by_viewer: ViewerCrawl, seen_by_owner: OwnerCrawl) -> None:
-    for page in (*seen_by_viewer.pages, *seen_by_owner.few, *seen_by_owner.many):
+def test_every_page_opens(viewer_crawl: ViewerCrawl, owner_crawl: OwnerCrawl) -> None:
+    for page in (*viewer_crawl.pages, *owner_crawl.few, *owner_crawl.many):
         assert page.status == 200, page.address
         assert page.templates, page.address
 
@@ -103,41 +103,40 @@ class _ScriptCollector(HTMLParser):
         self._in_script = False
 
 
-def test_scripts_in_stored_texts_are_escaped(seen_by_viewer: ViewerCrawl) -> None:
-    for page in seen_by_viewer.pages:
+def test_scripts_in_stored_texts_are_escaped(viewer_crawl: ViewerCrawl) -> None:
+    for page in viewer_crawl.pages:
         watch = _ScriptCollector()
         watch.feed(page.text)
         assert len(watch.run) > 10, page.address
         assert not [statement for statement in watch.run if "alert" in statement], page.address
         assert "14' on" not in page.text, page.address
-    texts = {page.address: page.text for page in seen_by_viewer.pages}
-    for address in seen_by_viewer.of_agent:
+    texts = {page.address: page.text for page in viewer_crawl.pages}
+    for address in viewer_crawl.of_agent:
         assert "&lt;script&gt;alert(1)" in texts[address]
 
 
-def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(seen_by_owner: OwnerCrawl) -> None:
-    for page in seen_by_owner.few:
+def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(owner_crawl: OwnerCrawl) -> None:
+    for page in owner_crawl.few:
         assert "Y2lwaGVydGV4dA" not in page.text, page.address
         assert "sealed_private_key" not in page.text, page.address
         assert page.queries, page.address
         assert not [query for query in page.queries if "sealed_private_key" in query], page.address
 
 
-def test_looking_changes_nothing(seen_by_owner: OwnerCrawl) -> None:
-    assert seen_by_owner.before == seen_by_owner.after != {}
-    assert seen_by_owner.recalled == 3
+def test_looking_changes_nothing(owner_crawl: OwnerCrawl) -> None:
+    assert owner_crawl.before == owner_crawl.after != {}
+    assert owner_crawl.recalled == 3
 
 
-def test_no_page_asks_the_broker(seen_by_owner: OwnerCrawl) -> None:
-    assert seen_by_owner.broker_connections == 0
-    for page in seen_by_owner.few:
+def test_no_page_asks_the_broker(owner_crawl: OwnerCrawl) -> None:
+    assert owner_crawl.broker_connections == 0
+    for page in owner_crawl.few:
         assert page.status == 200, page.address
 
 
-def test_a_pages_queries_do_not_grow_with_its_rows(seen_by_owner: OwnerCrawl) -> None:
+def test_a_pages_queries_do_not_grow_with_its_rows(owner_crawl: OwnerCrawl) -> None:
     few, many = (
-        {page.address: len(page.queries) for page in pages}
-        for pages in (seen_by_owner.few, seen_by_owner.many)
+        {page.address: len(page.queries) for page in pages} for pages in (owner_crawl.few, owner_crawl.many)
     )
     assert many == few
     assert max(many.values()) <= QUERIES_AT_MOST
@@ -147,8 +146,8 @@ def test_a_pages_queries_do_not_grow_with_its_rows(seen_by_owner: OwnerCrawl) ->
     assert max(lists.values()) <= LIST_QUERIES_AT_MOST
 
 
-def test_no_page_counts_a_whole_table(seen_by_owner: OwnerCrawl) -> None:
-    for page in seen_by_owner.few:
+def test_no_page_counts_a_whole_table(owner_crawl: OwnerCrawl) -> None:
+    for page in owner_crawl.few:
         for count in (query for query in page.queries if "COUNT(" in query):
             bounded = "LIMIT" in count or "GROUP BY" in count
             assert bounded, f"{page.address}: {count}"

@@ -60,10 +60,10 @@ def test_a_member_sees_their_tenant_and_role(viewer: Client, world: World) -> No
     assert "tenant-switch" not in text
 
 
-def test_no_page_names_another_tenant(seen_by_viewer: ViewerCrawl) -> None:
-    for page in seen_by_viewer.pages:
+def test_no_page_names_another_tenant(viewer_crawl: ViewerCrawl) -> None:
+    for page in viewer_crawl.pages:
         assert "globex" not in page.text.casefold(), page.address
-        assert str(seen_by_viewer.other_agent) not in page.text, page.address
+        assert str(viewer_crawl.other_agent) not in page.text, page.address
 
 
 def test_another_tenants_pages_are_not_there(viewer: Client, world: World, other_world: World) -> None:

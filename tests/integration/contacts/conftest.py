@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import add_channel
 from apps.contacts.services.delivery import deliver
-from apps.contacts.services.outbox import Letter, post
+from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -84,8 +84,8 @@ def open_channel(
     return channel.channel, channel.secret
 
 
-def post_letter(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
-    """Post a letter of the agent, as a heartbeat does."""
+def write_message(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
+    """Write a message of the agent, as a heartbeat does."""
     values: dict[str, Any] = {
         "agent_id": agent.id,
         "heartbeat_id": uuid7(),
@@ -96,7 +96,7 @@ def post_letter(agent: Agent, content: str = "The river is frozen.", **options: 
         "at": timezone.now(),
     }
     with tenant_transaction(agent.tenant_id):
-        return post(Letter(**{**values, **options}))
+        return add_to_outbox(OutgoingMessage(**{**values, **options}))
 
 
 def run_workers(messages: list[TaskMessage]) -> list[bool]:

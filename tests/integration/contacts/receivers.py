@@ -83,12 +83,12 @@ def a_mail_receiver() -> Iterator[MailReceiver]:
                     self._say(receiver.refuses)
                 elif verb == b"DATA":
                     self._say(b"354 go on")
-                    self._take()
+                    self._receive()
                     self._say(b"250 taken")
                 else:
                     self._say(b"250 fine")
 
-        def _take(self) -> None:
+        def _receive(self) -> None:
             lines = []
             while (line := self.rfile.readline()).rstrip() != b".":
                 lines.append(line)

@@ -23,10 +23,10 @@ from arbor.ids import uuid7
 from tests.integration.contacts.conftest import (
     make_due,
     open_channel,
-    post_letter,
     reload,
     run_workers,
     time_until_due,
+    write_message,
 )
 from tests.integration.contacts.receivers import MailReceiver, WebReceiver
 
@@ -36,7 +36,7 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
 ) -> None:
     _, secret = open_channel(agent, ChannelKind.WEBHOOK, f"{web.url}/hook?token=t")
     heartbeat = uuid7()
-    (message,) = post_letter(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=heartbeat)
+    (message,) = write_message(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=heartbeat)
     assert run_workers(messages) == [True]
     (request,) = web.requests
     assert json.loads(request.body) == {
@@ -65,7 +65,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [status]
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
     assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
@@ -86,7 +86,7 @@ def test_a_receiver_that_is_gone_is_not_tried_again(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [410]
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     assert reload(message).status == DeliveryStatus.FAILED
 
@@ -96,7 +96,7 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("127.0.0.1", "localhost"))
     settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = False
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
     assert current.status == DeliveryStatus.FAILED
@@ -114,7 +114,7 @@ def test_webhooks_of_a_process_share_no_cookies(
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     for text in ("first", "second"):
-        post_letter(agent, text)
+        write_message(agent, text)
         run_workers(messages)
     assert len(web.requests) == 2
     assert ["Cookie" in request.headers for request in web.requests] == [False, False]
@@ -131,7 +131,7 @@ def test_an_error_of_delivery_quotes_no_network(
     host: str, reason: str, agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, host)
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     error = reload(message).last_error
     assert error.endswith(reason)
@@ -142,7 +142,7 @@ def test_a_certificate_is_not_quoted_either(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("http://", "https://"))
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     assert "no secure connection" in reload(message).last_error
 
@@ -154,7 +154,7 @@ def test_the_secret_part_of_a_webhook_url_is_never_recorded(
         agent, ChannelKind.WEBHOOK, f"{web.url}/s3cret-path?token=s3cret-token", name="hook"
     )
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     with tenant_transaction(agent.tenant_id):
         switch_channel(channel_id=channel.id, enabled=False, actor="test")
@@ -173,7 +173,7 @@ def test_a_mail_leaves_with_the_same_message_id_at_every_try(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     mail.refuses = b"451 try later"
-    (message,) = post_letter(agent, "It froze.\nWalk with care.", subject="The river\nfroze")
+    (message,) = write_message(agent, "It froze.\nWalk with care.", subject="The river\nfroze")
     run_workers(messages)
     current = reload(message)
     assert (current.status, mail.mails) == (DeliveryStatus.PENDING, [])
@@ -196,7 +196,7 @@ def test_an_address_that_does_not_exist_has_failed_at_once(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "nobody@example.org")
     mail.refuses = b"550 no such user"
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     assert reload(message).status == DeliveryStatus.FAILED
 
@@ -206,7 +206,7 @@ def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
 ) -> None:
     settings.MAILERS = {}
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
     assert current.status == DeliveryStatus.FAILED

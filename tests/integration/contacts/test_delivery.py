@@ -29,10 +29,10 @@ from tests.integration.contacts.conftest import (
     make_agent,
     make_due,
     open_channel,
-    post_letter,
     reload,
     run_workers,
     time_until_due,
+    write_message,
 )
 
 
@@ -55,7 +55,7 @@ def test_a_doubled_hint_delivers_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    post_letter(agent)
+    write_message(agent)
     messages *= 3
     assert run_workers(messages) == [True, False, False]
     assert len(carrier.carried) == 1
@@ -73,7 +73,7 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=look))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    post_letter(agent)
+    write_message(agent)
     run_workers(messages)
     assert observed == [(False, DeliveryStatus.SENDING)]
 
@@ -82,7 +82,7 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
 
     def die(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
@@ -110,7 +110,7 @@ def test_a_receivers_word_counts_though_its_worker_was_given_up(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
 
     def be_slow(_: Outgoing) -> None:
         make_due(message)
@@ -125,7 +125,7 @@ def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     messages.clear()
     assert sweep_outbox().enqueued == 0
     make_due(message)
@@ -139,7 +139,7 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
 ) -> None:
     failing(monkeypatch, DeliveryFailed("the line is dead\0"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent, "Ice.", subject="Ice")
+    (message,) = write_message(agent, "Ice.", subject="Ice")
     waits = []
     for _ in range(MAX_TRIES):
         run_workers(messages)
@@ -173,7 +173,7 @@ def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent, "Ice.", subject="Ice")
+    (message,) = write_message(agent, "Ice.", subject="Ice")
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
     failing(monkeypatch, KeyboardInterrupt())
@@ -202,7 +202,7 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=press_retry))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     assert run_workers(messages) == [True]
     assert reload(message).status == DeliveryStatus.SENT
 
@@ -211,7 +211,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     observed: list[tuple[str, int, str]] = []
 
     stale = delivery._claim(message.id, agent.tenant_id)
@@ -240,7 +240,7 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
 ) -> None:
     failing(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
     assert (current.status, current.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
@@ -258,7 +258,7 @@ def test_a_message_whose_channel_is_removed_or_disabled_fails(
     removed: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         if removed:
             remove_channel(channel_id=channel.id, actor="test")
@@ -275,11 +275,11 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         cancel_message(message_id=message.id, actor="test")
     assert run_workers(messages) == [False]
-    (sent,) = post_letter(agent)
+    (sent,) = write_message(agent)
     run_workers(messages)
     with tenant_transaction(agent.tenant_id):
         for act in (cancel_message, retry_message):
@@ -295,7 +295,7 @@ def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list
 
     def fail_after_posting() -> None:
         with tenant_transaction(agent.tenant_id):
-            post_letter(agent)
+            write_message(agent)
             raise RuntimeError("the beat fails")
 
     with pytest.raises(RuntimeError, match="the beat fails"):
@@ -311,8 +311,8 @@ def test_the_same_decision_carried_out_twice_is_one_message(
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     heartbeat = uuid7()
     for _ in range(2):
-        post_letter(agent, heartbeat_id=heartbeat)
-    post_letter(agent, heartbeat_id=heartbeat, index=1)
+        write_message(agent, heartbeat_id=heartbeat)
+    write_message(agent, heartbeat_id=heartbeat, index=1)
     run_workers(messages)
     assert len(carrier.carried) == 2
     assert len({request.key for request in carrier.carried}) == 2
@@ -322,13 +322,13 @@ def test_another_tenants_hint_finds_nothing(
     agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     assert not deliver(message_id=message.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
         for act in (cancel_message, retry_message):
             with pytest.raises(NotFound):
                 act(message_id=message.id, actor="test")
-        assert post_letter(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
+        assert write_message(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
     assert carrier.carried == []
     assert reload(message).status == DeliveryStatus.PENDING
 
@@ -337,7 +337,7 @@ def test_a_suspended_tenants_messages_rest(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
     assert run_workers(messages) == [False], "nor is it sent by a hint that was on its way"
     assert (reload(message).status, reload(message).attempts) == (DeliveryStatus.PENDING, 0)
@@ -349,7 +349,7 @@ def test_a_suspended_tenants_messages_rest(
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = post_letter(agent, "secret words")
+    (message,) = write_message(agent, "secret words")
     (hint,) = messages
     assert hint.task is Task.DELIVER
     assert hint.arguments == {"message_id": str(message.id)}

@@ -14,16 +14,16 @@ from arbor.errors import NotFound
 from tests.integration.contacts.conftest import (
     make_agent,
     open_channel,
-    post_letter,
     reload,
     run_workers,
+    write_message,
 )
 
 
 def test_a_message_without_a_channel_is_delivered_to_the_inbox(
     agent: Agent, messages: list[TaskMessage]
 ) -> None:
-    (message,) = post_letter(agent)
+    (message,) = write_message(agent)
     assert (message.kind, message.status) == (ChannelKind.INBOX, DeliveryStatus.SENT)
     assert reload(message).sent_at is not None
     assert messages == []
@@ -34,28 +34,28 @@ def test_an_agents_own_channels_go_before_its_tenants(agent: Agent, tenant: Tena
     other = make_agent(tenant, "Vega")
     open_channel(agent, ChannelKind.EMAIL, "ada@example.org", agent_id=agent.id)
     open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="inbox, too")
-    assert {(row.kind, row.target) for row in post_letter(agent)} == {
+    assert {(row.kind, row.target) for row in write_message(agent)} == {
         ("email", "ada@example.org"),
         ("inbox", ""),
     }
-    assert [row.target for row in post_letter(other)] == ["all@example.org"]
-    assert [row.kind for row in post_letter(agent, audience=Audience.PUBLIC)] == ["inbox"]
+    assert [row.target for row in write_message(other)] == ["all@example.org"]
+    assert [row.kind for row in write_message(agent, audience=Audience.PUBLIC)] == ["inbox"]
 
 
 def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
     for name in ("Blog", "Forum"):
         open_channel(agent, ChannelKind.EMAIL, f"{name}@example.org", audience=Audience.PUBLIC, name=name)
-    (message,) = post_letter(agent, audience=Audience.PUBLIC, platform="blog")
+    (message,) = write_message(agent, audience=Audience.PUBLIC, platform="blog")
     assert message.target == "Blog@example.org"
     with pytest.raises(NotFound, match="there is no channel 'Twitter' for this; there is: Blog, Forum"):
-        post_letter(agent, audience=Audience.PUBLIC, platform="Twitter")
+        write_message(agent, audience=Audience.PUBLIC, platform="Twitter")
 
 
 def test_a_mention_in_public_reaches_each_named_agent_once(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[TaskMessage]
 ) -> None:
     peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
-    rows = post_letter(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
+    rows = write_message(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
     assert [(row.kind, row.target) for row in rows] == [("inbox", ""), ("peer", str(peer.id))]
     messages *= 2
     assert run_workers(messages) == [True, False]
@@ -73,4 +73,4 @@ def test_a_mention_in_public_reaches_each_named_agent_once(
 
 def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:
     make_agent(tenant, "Vega")
-    assert [row.kind for row in post_letter(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]
+    assert [row.kind for row in write_message(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

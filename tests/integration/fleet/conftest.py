@@ -1,4 +1,4 @@
-"""A tenant with an agent, and rounds without rests."""
+"""A tenant with an agent, and job runs without rests."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[U
     assert len(queries) == 3
     for agent_id, backlog in backlogs.items():
         backlog.plan(coasts[agent_id].id, TWO_STEPS)
-        backlog.meet(coasts[agent_id].id, "a boat")
+        backlog.mark_dependency_met(coasts[agent_id].id, "a boat")
         backlog.progress(coasts[agent_id].id, fraction=0.5, note=f"By {agent_id}.")
         backlog.add(NewGoalRequest(title="Sound the reef"))
     with CaptureQueriesContext(connection) as queries:
@@ -217,7 +217,7 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     part = backlog.add(NewGoalRequest(title="Reef", parent_id=whole.id, deadline=NOW, rule="curiosity"))
     backlog.block(part.id, str(whole.id))
     plan, steps = backlog.plan(whole.id, TWO_STEPS)
-    backlog.meet(whole.id, "a boat")
+    backlog.mark_dependency_met(whole.id, "a boat")
     save_backlog(backlog)
     backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=heartbeat)
     loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlogs import lock_backlog, save_backlog
-from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.goals.services.goals import create_goal, move_goal, record_progress
 from apps.heartbeats.services.situations.goal_situation import goal_views, load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -82,10 +82,10 @@ def test_only_legal_moves_are_made_and_only_where_there_is_room(agent_id: UUID) 
 
 def test_full_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
-    note_progress(goal_id=goal.id, note="Half of the bank.", fraction=0.5)
+    record_progress(goal_id=goal.id, note="Half of the bank.", fraction=0.5)
     with pytest.raises(Invalid, match="0 to 1"):
-        note_progress(goal_id=goal.id, fraction=1.5)
-    assert note_progress(goal_id=goal.id, note="All of it.", fraction=1).state == GoalState.COMPLETED
+        record_progress(goal_id=goal.id, fraction=1.5)
+    assert record_progress(goal_id=goal.id, note="All of it.", fraction=1).state == GoalState.COMPLETED
     assert list(ProgressNote.objects.order_by("id").values_list("text", flat=True)) == [
         "Half of the bank.",
         "All of it.",
@@ -201,7 +201,7 @@ def test_goals_are_viewed_in_order_with_their_last_notes_in_one_query(agent_id: 
     )
     create_goal(agent_id=agent_id, title="Idle", source=GoalSource.CURIOSITY)
     for number in range(4):
-        note_progress(goal_id=urgent.id, note=f"note {number}")
+        record_progress(goal_id=urgent.id, note=f"note {number}")
     with CaptureQueriesContext(
         connection,
     ) as queries:

@@ -151,11 +151,11 @@ def plain(value: Any) -> Any:
     return _VARIES.sub("#", value) if isinstance(value, str) else value
 
 
-def _beats(agent_id: UUID) -> Iterator[Any]:
+def _heartbeats(agent_id: UUID) -> Iterator[Any]:
     for heartbeat in Heartbeat.objects.filter(agent_id=agent_id):
         situation = heartbeat.situation
         yield {
-            "fields": [getattr(heartbeat, name) for name in _BEAT],
+            "fields": [getattr(heartbeat, name) for name in _HEARTBEAT_FIELDS],
             "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(heartbeat)],
             "seen": {name: situation.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
             "relevant": sorted(item["content"] for item in situation.get("relevant", [])),
@@ -163,7 +163,7 @@ def _beats(agent_id: UUID) -> Iterator[Any]:
         }
 
 
-_BEAT = (
+_HEARTBEAT_FIELDS = (
     "number",
     "status",
     "trigger",
@@ -204,7 +204,7 @@ def _listed(model: Any, *names: str) -> Callable[[UUID], Iterable[Any]]:
 
 
 _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
-    "beats": _beats,
+    "beats": _heartbeats,
     "state": _listed(AgentState, *_STATE),
     "memories": _listed(
         Memory, "content", "type", "importance", "retention", "trust", "session", "position", "source"
@@ -250,9 +250,9 @@ def statuses_of(batch: Batch) -> list[str]:
     return [str(heartbeat.status) for heartbeat in batch.heartbeats()]
 
 
-def assert_one_heartbeat_each(batch: Batch, *, but: dict[int, str] | None = None) -> None:
+def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None = None) -> None:
     """Check that each agent has one completed heartbeat, except for the statuses given by number."""
-    expected = [(but or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
+    expected = [(except_for or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
     assert statuses_of(batch) == expected
     for agent, status in zip(batch.agents, expected, strict=True):
         with tenant_transaction(agent.tenant_id):

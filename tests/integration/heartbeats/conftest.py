@@ -120,14 +120,14 @@ def no_leg_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
 
 
-def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
+def make_due(agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> None:
     """Make the agent due."""
-    _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
+    _schedule(agent, f"next_due_at = now() - interval '{overdue_by.total_seconds()} seconds'")
 
 
-def run_heartbeat(fleet: Fleet, agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> Heartbeat:
+def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> Heartbeat:
     """Make the agent due, run its heartbeat, and return it."""
-    make_due(agent, ago=ago)
+    make_due(agent, overdue_by=overdue_by)
     fleet.dispatch()
     fleet.run()
     return last_heartbeat(agent)

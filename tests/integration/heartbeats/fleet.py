@@ -24,7 +24,7 @@ class Fleet:
         """Run one tick of the dispatcher."""
         return dispatch()
 
-    def take(self) -> TaskMessage:
+    def pop_message(self) -> TaskMessage:
         """Take the oldest message from the broker."""
         return self.messages.pop(0)
 
@@ -45,7 +45,7 @@ class Fleet:
 
     def step(self) -> TaskMessage:
         """Deliver the oldest message and return it."""
-        message = self.take()
+        message = self.pop_message()
         self.deliver(message)
         return message
 

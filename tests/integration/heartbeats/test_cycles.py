@@ -10,8 +10,8 @@ from apps.agents.models import Agent, Trigger
 from apps.audit.models import AuditEvent
 from apps.fleet.administration import suspend_tenant
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services import cycles
-from apps.heartbeats.services.cycles import allocate, run_ticks
+from apps.heartbeats.services import inline
+from apps.heartbeats.services.inline import allocate, run_ticks
 from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
@@ -78,7 +78,7 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
         pending_messages.append(len(fleet.messages))
         fleet.run()
 
-    monkeypatch.setattr(cycles, "sleep", run_fleet)
+    monkeypatch.setattr(inline, "sleep", run_fleet)
     with tenant_transaction(agent.tenant_id):
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
@@ -90,7 +90,7 @@ def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
-    monkeypatch.setattr(cycles, "WAIT_S", 0.0)
+    monkeypatch.setattr(inline, "WAIT_S", 0.0)
 
     def claim(_tick: Tick, _left: int) -> None:
         make_due(agent)
@@ -121,8 +121,8 @@ def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
 ) -> None:
     scripted(remember(1), repeat=True)
     waited: list[float] = []
-    monkeypatch.setattr(cycles, "sleep", waited.append)
-    monkeypatch.setattr(cycles, "WAIT_S", 0.2)
+    monkeypatch.setattr(inline, "sleep", waited.append)
+    monkeypatch.setattr(inline, "WAIT_S", 0.2)
     with tenant_transaction(agent.tenant_id):
         allocate(agent_id=agent.id, ticks=5, actor="test")
         slug = agent.tenant.slug

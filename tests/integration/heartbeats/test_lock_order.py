@@ -20,7 +20,7 @@ from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
-from apps.contacts.services.chat import open_session, receive_turn, say
+from apps.contacts.services.chat import exchange_turns, open_session, receive_turn
 from apps.fleet.lifecycle import destroy_agent
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import BufferItem, Memory
@@ -40,7 +40,7 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.test_races import published, run_race
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
-from tests.support.races import race, refused_or
+from tests.support.races import none_if_refused, race
 from tests.support.threads import await_blocked_session, in_own_connection
 
 ROUNDS = 4
@@ -103,7 +103,9 @@ def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scr
         return execute_call(call_id=call_id, tenant_id=tenant_id)
 
     thread = in_own_connection(
-        lambda: say(tenant_id=agent.tenant_id, session_id=session_id, text="Are you there?", execute=execute)
+        lambda: exchange_turns(
+            tenant_id=agent.tenant_id, session_id=session_id, text="Are you there?", execute=execute
+        )
     )
     assert asked.wait(20)
     with tenant_transaction(agent.tenant_id):
@@ -206,7 +208,7 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
         # The first leg asks the model, the second acts by its reply.
         fleet.step()
         fleet.step()
-        message = fleet.take()
+        message = fleet.pop_message()
         run_race(
             fleet,
             published(partial(fleet.deliver, message)),
@@ -230,7 +232,9 @@ def test_an_agent_is_destroyed_while_people_talk_to_it(
         teach = partial(remember, tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
         destroy = _in_tenant(agent, destroy_agent, agent_id=agent.id, confirm=agent.name, actor=ANN)
         late = (NotFound, TransitionIllegal, IntegrityError)
-        operations: list[Operation] = [refused_or(operation, *late) for operation in (talk, other, teach)]
+        operations: list[Operation] = [
+            none_if_refused(operation, *late) for operation in (talk, other, teach)
+        ]
         operations.append(destroy)
         race(*(operations if number % 2 else reversed(operations)))
         assert not _exists(agent)

@@ -57,7 +57,7 @@ def test_a_lease_expires_while_its_worker_commits(
     fleet.dispatch()
     for _ in range(steps_before):
         fleet.step()
-    message = fleet.take()
+    message = fleet.pop_message()
 
     def expire() -> None:
         lose_lease(agent)
@@ -80,7 +80,7 @@ def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
     fleet.dispatch()
     for _ in range(steps_before):
         fleet.step()
-    message = fleet.take()
+    message = fleet.pop_message()
 
     run_race(
         fleet,

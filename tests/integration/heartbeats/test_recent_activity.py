@@ -13,7 +13,11 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.status import fleet_status
-from apps.heartbeats.services.situations.recent_activity import exhausted_of, glances_of, spending_of
+from apps.heartbeats.services.situations.recent_activity import (
+    exhausted_heartbeats_of,
+    recent_heartbeats_of,
+    spending_of,
+)
 from apps.heartbeats.services.situations.situation import load_situation
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
@@ -44,7 +48,7 @@ def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> Non
 
 def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
     pulse = load_situation(agent.id)["pulse"]
-    notices = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
+    notices = notices_of(RecentActivity(heartbeats=recent_heartbeats_of(pulse), energy=spending_of(pulse)))
     return {notice.kind: notice.text for notice in notices}
 
 
@@ -127,10 +131,10 @@ def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
 def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
         record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
-        assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
+        assert exhausted_heartbeats_of(load_situation(agent.id)["pulse"]) == 3
         assert NoticeKind.HOARDING in noticed_kinds(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
-        assert exhausted_of(load_situation(agent.id)["pulse"]) == 0
+        assert exhausted_heartbeats_of(load_situation(agent.id)["pulse"]) == 0
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
 
 
@@ -139,7 +143,7 @@ def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
         spent = {"energy_start": 20.0, "energy_end": 12.0}
         record_heartbeats(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
         situation = load_situation(agent.id)
-        assert exhausted_of(situation["pulse"]) == 0
+        assert exhausted_heartbeats_of(situation["pulse"]) == 0
         assert [spending[:2] for spending in spending_of(situation["pulse"])] == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
 

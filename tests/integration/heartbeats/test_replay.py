@@ -47,7 +47,7 @@ def recorded(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel])
 
 
 def replayed(heartbeat: Heartbeat) -> Replay:
-    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).beat)
+    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)
 
 
 def rows_of(agent: Agent) -> dict[str, int]:

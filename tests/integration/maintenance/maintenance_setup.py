@@ -9,7 +9,7 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes
@@ -52,7 +52,7 @@ def close_and_settle(agent: Agent) -> None:
         )
 
 
-def let_pass(agent: Agent, time: timedelta) -> None:
+def move_into_past(agent: Agent, time: timedelta) -> None:
     """Move the times of the agent's maintenance calls into the past."""
     with tenant_transaction(agent.tenant_id):
         ExternalCall.objects.filter(agent_id=agent.id).update(
@@ -67,7 +67,7 @@ def run_all_tries(agent: Agent, fleet: Fleet) -> None:
     """Run each try of the agent's maintenance calls, with the waits between them."""
     for wait in WAITS:
         fleet.run()
-        let_pass(agent, wait + timedelta(seconds=1))
+        move_into_past(agent, wait + timedelta(seconds=1))
         recover_maintenance_calls()
     fleet.run()
 
@@ -102,10 +102,10 @@ def concepts_of(agent: Agent) -> dict[str, set[str]]:
         return concepts
 
 
-def waiting_for(agent: Agent, chore: str) -> set[UUID]:
+def waiting_for(agent: Agent, flag: str) -> set[UUID]:
     """Return the memories of the agent with this maintenance flag."""
     with tenant_transaction(agent.tenant_id):
-        rows = Upkeep.objects.filter(agent_id=agent.id, **{chore: True})
+        rows = Upkeep.objects.filter(agent_id=agent.id, **{flag: True})
         return set(rows.values_list("memory_id", flat=True))
 
 

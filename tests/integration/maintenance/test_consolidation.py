@@ -13,8 +13,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.calls.models import CallStatus
 from apps.maintenance.services.consolidation import EXTRACT_BATCH, consolidate, maintain_episodes
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.maintenance.services.prompts import empty_prompts
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.graph.concepts import memories_of_concept
 from apps.memories.services.retention.archive import archive, purge
@@ -31,7 +31,7 @@ from tests.integration.maintenance.maintenance_setup import (
     concepts_of,
     importance_of,
     ledger_of,
-    let_pass,
+    move_into_past,
     remember_talk,
     waiting_for,
 )
@@ -78,9 +78,9 @@ def test_a_memory_without_concepts_is_processed_once(mind: Agent, fleet: Fleet) 
 
 def test_two_workers_process_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
-    rounds = at_once(lambda _: consolidate(), writers=3)
-    assert sum(result.done for result in rounds) == len(TALK)
-    assert sum(result.failed for result in rounds) == 0
+    results = at_once(lambda _: consolidate(), writers=3)
+    assert sum(result.done for result in results) == len(TALK)
+    assert sum(result.failed for result in results) == 0
 
 
 @pytest.mark.usefixtures("modelled")
@@ -136,7 +136,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     consolidate()
     for wait in WAITS:
         fleet.run()
-        let_pass(mind, wait + timedelta(seconds=1))
+        move_into_past(mind, wait + timedelta(seconds=1))
         recover_maintenance_calls()
     fleet.run()
     (call,) = calls_of(mind)
@@ -144,7 +144,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     remember_talk(mind, "The cask leaks.", session="later")
     consolidate()
     assert fleet.messages == [], "what was wrong may still be"
-    let_pass(mind, timedelta(hours=2))
+    move_into_past(mind, timedelta(hours=2))
     consolidate()
     fleet.run()
     assert concepts_of(mind) == {"The cask leaks.": {"cask"}}
@@ -208,9 +208,9 @@ def test_prompts_are_emptied_after_seven_days(mind: Agent, fleet: Fleet, scripte
     remember_talk(mind)
     consolidate()
     fleet.run()
-    let_pass(mind, timedelta(days=6, hours=23))
+    move_into_past(mind, timedelta(days=6, hours=23))
     assert empty_prompts().done == 0
-    let_pass(mind, timedelta(hours=2))
+    move_into_past(mind, timedelta(hours=2))
     assert empty_prompts().done == 1
     (call,) = calls_of(mind)
     assert (call.request, call.reply != "", call.status) == ({}, True, CallStatus.COMPLETE)
@@ -225,7 +225,7 @@ def test_prompts_are_retained_for_the_time_in_the_settings(
     remember_talk(mind)
     consolidate()
     fleet.run()
-    let_pass(mind, timedelta(hours=2))
+    move_into_past(mind, timedelta(hours=2))
     settings.ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(hours=3)
     assert empty_prompts().done == 0
     settings.ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(hours=1)

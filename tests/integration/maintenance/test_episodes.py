@@ -16,7 +16,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.maintenance.services import consolidation
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.jobs.episodes import close_episodes, episode_memories, recall_episodes
@@ -152,9 +152,9 @@ def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None
     remember_talk(mind, *TALK[:2])
     assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
-    rounds = at_once(lambda _: maintain_episodes(), writers=3)
-    assert sum(result.done for result in rounds) == 1
-    assert sum(result.failed for result in rounds) == 0
+    results = at_once(lambda _: maintain_episodes(), writers=3)
+    assert sum(result.done for result in results) == 1
+    assert sum(result.failed for result in results) == 0
 
 
 def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet) -> None:
@@ -169,7 +169,7 @@ def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet)
     assert late in _summarized(mind, fleet).summary
 
 
-def test_a_round_enqueues_five_calls_at_most(
+def test_a_job_run_enqueues_five_calls_at_most(
     mind: Agent, other_mind: Agent, fleet: Fleet, settings: Any
 ) -> None:
     for agent in (mind, other_mind):

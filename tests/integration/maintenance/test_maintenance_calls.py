@@ -20,10 +20,13 @@ from apps.heartbeats.services.calls.call_leases import lease_calls
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services import purposes
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
-from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.recovery import (
+    failed_maintenance_calls,
+    recover_maintenance_calls,
+    retry_failed_maintenance_calls,
+)
 from apps.maintenance.services.settlement import WAITS
-from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
@@ -40,7 +43,7 @@ from tests.integration.maintenance.maintenance_setup import (
     close_and_settle,
     episodes_of,
     ledger_of,
-    let_pass,
+    move_into_past,
     remember_talk,
     run_all_tries,
 )
@@ -84,10 +87,10 @@ def test_no_maintenance_call_starts_without_daily_budget(
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
     maintain_episodes()
     fleet.messages.clear()
-    let_pass(agent, timedelta(hours=1))
+    move_into_past(agent, timedelta(hours=1))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=limit)
-    assert recover_maintenance_calls() == Round(steps=1, done=0, failed=0)
+    assert recover_maintenance_calls() == JobRunResult(steps=1, done=0, failed=0)
     assert fleet.messages == [], "nor is a waiting one enqueued again"
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
@@ -104,7 +107,7 @@ def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: F
     maintain_episodes()
     (lost,) = fleet.messages
     fleet.messages.clear()
-    let_pass(agent, timedelta(hours=1))
+    move_into_past(agent, timedelta(hours=1))
     recover_maintenance_calls()
     assert [message.arguments for message in fleet.messages] == [lost.arguments]
 
@@ -120,7 +123,7 @@ def test_a_call_runs_once_outside_transactions_and_is_charged(
 
     scripted(answer)
     maintain_episodes()
-    message = fleet.take()
+    message = fleet.pop_message()
     assert (message.task, fleet.messages) == (Task.EXECUTE_CALL, [])
     assert fleet.deliver(message)
     assert open_transactions == [False]
@@ -152,14 +155,14 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(
     fleet.messages.clear()
     recover_maintenance_calls()
     assert fleet.messages == [], "its lease still holds"
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
     assert len(fleet.messages) == 1
     fleet.messages.clear()
-    let_pass(agent, timedelta(minutes=5))
+    move_into_past(agent, timedelta(minutes=5))
     recover_maintenance_calls()
     assert fleet.messages == [], "the second hint is believed in for longer"
-    let_pass(agent, timedelta(minutes=6))
+    move_into_past(agent, timedelta(minutes=6))
     recover_maintenance_calls()
     fleet.run()
     call = _only(agent)
@@ -170,16 +173,16 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(
 def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(SUMMARY)
     maintain_episodes()
-    message = fleet.take()
+    message = fleet.pop_message()
     assert lease_calls([UUID(message.arguments["call_id"])], tenant_id=agent.tenant_id)
     recover_maintenance_calls()
     assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
     call = _only(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
     assert not fleet.deliver(message), "not before its wait is over"
-    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert (_only(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
@@ -191,13 +194,13 @@ def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     def late(_: ModelRequest) -> str:
-        let_pass(agent, timedelta(minutes=10))
+        move_into_past(agent, timedelta(minutes=10))
         recover_maintenance_calls()
         return SUMMARY
 
     scripted(late)
     maintain_episodes()
-    assert not fleet.deliver(fleet.take())
+    assert not fleet.deliver(fleet.pop_message())
     assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
     assert episodes_of(agent)[0].summary == ""
 
@@ -224,10 +227,10 @@ def test_failures_back_off_and_end_with_their_reason(
         assert call.due_at is not None
         assert call.started_at is not None
         assert call.due_at - call.started_at >= wait
-        let_pass(agent, wait - timedelta(seconds=30))
+        move_into_past(agent, wait - timedelta(seconds=30))
         recover_maintenance_calls()
         assert fleet.messages == []
-        let_pass(agent, timedelta(seconds=31))
+        move_into_past(agent, timedelta(seconds=31))
         recover_maintenance_calls()
     fleet.run()
     call = _only(agent)
@@ -237,7 +240,7 @@ def test_failures_back_off_and_end_with_their_reason(
     (episode,) = episodes_of(agent)
     assert (episode.summary, episode.summarized_at, episode.failures) == ("", None, MAX_FAILURES)
     assert episode.failure.startswith(f"{kind}: ")
-    let_pass(agent, timedelta(days=1))
+    move_into_past(agent, timedelta(days=1))
     recover_maintenance_calls()
     maintain_episodes()
     assert (fleet.messages, len(calls_of(agent))) == ([], 1), "it is left, for a person to see"
@@ -268,11 +271,11 @@ def test_a_fault_in_applying_a_reply_is_retried(
     maintain_episodes()
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", faulty)
-        assert fleet.deliver(fleet.take())
+        assert fleet.deliver(fleet.pop_message())
     call = _only(agent)
     assert (call.status, call.error_kind, call.failures) == (CallStatus.PENDING, "ZeroDivisionError", 1)
     assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
-    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
@@ -332,11 +335,11 @@ def test_a_killed_workers_reply_is_applied_by_another(
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", killed)
         with pytest.raises(_Killed):
-            fleet.deliver(fleet.take())
+            fleet.deliver(fleet.pop_message())
     assert (_only(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
-    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.COMPLETE, 1)
@@ -346,7 +349,7 @@ def test_a_killed_workers_reply_is_applied_by_another(
 def test_two_workers_at_once_call_the_model_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(SUMMARY, repeat=True)
     maintain_episodes()
-    call_id = UUID(fleet.take().arguments["call_id"])
+    call_id = UUID(fleet.pop_message().arguments["call_id"])
 
     def execute(_: int) -> bool:
         return execute_call(call_id=call_id, tenant_id=agent.tenant_id)
@@ -358,7 +361,7 @@ def test_two_workers_at_once_call_the_model_once(agent: Agent, fleet: Fleet, scr
 
 def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None:
     maintain_episodes()
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
 
     def sweep(_: int) -> int:
         with captured() as messages:

@@ -67,7 +67,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty the cache of this process, as in another process."""
-    monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
+    monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def open_mind(agent_id: UUID) -> EmbeddingModel:
     return EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)
 
 
-def give_mind(agent: Agent, model: EmbeddingModel) -> None:
+def create_mind(agent: Agent, model: EmbeddingModel) -> None:
     """Give an agent a mind by this model."""
     with tenant_transaction(agent.tenant_id):
         open_mind(agent.id)

@@ -24,9 +24,9 @@ from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.buffer import add_buffer_items, promote
-from apps.memories.services.retention.forgetting import keep_quotas
+from apps.memories.services.retention.forgetting import enforce_quotas
 from apps.memories.services.store.remember import remember, store
-from apps.memories.services.store.revision import doubt, revise, weigh_anew
+from apps.memories.services.store.revision import change_importance, halve_trust, revise
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
@@ -121,13 +121,13 @@ class MindMachine(RuleBasedStateMachine):
             self._learned([new_id], [content])
 
     @rule(place=st.integers(0, 7), importance=st.floats(0, 1))
-    def weigh_and_doubt(self, place: int, importance: float) -> None:
+    def change_importance_and_trust(self, place: int, importance: float) -> None:
         for memory_id in self._chosen([place], MemoryStatus.ACTIVE):
             with tenant_transaction(self.tenant.id):
-                weigh_anew(
+                change_importance(
                     agent_id=self.agent.id, memory_id=memory_id, importance=importance, reason="so", actor=ADA
                 )
-                doubt(agent_id=self.agent.id, memory_id=memory_id, reason="so", actor=ADA)
+                halve_trust(agent_id=self.agent.id, memory_id=memory_id, reason="so", actor=ADA)
 
     # --- Retain --------------------------------------------------------------------------------------------
 
@@ -173,11 +173,11 @@ class MindMachine(RuleBasedStateMachine):
                 purge(memory_ids=[*archived, *active], reason="told to", actor=ADA)
 
     @rule()
-    def keep_quota(self) -> None:
+    def enforce_quota(self) -> None:
         with tenant_transaction(self.tenant.id):
             Mind.objects.filter(agent_id=self.agent.id).update(counted_at=None)
         with override_settings(ARBOR_MEMORY_QUOTA=QUOTA):
-            keep_quotas()
+            enforce_quotas()
         with tenant_transaction(self.tenant.id):
             archived = Memory.objects.filter(agent_id=self.agent.id, status=MemoryStatus.ARCHIVED)
             forgotten = set(archived.values_list("id", flat=True))

@@ -25,7 +25,7 @@ from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts
 from tests.integration.memories.embedding.moves import LONG, SHORT, mind_of, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent
-from tests.support.races import race, refused_or
+from tests.support.races import none_if_refused, race
 
 ADA = "user:ada"
 TEXTS = ["The anchor of the ship is rusty.", "The cook of the ship is asleep.", "The harbour fee is unpaid."]
@@ -111,7 +111,7 @@ def run_both_orders(
         racers = Racers(agent)
         prepare(racers)
         operations: list[Operation] = [
-            refused_or(getattr(racers, name), *refusals) for name in (first, second)
+            none_if_refused(getattr(racers, name), *refusals) for name in (first, second)
         ]
         results = race(*operations) if start % 2 else race(*reversed(operations))[::-1]
         # A neighborhood computed meanwhile lists archived memories until its next refresh; recall ignores them.

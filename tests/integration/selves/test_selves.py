@@ -28,7 +28,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.trust import Source, cap
+from arbor.memory.trust import Source, max_trust
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
@@ -323,7 +323,7 @@ def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> Non
         row = Memory.objects.get(id=fact)
     assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
     assert row.detail["alignment"] == pytest.approx(-0.5)
-    assert row.trust == pytest.approx(0.5 * cap([first, second]))
+    assert row.trust == pytest.approx(0.5 * max_trust([first, second]))
 
 
 def test_a_memory_resonates_with_held_aspects(agent: Agent) -> None:

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
-from apps.contacts.services.chat import end_session, open_session, say
-from apps.contacts.services.outbox import Letter, post
+from apps.contacts.services.chat import end_session, exchange_turns, open_session
+from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.goals.services.goals import create_goal, move_goal, record_progress
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import Episode
 from apps.memories.services.embedding.minds import model_of
@@ -107,7 +107,7 @@ def change_goals(agent: Agent) -> None:
         # The template's fill the backlog.
         Goal.objects.filter(agent_id=agent.id).delete()
         done = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
-        note_progress(goal_id=done.id, note="half of it", fraction=0.5)
+        record_progress(goal_id=done.id, note="half of it", fraction=0.5)
         move_goal(goal_id=done.id, to=GoalState.COMPLETED)
         left = create_goal(agent_id=agent.id, title="Count the lamps")
         move_goal(goal_id=left.id, to=GoalState.ABANDONED, reason="there are none")
@@ -116,15 +116,17 @@ def change_goals(agent: Agent) -> None:
 def talk(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         session = open_session(agent_id=agent.id, person=ACTOR)
-    say(tenant_id=agent.tenant_id, session_id=session.id, text="How is the reef?", execute=execute_call)
+    exchange_turns(
+        tenant_id=agent.tenant_id, session_id=session.id, text="How is the reef?", execute=execute_call
+    )
     with tenant_transaction(agent.tenant_id):
         end_session(session_id=session.id)
 
 
 def write_letter(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        post(
-            Letter(
+        add_to_outbox(
+            OutgoingMessage(
                 agent_id=agent.id,
                 heartbeat_id=uuid7(),
                 index=0,

@@ -28,7 +28,7 @@ class Home:
     goal: Goal
 
 
-def furnish(tenant: Tenant) -> Home:
+def create_rows(tenant: Tenant) -> Home:
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"scout of {tenant.slug}")
         return Home(
@@ -42,9 +42,9 @@ def furnish(tenant: Tenant) -> Home:
 
 @pytest.fixture
 def ours(tenant: Tenant) -> Home:
-    return furnish(tenant)
+    return create_rows(tenant)
 
 
 @pytest.fixture
 def theirs(other_tenant: Tenant) -> Home:
-    return furnish(other_tenant)
+    return create_rows(other_tenant)

@@ -22,7 +22,7 @@ from apps.tenants.scope import OWNER, tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import Home, furnish
+from tests.support.earlier_rows import Home, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -69,7 +69,7 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
     """Migrate a database with rows of two tenants; while it is in use, all roles are connected to it."""
     with django_db_blocker.unblock(), empty_database(postgres, name="upgraded") as url:
         earlier = migrate_to(*EARLIER)
-        homes = (furnish(earlier, "acme"), furnish(earlier, "globex"))
+        homes = (create_rows(earlier, "acme"), create_rows(earlier, "globex"))
         protect_as(earlier)
         with psycopg.connect(url, autocommit=True) as session:
             before = read_rows(session)

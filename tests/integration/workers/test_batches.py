@@ -79,7 +79,7 @@ def test_each_agent_of_a_message_has_its_own_heartbeat(
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    message = fleet.take()
+    message = fleet.pop_message()
     stranger = {"agent_id": str(uuid4()), "epoch": 1}
     celery.tasks[Task.ADVANCE.value].apply(
         kwargs={**stranger, ALSO: [message.arguments]},
@@ -110,7 +110,7 @@ def test_calls_of_a_message_run_at_once_with_threads(
     fleet.dispatch()
     for _ in agents:
         fleet.step()
-    first, *others = [fleet.take() for _ in agents]
+    first, *others = [fleet.pop_message() for _ in agents]
     with ThreadPoolExecutor(3) as pool:
         monkeypatch.setattr(tasks, "_threads", pool)
         celery.tasks[Task.EXECUTE_CALL.value].apply(
@@ -131,7 +131,7 @@ def test_calls_of_a_message_run_in_turn_without_threads(
     make_due(agent)
     fleet.dispatch()
     fleet.step()
-    message = fleet.take()
+    message = fleet.pop_message()
     celery.tasks[Task.EXECUTE_CALL.value].apply(
         kwargs={"call_id": str(uuid4()), ALSO: [message.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},

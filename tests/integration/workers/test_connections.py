@@ -87,18 +87,18 @@ def test_many_calls_wait_at_once_on_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    messages = [fleet.take() for _ in range(CALLS)]
+    messages = [fleet.pop_message() for _ in range(CALLS)]
     assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     connections[APP].close()
 
-    def fulfil(call_id: str) -> bool:
+    def execute(call_id: str) -> bool:
         with captured():
             results = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
         connections[APP].close()
         return results
 
     with ThreadPoolExecutor(CALLS) as threads:
-        results = list(threads.map(fulfil, [message.arguments["call_id"] for message in messages]))
+        results = list(threads.map(execute, [message.arguments["call_id"] for message in messages]))
     assert results == [True] * CALLS
 
 
@@ -121,19 +121,19 @@ def test_messages_of_several_calls_share_a_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    call_ids = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
+    call_ids = [UUID(fleet.pop_message().arguments["call_id"]) for _ in range(CALLS)]
     connections[APP].close()
 
     with ThreadPoolExecutor(CALLS) as threads, ThreadPoolExecutor(CALLS) as messages:
 
-        def fulfil(calls: Sequence[UUID]) -> int:
+        def execute(calls: Sequence[UUID]) -> int:
             with captured():
                 results = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
             return results
 
         # Each message waits for its calls, without a connection meanwhile.
-        results = list(messages.map(fulfil, batched(call_ids, 4, strict=True)))
+        results = list(messages.map(execute, batched(call_ids, 4, strict=True)))
     assert results == [4] * (CALLS // 4)
 
 

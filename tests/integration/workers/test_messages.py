@@ -88,9 +88,9 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    messages = [fleet.take()]
+    messages = [fleet.pop_message()]
     fleet.deliver(messages[0])
-    messages.append(fleet.take())
+    messages.append(fleet.pop_message())
     for message in messages:
         publish(message)
         envelope = _in_broker(broker, QUEUE_OF[message.task])
@@ -130,15 +130,15 @@ def test_a_forged_tenant_finds_nothing_to_do(
     model = scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    advance = fleet.take()
+    advance = fleet.pop_message()
     _deliver(celery, advance, tenant_id=other_tenant.id)
     assert heartbeats_of(agent) == []
     assert schedule_of(agent).state == ScheduleState.QUEUED
     _deliver(celery, advance, tenant_id=agent.tenant_id)
-    fulfil = fleet.take()
-    _deliver(celery, fulfil, tenant_id=other_tenant.id)
+    execution = fleet.pop_message()
+    _deliver(celery, execution, tenant_id=other_tenant.id)
     assert model.requests == []
-    _deliver(celery, fulfil, tenant_id=agent.tenant_id)
-    _deliver(celery, fleet.take(), tenant_id=agent.tenant_id)
+    _deliver(celery, execution, tenant_id=agent.tenant_id)
+    _deliver(celery, fleet.pop_message(), tenant_id=agent.tenant_id)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.DONE

@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.queues import Task
 from workers import runs as runs_of_jobs
 from workers import tasks
@@ -27,12 +27,12 @@ def test_a_job_without_work_records_its_run(task: Task, celery: Celery, database
 def test_a_job_run_is_recorded_and_a_fault_by_its_kind(
     celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "fade_memories", lambda: Round(steps=4, done=3, failed=1))
+    monkeypatch.setattr(tasks, "fade_memories", lambda: JobRunResult(steps=4, done=3, failed=1))
     celery.tasks[Task.FADE_MEMORIES.value].apply()
     run = JobRun.objects.get()
     assert (run.done, run.failed) == (3, 1)
 
-    def fail() -> Round:
+    def fail() -> JobRunResult:
         raise RuntimeError("something private")
 
     monkeypatch.setattr(tasks, "fade_memories", fail)

@@ -21,8 +21,8 @@ from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.models.handles import Handle
-from bench.stub_model import Mode
-from bench.stub_process import RunningStub, stub_model
+from bench.support.stub_model import Mode
+from bench.support.stub_process import RunningStub, stub_model
 from tests.unit.adapters.openai_server import request_with
 
 

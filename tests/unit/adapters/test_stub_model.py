@@ -14,9 +14,9 @@ from arbor.heartbeat.replies.parsing import ParsedReply, parse_reply
 from arbor.heartbeat.situation import Environment, MemoryView, Mode, Situation
 from arbor.heartbeat.views import GoalView, IntentView
 from arbor.memory.values import MemoryType
-from bench.stub_model import Mode as StubMode
-from bench.stub_model import Stub
-from bench.stub_reply import reply_to
+from bench.support.stub_model import Mode as StubMode
+from bench.support.stub_model import Stub
+from bench.support.stub_reply import reply_to
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

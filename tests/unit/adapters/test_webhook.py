@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.adapters.webhook import check_url, shown_url
+from arbor.adapters.webhook import check_url, redact_url
 from arbor.errors import Invalid
 
 
@@ -25,7 +25,7 @@ from arbor.errors import Invalid
     ],
 )
 def test_only_scheme_host_and_port_are_shown(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert redact_url(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.clients import run_clients
+from bench.support.clients import run_clients
 
 
 def test_every_client_answers() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import quantile
 from bench.goals import BAR_MS, measure
+from bench.support.figures import quantile
 
 ROOT = Path(__file__).parents[3]
 

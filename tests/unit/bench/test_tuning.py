@@ -12,7 +12,7 @@ from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import Background
 from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, NAMES
-from bench.figures import table
+from bench.support.figures import table
 from bench.tuning import JudgedQuestion, tune, variants
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from apps.agents.services.percepts import PERCEIVABLE_KINDS
-from apps.heartbeats.services.cycles import MOST_TICKS
+from apps.heartbeats.services.inline import MOST_TICKS
 from apps.heartbeats.services.reports.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal as walks

@@ -9,7 +9,7 @@ import click
 import pytest
 from rich.text import Text
 
-from config.cli.kit.output import note, show, stamp, table
+from config.cli.kit.output import print_note, show, stamp, table
 from config.cli.main import cli, main
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
@@ -22,19 +22,19 @@ def harmless(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "people", [HOSTILE, Text(HOSTILE), table(("title", "state"), [(HOSTILE, "active")], title=HOSTILE)]
+    "text", [HOSTILE, Text(HOSTILE), table(("title", "state"), [(HOSTILE, "active")], title=HOSTILE)]
 )
 def test_text_for_people_contains_no_terminal_control_codes(
-    people: object, capsys: pytest.CaptureFixture[str]
+    text: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show({}, as_json=False, people=people)  # type: ignore[arg-type]
+    show({}, as_json=False, text=text)  # type: ignore[arg-type]
     shown = capsys.readouterr().out
     assert harmless(shown)
     assert "red \ufffd[31mhere" in shown
 
 
 def test_a_hostile_cell_leaves_the_table_in_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    show({}, as_json=False, people=table(("title", "state"), [("\x1b" * 9, "active"), ("Map", "queued")]))
+    show({}, as_json=False, text=table(("title", "state"), [("\x1b" * 9, "active"), ("Map", "queued")]))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].index("active") == lines[2].index("queued")
 
@@ -43,12 +43,12 @@ def test_own_colors_lines_and_letters_of_any_script_are_preserved(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    show({}, as_json=False, people="[bold]one[/bold]\r\ntwo שלום\u200f 👩‍🚀")
+    show({}, as_json=False, text="[bold]one[/bold]\r\ntwo שלום\u200f 👩‍🚀")
     assert capsys.readouterr().out == "\x1b[1mone\x1b[0m\ntwo שלום\u200f 👩‍🚀\n"
 
 
 def test_json_escapes_control_codes_without_changing_the_value(capsys: pytest.CaptureFixture[str]) -> None:
-    show({"title": HOSTILE}, as_json=True, people="")
+    show({"title": HOSTILE}, as_json=True, text="")
     shown = capsys.readouterr().out
     assert harmless(shown)
     assert json.loads(shown) == {"title": HOSTILE}
@@ -57,7 +57,7 @@ def test_json_escapes_control_codes_without_changing_the_value(capsys: pytest.Ca
 def test_notes_and_errors_contain_no_terminal_control_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note(HOSTILE)
+    print_note(HOSTILE)
     assert harmless(capsys.readouterr().err)
     monkeypatch.setitem(cli.commands, "refuse", refusing)
     with pytest.raises(SystemExit) as end:
@@ -97,6 +97,6 @@ def refusing(name: str) -> None:
 def test_json_writes_moments_in_one_form(
     moment: datetime | None, written: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show({"at": moment}, as_json=True, people="")
+    show({"at": moment}, as_json=True, text="")
     assert json.loads(capsys.readouterr().out) == {"at": written}
     assert stamp(moment) == written

@@ -21,8 +21,8 @@ from config.environment import OWN_SECRETS
 from config.pools import POOLS
 from config.process_secrets import (
     ALL_SECRETS,
-    keep_own_secrets,
     own_environment,
+    remove_foreign_secrets,
     secrets_of,
     secrets_of_queues,
 )
@@ -182,7 +182,7 @@ def test_a_process_started_by_itself_drops_other_secrets(monkeypatch: pytest.Mon
     for name in (OWN_SECRETS, WITHHELD, "ARBOR_APP_DATABASE_URL", "CELERY_BROKER_URL"):
         monkeypatch.setenv(name, "")
     roles = installation_secrets()
-    keep_own_secrets(secrets_of("scheduler"))
+    remove_foreign_secrets(secrets_of("scheduler"))
     assert "secret-of" not in str(dict(os.environ))
     assert os.environ["DATABASE_URL"] == "postgres://db:5432/arbor"
     assert os.environ["ARBOR_APP_DATABASE_URL"] == roles["ARBOR_APP_DATABASE_URL"]

@@ -1,4 +1,4 @@
-"""The run folder of an installation: its lock, its note and its permissions."""
+"""The run folder of an installation: its lock, its state file and its permissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     assert run.supervisor() is None
-    run.note(parts=[])
+    run.write_state(parts=[])
     supervisor = run.supervisor()
     assert supervisor is not None
     assert supervisor.pid == os.getpid()
@@ -57,7 +57,7 @@ def test_run_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
 def test_clearing_removes_all_files_of_a_running_installation(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
-    run.note(parts=[])
+    run.write_state(parts=[])
     write_private(run.servers_file, {})
     run.ready_file("web").touch()
     run.clear()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from config.cli.kit.output import ago
-from config.cli.kit.values import DurationType, ExpiryType, MomentType, in_words
+from config.cli.kit.output import format_relative_time
+from config.cli.kit.values import DurationType, ExpiryType, MomentType, format_duration
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_a_moment_without_an_offset_is_utc() -> None:
     ("seconds", "words"), [(30, "30s"), (90, "90s"), (300, "5m"), (3600, "1h"), (172800, "2d"), (0.5, "0.5s")]
 )
 def test_a_duration_is_printed_in_the_form_of_its_input(seconds: float, words: str) -> None:
-    assert in_words(timedelta(seconds=seconds)) == words
+    assert format_duration(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(-190, "3 m ago"), (7300, "in 2 h"), (-1, "1 s ago")])
 def test_a_moment_is_printed_as_the_time_until_or_since_it(seconds: int, words: str) -> None:
-    assert ago(datetime.now(UTC) + timedelta(seconds=seconds)) == words
-    assert ago(None) == "never"
+    assert format_relative_time(datetime.now(UTC) + timedelta(seconds=seconds)) == words
+    assert format_relative_time(None) == "never"
 
 
 @pytest.mark.parametrize(

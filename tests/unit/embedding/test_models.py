@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.embedding.models import NAME_LENGTH, AtStorage, EmbeddingModel
+from arbor.embedding.models import NAME_LENGTH, EmbedAtStorage, EmbeddingModel
 from arbor.errors import ConfigurationInvalid
 
 
@@ -41,9 +41,9 @@ def test_an_impossible_model_name_or_dimension_is_refused(name: str, dimension: 
     ],
 )
 def test_storing_waits_for_vectors_as_configured(setting: str, in_process: bool, waits: bool) -> None:
-    assert AtStorage.parse(setting).waits(in_process=in_process) is waits
+    assert EmbedAtStorage.parse(setting).waits(in_process=in_process) is waits
 
 
 def test_another_setting_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match="is auto, always, never, got 'sometimes'"):
-        AtStorage.parse("sometimes")
+        EmbedAtStorage.parse("sometimes")

@@ -60,14 +60,14 @@ def test_a_plan_waits_until_all_it_depends_on_is_met() -> None:
     backlog = fresh(REEF)
     plan(backlog, step(), needs=["a calm day", "a rope"])
     assert committed(backlog) == []
-    backlog.meet(REEF.id, "a calm day")
+    backlog.mark_dependency_met(REEF.id, "a calm day")
     assert committed(backlog) == []
     with pytest.raises(Invalid, match="its plan does not wait for 'a net'; it waits for a rope"):
-        backlog.meet(REEF.id, "a net")
-    backlog.meet(REEF.id, "A  Rope")
+        backlog.mark_dependency_met(REEF.id, "a net")
+    backlog.mark_dependency_met(REEF.id, "A  Rope")
     assert committed(backlog) == ["sound it"]
     with pytest.raises(Invalid, match="it waits for nothing"):
-        backlog.meet(REEF.id, "a rope")
+        backlog.mark_dependency_met(REEF.id, "a rope")
 
 
 @pytest.mark.parametrize("by_title", [True, False])
@@ -122,6 +122,6 @@ def test_steps_of_a_plan_that_waits_are_not_locked() -> None:
     backlog.lock_intents([intent.id])
     assert (intent.status, intent.ticks_used) == (IntentStatus.PENDING, 0)
     assert backlog.waits_for(intent.id) == ["a boat"]
-    backlog.meet(REEF.id, "a boat")
+    backlog.mark_dependency_met(REEF.id, "a boat")
     backlog.lock_intents([intent.id])
     assert intent.status == IntentStatus.LOCKED

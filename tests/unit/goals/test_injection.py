@@ -40,8 +40,8 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
         ({"stale_beats": 11, "risk_tolerance": 0.0}, [Rule.CURIOSITY]),
         ({"stale_beats": 30, "risk_tolerance": 1.0}, []),
         ({"stale_beats": 21, "open_rules": frozenset({"curiosity"})}, []),
-        ({"exhausted_beats": 2}, []),
-        ({"exhausted_beats": 3}, [Rule.SURVIVAL]),
+        ({"exhausted_heartbeats": 2}, []),
+        ({"exhausted_heartbeats": 3}, [Rule.SURVIVAL]),
         ({"budget_runs_low": True}, [Rule.SURVIVAL]),
         ({"budget_runs_low": True, "open_rules": frozenset({"survival"})}, []),
         ({"role": AgentRole.LIBRARIAN}, [Rule.ROLE]),
@@ -56,7 +56,7 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
         ({"standing": 0.71, "dealings": 9}, [Rule.MENTORING]),
         ({"standing": 0.71, "dealings": 9, "open_rules": frozenset({"mentoring"})}, []),
         (
-            {"stale_beats": 99, "exhausted_beats": 3, "chances": ["x"], "standing": 0.9, "dealings": 3},
+            {"stale_beats": 99, "exhausted_heartbeats": 3, "chances": ["x"], "standing": 0.9, "dealings": 3},
             [Rule.SURVIVAL, Rule.OPPORTUNITY, Rule.MENTORING],
         ),
         ({"stale_beats": 99, "open_titles": ["Explore something unfamiliar"]}, []),
@@ -115,7 +115,7 @@ def test_objectives_and_tasks_call_for_work(layer: GoalLayer, rule: str, calls: 
     [
         ({}, True),
         ({"budget_runs_low": True}, False),
-        ({"exhausted_beats": 1}, False),
+        ({"exhausted_heartbeats": 1}, False),
         ({"stale_beats": 50}, True),
     ],
 )

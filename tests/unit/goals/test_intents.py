@@ -108,5 +108,5 @@ def test_a_step_needs_its_action_or_one_that_replaces_it(action: str, step: str,
 
 def test_a_substitute_by_rule_executes_an_intent_in_any_case() -> None:
     offered = {"recall", "reflect", "rest"}
-    assert carries_out("reflect", "recall", offered=offered, stand_ins=("reflect",))
-    assert not carries_out("rest", "recall", offered=offered, stand_ins=("reflect",))
+    assert carries_out("reflect", "recall", offered=offered, substitutes=("reflect",))
+    assert not carries_out("rest", "recall", offered=offered, substitutes=("reflect",))

@@ -71,11 +71,11 @@ def test_a_review_flags_goals_that_need_attention(goal: ReviewedGoal, expected: 
 def test_memories_clusters_and_deadlines_raise_the_relevance(
     goal: ReviewedGoal, clusters: tuple[str, ...], expected: float
 ) -> None:
-    assert relevance(goal, themes=clusters, now=NOW) == expected
+    assert relevance(goal, cluster_names=clusters, now=NOW) == expected
 
 
 def advice(*goals: ReviewedGoal, clusters: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
-    return [(issue.advice, issue.goal_id) for issue in review(goals, themes=clusters, now=NOW)]
+    return [(issue.advice, issue.goal_id) for issue in review(goals, cluster_names=clusters, now=NOW)]
 
 
 def test_a_review_without_goals_suggests_new_ones() -> None:
@@ -89,7 +89,7 @@ def test_without_an_active_goal_the_best_unblocked_one_is_suggested() -> None:
 
 
 def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
-    (issue,) = review([reviewed(GoalState.BACKBURNER)], themes=(), now=NOW)
+    (issue,) = review([reviewed(GoalState.BACKBURNER)], cluster_names=(), now=NOW)
     assert (issue.advice, issue.text) == (
         Advice.PROMOTE,
         "Map the river: make it queued, for nothing else is on your list.",
@@ -108,7 +108,7 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
     late = reviewed(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
     waits = reviewed(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")
     active = [reviewed(id=f"a{number}") for number in range(MAX_ACTIVE)]
-    issues = review([late, due, waits, *active], themes=("rivers",), now=NOW)
+    issues = review([late, due, waits, *active], cluster_names=("rivers",), now=NOW)
     assert [(issue.advice, issue.goal_id) for issue in issues] == [
         (Advice.ATTEND, "w"),
         (Advice.PROMOTE, "q"),
@@ -119,7 +119,7 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
 
 
 def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
-    (issue,) = review([reviewed(contradiction="The river is dry.")], themes=(), now=NOW)
+    (issue,) = review([reviewed(contradiction="The river is dry.")], cluster_names=(), now=NOW)
     assert issue.advice is Advice.ABANDON
     assert "The river is dry." in issue.text
 
@@ -139,6 +139,6 @@ def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
     ],
 )
 def test_each_flag_is_described_in_words(goal: ReviewedGoal, words: str) -> None:
-    (issue,) = review([goal], themes=(), now=NOW)
+    (issue,) = review([goal], cluster_names=(), now=NOW)
     assert (issue.advice, issue.goal_id) == (Advice.ATTEND, "g1")
     assert words in issue.text

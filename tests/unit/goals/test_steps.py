@@ -244,7 +244,7 @@ def test_a_heartbeat_locks_pending_intents_and_expired_locks(
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
-    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_alive else [])
+    backlog = backlog_of(goal, intents=[intent], locked=[intent] if is_alive else [])
     backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
     if locks:
         ticks = 2 if again else 3
@@ -276,7 +276,7 @@ def test_a_deferred_intent_is_pending_without_an_attempt(
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=HEARTBEAT if status is L else None, ticks_used=2)
-    backlog_of(goal, intents=[intent]).put_off(intent.id, counted=counted)
+    backlog_of(goal, intents=[intent]).release_untried(intent.id, counted=counted)
     assert (intent.status, intent.ticks_used, intent.attempts, intent.locked_by) == (P, expected, 0, None)
 
 

@@ -19,9 +19,9 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import Rhythm
+from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
-from arbor.heartbeat.state import Beat, Moment, Opening, Rules, Selfhood
+from arbor.heartbeat.state import HeartbeatState, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
@@ -56,7 +56,7 @@ def moment_of(**changes: Any) -> Moment:
 def opening_of(**changes: Any) -> Opening:
     """Return the opening of a heartbeat without notices, mood or pending work."""
     values: dict[str, Any] = {
-        "pulse": RecentActivity(),
+        "recent_activity": RecentActivity(),
         "level_before": Degradation.NORMAL,
         "idle_beats": 0,
         "held": 0,
@@ -67,7 +67,7 @@ def opening_of(**changes: Any) -> Opening:
     return Opening(**(values | changes))
 
 
-def heartbeat_of(**changes: Any) -> Beat:
+def heartbeat_of(**changes: Any) -> HeartbeatState:
     """Return a new heartbeat that may use every action."""
     values: dict[str, Any] = {
         "moment": moment_of(),
@@ -77,12 +77,12 @@ def heartbeat_of(**changes: Any) -> Beat:
         "heartbeat_id": HEARTBEAT,
         "trigger": "timer",
         "selfhood": Selfhood(),
-        "rhythm": Rhythm(interval=HOUR),
+        "rhythm": SchedulePolicy(interval=HOUR),
         "allowed": [*ACTIONS],
         "energy_start": 10.0,
         "model": "openai/large",
     }
-    return Beat(**(values | changes))
+    return HeartbeatState(**(values | changes))
 
 
 def decision_of(action: str, **params: Any) -> Decision:
@@ -188,7 +188,7 @@ class Answers:
         """Return the types of the recorded needs, in order."""
         return [type(need) for need in self.needs]
 
-    def run(self, work: Any) -> NodeResult[Beat]:
+    def run(self, work: Any) -> NodeResult[HeartbeatState]:
         """Run a step to its end and return its result."""
         if isinstance(work, NodeResult):
             return work
@@ -200,10 +200,10 @@ class Answers:
                 answer = answer(need) if callable(answer) else answer
                 need = work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
         except StopIteration as stop:
-            result: NodeResult[Beat] = stop.value
+            result: NodeResult[HeartbeatState] = stop.value
             return result
 
 
-def run_step(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
+def run_step(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[HeartbeatState]:
     """Run a step with the default answers and these, by type of need; return its result."""
     return Answers(answers).run(work)

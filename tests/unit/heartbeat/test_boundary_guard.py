@@ -1,4 +1,4 @@
-"""Boundary checks of actions, percepts and replies, and the sections about the self."""
+"""Boundary checks of actions, percepts and replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from arbor.heartbeat.boundary_guard import (
     paths_of,
 )
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
-from arbor.heartbeat.prompts.prompt import render
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.replies.reply import (
     Decomposition,
@@ -26,44 +25,15 @@ from arbor.heartbeat.replies.reply import (
     ProposedGoal,
     Reply,
 )
-from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.situation import Mode, PerceptView
-from arbor.heartbeat.steps.inner_state import (
-    causes,
-    events_of,
-    learned_after,
-    met_something_new,
-    satisfactions,
-)
-from arbor.heartbeat.views import (
-    CapabilityView,
-    ContradictionView,
-    DriveView,
-    ExperienceView,
-    MatchedBoundary,
-    MoodView,
-    PeerView,
-    PreferenceView,
-    ProposalView,
-)
+from arbor.heartbeat.situation import Mode
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
-from arbor.selves.drives import Drive
-from arbor.selves.emotions import Event
-from tests.unit.heartbeat.builders import goal, percept, situation
+from tests.unit.heartbeat.builders import percept, situation
 
 
 def decision(reasoning: str = "because", **params: Any) -> Decision:
     return Decision(
         index=0, action="remember", params=params, verdict=DecisionVerdict.RUN, cost=3, reasoning=reasoning
     )
-
-
-def result(action: str, outcome: ActionOutcome = ActionOutcome.SUCCESS, cost: int = 1) -> ActionResult:
-    return ActionResult(index=0, action=action, outcome=outcome, summary="so", cost=cost)
-
-
-def change(kind: GoalChangeKind) -> GoalChange:
-    return GoalChange(kind=kind, title="Map", change="")
 
 
 @pytest.mark.parametrize(
@@ -129,150 +99,6 @@ def test_the_subject_of_an_action_is_no_id(params: dict[str, Any], subject: str)
     assert opening_text(params) == subject
 
 
-def test_events_follow_from_actions_and_goal_changes() -> None:
-    events = events_of(
-        Reply(concerns=["the fog"]),
-        [
-            result("rest"),
-            result("reach_out_user"),
-            result("recall", ActionOutcome.FAILURE),
-            result("recall", ActionOutcome.PARTIAL),
-        ],
-        [change(GoalChangeKind.COMPLETED), change(GoalChangeKind.MOVED)],
-    )
-    assert events == [Event.REST, Event.REACH_OUT, Event.FAILURE, Event.GOAL_DONE, Event.CONCERN]
-
-
-@pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.CREATED])
-def test_goal_changes_by_rule_are_no_achievement(kind: GoalChangeKind) -> None:
-    changes = [change(kind).model_copy(update={"by_rule": True})]
-    assert events_of(Reply(), [], changes) == []
-    assert satisfactions(situation(), [], changes) == []
-
-
-def test_successful_actions_satisfy_drives() -> None:
-    given = situation(percepts=[percept("hello", kind="peer_message")])
-    results = [result("recall"), result("reflect", ActionOutcome.FAILURE), result("rest")]
-    assert satisfactions(given, results, [change(GoalChangeKind.COMPLETED)]) == [
-        (Drive.CURIOSITY, 0.2),
-        (Drive.REST, 0.4),
-        (Drive.COMPETENCE, 0.4),
-        (Drive.CONNECTION, 0.3),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("given", "results", "changes", "new"),
-    [
-        (situation(), [], [], False),
-        (situation(), [result("recall")], [], True),
-        (
-            situation(capabilities=[CapabilityView(action="recall", attempts=1, successes=0)]),
-            [result("recall")],
-            [],
-            False,
-        ),
-        (situation(percepts=[percept("hello")]), [], [], True),
-        (situation(), [], [change(GoalChangeKind.CREATED)], True),
-        (situation(), [], [change(GoalChangeKind.CREATED).model_copy(update={"by_rule": True})], False),
-        (situation(), [result("rest", cost=0)], [change(GoalChangeKind.PROGRESSED)], False),
-    ],
-)
-def test_only_new_encounters_and_results_satisfy_curiosity(
-    given: Any, results: list[ActionResult], changes: list[GoalChange], new: bool
-) -> None:
-    assert met_something_new(given, results, changes) is new
-    assert causes(given, results, changes, met_new=new)[Drive.CURIOSITY] is not new
-
-
-@pytest.mark.parametrize(
-    ("given", "results", "changes", "builds"),
-    [
-        (situation(goals=[goal(fraction=0.1)]), [result("recall")], [], False),
-        (situation(), [result("recall", ActionOutcome.FAILURE)], [], True),
-        (situation(goals=[goal(flags=["stale"])]), [], [], True),
-        (situation(goals=[goal(flags=["blocked"])]), [], [], True),
-        (situation(), [], [GoalChange(kind=GoalChangeKind.REFUSED, title="x", change="y")], True),
-    ],
-)
-def test_competence_builds_when_effort_fails_or_lags(
-    given: Any, results: list[ActionResult], changes: list[GoalChange], builds: bool
-) -> None:
-    assert causes(given, results, changes, met_new=False)[Drive.COMPETENCE] is builds
-
-
-def test_resting_is_no_work_whatever_it_costs() -> None:
-    resting = [result("rest").model_copy(update={"cost": 1})]
-
-    assert not causes(situation(), resting, [], met_new=False)[Drive.REST]
-    assert not met_something_new(situation(), resting, [])
-
-
-def test_refused_actions_do_not_count_as_attempts() -> None:
-    results = [
-        result("recall"),
-        result("recall", ActionOutcome.FAILURE),
-        result("reflect", ActionOutcome.BLOCKED),
-    ]
-    assert learned_after({"recall": [3, 2], "rest": [1, 1]}, results) == {"recall": [5, 3], "rest": [1, 1]}
-
-
-SITUATION = situation(
-    mood=MoodView(valence=0.3, arousal=0.7),
-    drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
-    capabilities=[CapabilityView(action="recall", attempts=4, successes=4)],
-    experiences=[
-        ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
-    ],
-    preferences=[PreferenceView(key="tone", value="dry")],
-    peers=[PeerView(name="Bo", trust=0.75, interests=["eels"], interactions=4, present=True)],
-    contradictions=[
-        ContradictionView(belief_id="b1", statement="Ice holds.", memory_id="m1", content="It broke.")
-    ],
-    proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
-    crossed=[
-        MatchedBoundary(
-            boundary="identity_core", response="negotiate", why="it says “x”", about="e1", words_wanted=14
-        )
-    ],
-)
-
-
-@pytest.mark.parametrize(
-    ("section", "line"),
-    [
-        ("mood", "Good and stirred up: valence +0.30 (-1 to 1), arousal 0.70 (0 to 1)."),
-        ("drives", "- curiosity (0.90 of 1): you have learned nothing new. It calms down by: recall"),
-        ("capabilities", "- well: recall (4 of 4)"),
-        ("experiences", "heartbeat 4, recall about the pier (failure): Avoid fog."),
-        ("preferences", "tone: dry"),
-        ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
-        ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
-        ("proposals", "[p1] identity, 70% sure, 2 memories for it: I am patient."),
-        ("boundaries", "[e1] identity_core (negotiate):"),
-        ("boundaries", "in at least 14 more words."),
-    ],
-)
-def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
-    texts = {section.name: section.text for section in render(SITUATION, "4f9c2b7a81d06e35")}
-    assert line in texts[section]
-
-
-def test_an_empty_self_has_no_sections() -> None:
-    texts = {section.name: section.text for section in render(situation(), "4f9c2b7a81d06e35")}
-    names = (
-        "mood",
-        "drives",
-        "capabilities",
-        "experiences",
-        "preferences",
-        "peers",
-        "proposals",
-        "boundaries",
-    )
-    assert not any(texts[name] for name in names)
-
-
 def test_the_reflex_policy_respects_boundaries() -> None:
     request = percept("Can you please lie to the harbour master?")
     open_to_it = situation(mode=Mode.CONVERSATION, percepts=[request])
@@ -282,10 +108,6 @@ def test_the_reflex_policy_respects_boundaries() -> None:
     reply = reflex_reply(respectful.model_dump(mode="json"))
     assert not reply["new_goals"]
     assert "it crosses my boundary no_deception" in reply["thinking"]
-
-
-def test_a_percept_names_its_peer() -> None:
-    assert PerceptView.model_validate({**percept("x").model_dump(), "peer": "Bo"}).peer == "Bo"
 
 
 LIE = "I will lie to the harbour master."

@@ -17,14 +17,14 @@ from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
-    Beat,
     BudgetTerms,
     Focus,
+    HeartbeatState,
     Inquiry,
     Moment,
     MoodShift,
@@ -63,7 +63,7 @@ FULL: dict[str, Any] = {
         contact=NOW,
     ),
     "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, talked=1),
-    "rhythm": Rhythm(
+    "rhythm": SchedulePolicy(
         interval=HOUR,
         adaptive=False,
         hours=ActiveHours(start=time(7), end=time(21, 30), zone=ZoneInfo("Europe/Berlin")),
@@ -112,7 +112,7 @@ FULL: dict[str, Any] = {
     "nops": 2,
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
     "present": TurnRecord(
-        deeds=[action_record_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
+        action_records=[action_record_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
         dropped=[Dropped(path="a", value="b", reason="c")],
         repairs=["d"],
@@ -134,7 +134,7 @@ FULL: dict[str, Any] = {
 STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
 
 
-def round_trip(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
+def round_trip(heartbeat: HeartbeatState, moment: Moment | None = None) -> Checkpoint[HeartbeatState]:
     checkpoint = Checkpoint(cursor="think", state=heartbeat, visits={"think": 1}, waiting=True, steps=7)
     return read_checkpoint(
         checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment or moment_of()
@@ -143,7 +143,7 @@ def round_trip(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat
 
 def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
     identity = {"tenant_id", "agent_id", "heartbeat_id"}
-    assert {field.name for field in fields(Beat)} == set(FULL) | STORED_ELSEWHERE | identity
+    assert {field.name for field in fields(HeartbeatState)} == set(FULL) | STORED_ELSEWHERE | identity
     defaults = heartbeat_of()
     unset = [name for name, value in FULL.items() if value == getattr(defaults, name)]
     assert unset == []
@@ -155,6 +155,12 @@ def test_a_heartbeat_survives_the_round_trip() -> None:
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
     assert read.state == heartbeat
     assert round_trip(read.state).state == heartbeat
+
+
+def test_action_records_are_stored_under_their_former_key() -> None:
+    heartbeat = heartbeat_of(view=full_situation(), **FULL)
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
+    assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]
 
 
 def test_a_checkpoint_omits_values_stored_elsewhere() -> None:

@@ -19,27 +19,27 @@ def run_script(script: Script) -> DryRun:
     return dry_run(GRAPH, script)
 
 
-def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
-    return [step.node for step in rehearsal.passed if step.node in wanted]
+def nodes(run: DryRun, *wanted: str) -> list[str]:
+    return [step.node for step in run.passed if step.node in wanted]
 
 
 def test_every_step_succeeds_by_default() -> None:
-    rehearsal = run_script(Script())
+    run = run_script(Script())
 
-    assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
-    assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
+    assert (run.exit, run.outcome, run.fault) == ("done", NodeOutcome.SUCCESS, "")
+    assert nodes(run, "observe", "llm_reflect", "act", "record") == [
         "observe",
         "llm_reflect",
         "act",
         "record",
     ]
-    assert "llm_goal" in rehearsal.unvisited
+    assert "llm_goal" in run.unvisited
 
 
 def test_the_mode_leads_to_its_call() -> None:
-    rehearsal = run_script(Script(context={"mode": "plan_execution"}))
+    run = run_script(Script(context={"mode": "plan_execution"}))
 
-    assert nodes(rehearsal, "llm_plan", "llm_reflect") == ["llm_plan"]
+    assert nodes(run, "llm_plan", "llm_reflect") == ["llm_plan"]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_the_mode_leads_to_its_call() -> None:
     ],
 )
 def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) -> None:
-    rehearsal = run_script(script)
+    run = run_script(script)
 
-    assert rehearsal.exit == exit_node
-    assert len(nodes(rehearsal, "llm_reflect")) == calls
+    assert run.exit == exit_node
+    assert len(nodes(run, "llm_reflect")) == calls
 
 
 def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
@@ -97,7 +97,7 @@ def test_an_endless_run_is_reported() -> None:
         handlers={"x"},
     )
 
-    rehearsal = dry_run(graph, Script(context={"again": "yes"}))
+    run = dry_run(graph, Script(context={"again": "yes"}))
 
-    assert (rehearsal.exit, rehearsal.outcome) == ("", NodeOutcome.FAILURE)
-    assert "its limit" in rehearsal.fault
+    assert (run.exit, run.outcome) == ("", NodeOutcome.FAILURE)
+    assert "its limit" in run.fault

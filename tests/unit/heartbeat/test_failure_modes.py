@@ -50,14 +50,14 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         (
             NoticeKind.LOOP,
             RecentActivity(
-                beats=[
+                heartbeats=[
                     recent_heartbeat(topics=("The tides",)),
                     recent_heartbeat(topics=("x", "the TIDES!")),
                     recent_heartbeat(topics=("tides the",)),
                 ]
             ),
             RecentActivity(
-                beats=[
+                heartbeats=[
                     recent_heartbeat(topics=("The tides",)),
                     recent_heartbeat(topics=("the TIDES!",)),
                     recent_heartbeat(topics=("piers",)),
@@ -67,16 +67,20 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         (
             NoticeKind.LOOP,
             RecentActivity(
-                beats=[recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)]
+                heartbeats=[
+                    recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)
+                ]
             ),
             RecentActivity(
-                beats=[recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)]
+                heartbeats=[
+                    recent_heartbeat(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)
+                ]
             ),
         ),
         (
             NoticeKind.LOOP,
             RecentActivity(
-                beats=[
+                heartbeats=[
                     recent_heartbeat(narrative="I rested"),
                     REFUSED,
                     recent_heartbeat(narrative="I rested"),
@@ -84,7 +88,7 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
                 ]
             ),
             RecentActivity(
-                beats=[
+                heartbeats=[
                     recent_heartbeat(narrative=text)
                     for text in ("I rested", "I mapped every pier", "I rested")
                 ]
@@ -102,8 +106,8 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         ),
         (
             NoticeKind.REFUSALS,
-            RecentActivity(beats=[recent_heartbeat(), REFUSED, REFUSED]),
-            RecentActivity(beats=[recent_heartbeat(), REFUSED]),
+            RecentActivity(heartbeats=[recent_heartbeat(), REFUSED, REFUSED]),
+            RecentActivity(heartbeats=[recent_heartbeat(), REFUSED]),
         ),
         (NoticeKind.INVALID_REPLIES, RecentActivity(nops=1), RecentActivity(nops=0)),
         (NoticeKind.PILE_UP, RecentActivity(waiting_percepts=20), RecentActivity(waiting_percepts=19)),
@@ -200,7 +204,7 @@ PIERS = [
 def test_a_loop_is_noticed_in_paraphrased_narratives(
     heartbeats: Sequence[RecentHeartbeat], quoted: str
 ) -> None:
-    (notice,) = notices_of(RecentActivity(beats=heartbeats))
+    (notice,) = notices_of(RecentActivity(heartbeats=heartbeats))
     assert notice.kind is NoticeKind.LOOP
     assert quoted in notice.text
     assert notice.text.endswith("What else might deserve attention?")
@@ -233,7 +237,7 @@ def test_a_loop_is_noticed_in_paraphrased_narratives(
     ],
 )
 def test_varied_heartbeats_are_no_loop(heartbeats: Sequence[RecentHeartbeat]) -> None:
-    assert notices_of(RecentActivity(beats=heartbeats)) == []
+    assert notices_of(RecentActivity(heartbeats=heartbeats)) == []
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -245,7 +249,7 @@ def test_stock_phrases_are_ignored_in_comparing_narratives(mode: Mode) -> None:
 
 
 def test_the_notice_of_a_loop_suggests_a_change() -> None:
-    (notice,) = notices_of(RecentActivity(beats=[recent_heartbeat(topics=("tides",))] * 4))
+    (notice,) = notices_of(RecentActivity(heartbeats=[recent_heartbeat(topics=("tides",))] * 4))
     assert notice.text == (
         "You have turned to “tides” in 4 heartbeats in a row. What else might deserve attention?"
     )

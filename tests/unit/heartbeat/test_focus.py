@@ -8,7 +8,7 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import choose_mode, focus_text, foremost_percept, mode_of, why_mode
+from arbor.heartbeat.focus import choose_mode, explain_mode, focus_text, foremost_percept, mode_of
 from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
@@ -135,7 +135,7 @@ def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
     ],
 )
 def test_the_reason_of_a_mode_is_stated_in_words(changes: dict[str, Any], expected: str) -> None:
-    assert why_mode(situation(**changes)) == expected
+    assert explain_mode(situation(**changes)) == expected
 
 
 @pytest.mark.parametrize(

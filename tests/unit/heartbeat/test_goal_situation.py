@@ -127,7 +127,7 @@ def test_goals_are_sorted_by_priority() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "age", "held", "expected"),
+    ("status", "age", "is_own", "expected"),
     [
         ("pending", None, False, "pending"),
         ("locked", 59, False, "locked"),
@@ -136,9 +136,9 @@ def test_goals_are_sorted_by_priority() -> None:
         ("locked", None, False, "pending"),
     ],
 )
-def test_an_expired_lock_does_not_count(status: str, age: int | None, held: bool, expected: str) -> None:
+def test_an_expired_lock_does_not_count(status: str, age: int | None, is_own: bool, expected: str) -> None:
     locked_at = None if age is None else (NOW - timedelta(seconds=age)).isoformat()
-    row = intent_row(status=status, locked_at=locked_at, held=held)
+    row = intent_row(status=status, locked_at=locked_at, held=is_own)
     (intent,) = view_goals({"intents": [row]}, traits=None, now=NOW)["intents"]
     assert (intent.status, intent.attempts, intent.ticks_used) == (expected, 1, 2)
 
@@ -164,15 +164,15 @@ def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
     row = {"reputation": [3, 4], "stale_beats": 5}
-    circumstances = circumstances_of(row, None, exhausted_beats=2)
+    circumstances = circumstances_of(row, None, exhausted_heartbeats=2)
     assert (
         circumstances.role,
         circumstances.risk_tolerance,
         circumstances.standing,
         circumstances.dealings,
     ) == (None, BALANCED, 0.75, 4)
-    assert (circumstances.stale_beats, circumstances.exhausted_beats) == (5, 2)
+    assert (circumstances.stale_beats, circumstances.exhausted_heartbeats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_beats=0)
+    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_heartbeats=0)
     assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

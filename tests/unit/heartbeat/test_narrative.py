@@ -10,7 +10,7 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.steps.narrative import narrate, valence
-from arbor.quotations import clip
+from arbor.quotations import shorten
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 
@@ -75,15 +75,15 @@ def test_an_overlong_text_is_cut_at_a_word_and_its_quotations_close() -> None:
     ],
 )
 def test_a_text_is_cut_at_a_word(longest: int, cut: str) -> None:
-    assert clip("The harbour lies in fog.", longest) == cut
+    assert shorten("The harbour lies in fog.", longest) == cut
 
 
 @given(st.text(alphabet="ab “”\n", max_size=80), st.integers(1, 60))
 def test_every_truncated_text_fits_and_has_a_mark(text: str, longest: int) -> None:
-    cut = clip(text, longest)
+    cut = shorten(text, longest)
     assert len(cut) <= longest
     assert cut == text or cut.endswith("…")
-    assert clip(cut, longest) == cut
+    assert shorten(cut, longest) == cut
 
 
 @pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED])

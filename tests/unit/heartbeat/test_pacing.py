@@ -17,7 +17,7 @@ from arbor.heartbeat.pacing import (
     SLOWEST,
     TIMER,
     ActiveHours,
-    Rhythm,
+    SchedulePolicy,
     WakeReasons,
     idle_reason,
     next_heartbeat,
@@ -37,7 +37,7 @@ def at(text: str) -> datetime:
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "adaptive", "factor"),
+    ("idle_heartbeats", "adaptive", "factor"),
     [
         (0, True, 1.0),
         (1, True, 1.5),
@@ -48,8 +48,8 @@ def at(text: str) -> datetime:
         (3, False, 1.0),
     ],
 )
-def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, adaptive: bool, factor: float) -> None:
-    assert slowdown(idle_beats, adaptive=adaptive) == factor
+def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, adaptive: bool, factor: float) -> None:
+    assert slowdown(idle_heartbeats, adaptive=adaptive) == factor
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_hours_that_end_where_they_begin_are_refused() -> None:
 
 
 def test_the_next_heartbeat_is_due_after_a_shifted_interval() -> None:
-    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
+    due = next_heartbeat(SchedulePolicy(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
     assert due.due_at == NOON + timedelta(minutes=63)
     assert due.trigger == TIMER
 
 
 def test_an_urgent_drive_makes_a_heartbeat_due_earlier_from_now_on() -> None:
-    schedule = Rhythm(interval=HOUR)
+    schedule = SchedulePolicy(interval=HOUR)
     soon = next_heartbeat(
         schedule, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
     )
@@ -141,16 +141,22 @@ def test_an_urgent_drive_makes_a_heartbeat_due_earlier_from_now_on() -> None:
 def test_an_urgent_drive_waits_for_the_active_hours() -> None:
     late = at("2026-01-05 20:50")
     due = next_heartbeat(
-        Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=0, urgent_at=late + HOUR / 2
+        SchedulePolicy(interval=HOUR, hours=DAY),
+        now=late,
+        idle_heartbeats=0,
+        shift=0,
+        urgent_at=late + HOUR / 2,
     )
     assert due.due_at == at("2026-01-06 07:00")
-    spread = next_heartbeat(Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=-0.05)
+    spread = next_heartbeat(
+        SchedulePolicy(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=-0.05
+    )
     assert spread.due_at == at("2026-01-06 07:03")  # a fleet does not wake in one moment
 
 
 @given(idle=st.integers(0, 100), shift=st.floats(-0.05, 0.05))
 def test_a_heartbeat_is_due_within_four_shifted_intervals(idle: int, shift: float) -> None:
-    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
+    due = next_heartbeat(SchedulePolicy(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
     assert NOON + HOUR * 0.95 <= due.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import (
     KEEP,
-    Held,
+    ForgettableMemory,
     Policy,
     Reason,
     days_between,
@@ -34,7 +34,7 @@ RETENTIONS = st.sampled_from(Retention)
 TYPES = st.sampled_from(MemoryType)
 
 
-def memory_with(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
+def memory_with(*, age: timedelta = timedelta(days=2), **parts: Any) -> ForgettableMemory:
     values: dict[str, Any] = {
         "type": MemoryType.EPISODIC,
         "importance": 0.5,
@@ -42,13 +42,13 @@ def memory_with(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
         "created_at": NOON - age,
         **parts,
     }
-    return Held(**values)
+    return ForgettableMemory(**values)
 
 
 @st.composite
-def memories(draw: st.DrawFn) -> Held:
+def memories(draw: st.DrawFn) -> ForgettableMemory:
     created_at = NOON - draw(AGES)
-    return Held(
+    return ForgettableMemory(
         type=draw(TYPES),
         importance=draw(FRACTIONS),
         retention=draw(RETENTIONS),
@@ -96,14 +96,16 @@ def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -
 
 
 @given(memory=memories(), later=AGES)
-def test_a_forgotten_memory_would_also_be_forgotten_later(memory: Held, later: timedelta) -> None:
+def test_a_forgotten_memory_would_also_be_forgotten_later(
+    memory: ForgettableMemory, later: timedelta
+) -> None:
     if forget(memory, now=NOON, policy=POLICY).archives:
         assert forget(memory, now=NOON + later, policy=POLICY).archives
 
 
 @given(memory=memories(), more=st.integers(1, 1000), later=AGES)
-def test_use_never_causes_forgetting(memory: Held, more: int, later: timedelta) -> None:
-    used = Held(
+def test_use_never_causes_forgetting(memory: ForgettableMemory, more: int, later: timedelta) -> None:
+    used = ForgettableMemory(
         type=memory.type,
         importance=memory.importance,
         retention=memory.retention,
@@ -118,13 +120,13 @@ def test_use_never_causes_forgetting(memory: Held, more: int, later: timedelta) 
 
 
 @given(memory=memories(), later=AGES)
-def test_a_protected_memory_expires_only_by_its_own_date(memory: Held, later: timedelta) -> None:
+def test_a_protected_memory_expires_only_by_its_own_date(memory: ForgettableMemory, later: timedelta) -> None:
     assume(memory.is_protected)
     assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, Reason.EXPIRED)
 
 
 @given(memory=memories(), back=AGES)
-def test_a_clock_that_jumps_back_forgets_nothing_more(memory: Held, back: timedelta) -> None:
+def test_a_clock_that_jumps_back_forgets_nothing_more(memory: ForgettableMemory, back: timedelta) -> None:
     if not forget(memory, now=NOON, policy=POLICY).archives:
         assert not forget(memory, now=NOON - back, policy=POLICY).archives
 

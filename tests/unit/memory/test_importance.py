@@ -156,8 +156,8 @@ def test_the_longer_of_two_retentions_applies(one: Retention, other: Retention) 
 
 
 def test_exempt_retentions_are_not_raised() -> None:
-    assert at_least(Retention.ERROR, Retention.LASTING, but={Retention.ERROR}) is Retention.ERROR
-    assert at_least(Retention.ROUTINE, Retention.LASTING, but={Retention.ERROR}) is Retention.LASTING
+    assert at_least(Retention.ERROR, Retention.LASTING, unless={Retention.ERROR}) is Retention.ERROR
+    assert at_least(Retention.ROUTINE, Retention.LASTING, unless={Retention.ERROR}) is Retention.LASTING
 
 
 # --- An operator's own words -------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_block_search_equals_brute_force(count: int, block: int, most: int, seed
     queries = IDS[: max(1, count // 2)]
     search = Nearest(queries, vectors[: len(queries)], limit=most)
     for start in range(0, count, block):
-        search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
+        search.compare_block(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for place, memory_id in enumerate(queries):
         cosines = np.round(unit @ unit[place], 4)
@@ -91,7 +91,7 @@ def test_block_search_equals_brute_force(count: int, block: int, most: int, seed
 
 def test_a_memory_without_direction_is_near_to_nothing() -> None:
     search = Nearest(IDS[:1], np.zeros((1, 4), dtype=np.float32))
-    search.look_at(IDS[:3], np.eye(3, 4, dtype=np.float32))
+    search.compare_block(IDS[:3], np.eye(3, 4, dtype=np.float32))
     assert similar_enough(search.found()[IDS[0]], 0.75) == {}
 
 

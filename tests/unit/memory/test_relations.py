@@ -46,9 +46,9 @@ def levels_of(
     while frontier:
         level: dict[int, TraversalStep] = {}
         for source, target, relation in drawn:
-            for via, neighbor, onward in ((source, target, True), (target, source, False)):
+            for via, neighbor, forward in ((source, target, True), (target, source, False)):
                 if via in frontier and neighbor not in distances and neighbor not in level:
-                    level[neighbor] = TraversalStep(NODES[neighbor], NODES[via].id, relation, 1.0, onward)
+                    level[neighbor] = TraversalStep(NODES[neighbor], NODES[via].id, relation, 1.0, forward)
         distances |= dict.fromkeys(level, len(levels) + 1)
         levels.append(list(level.values()))
         frontier = list(level)
@@ -104,8 +104,8 @@ def test_self_relations_and_long_notes_are_refused() -> None:
 def test_named_relations_are_followed_in_both_directions() -> None:
     assert both_directions(None) == ALL_RELATIONS
     assert (
-        both_directions([Relation.CAUSES]).onward
-        == both_directions([Relation.CAUSES]).back
+        both_directions([Relation.CAUSES]).forward
+        == both_directions([Relation.CAUSES]).backward
         == {Relation.CAUSES}
     )
 

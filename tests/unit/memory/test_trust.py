@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.trust import Source, cap, is_own_note, merge_sources, reinforcement, semantic_trust
+from arbor.memory.trust import Source, is_own_note, max_trust, merge_sources, reinforcement, semantic_trust
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 UNIT = st.floats(0, 1)
@@ -43,7 +43,7 @@ def test_trust_is_capped_by_the_sources(trusts: tuple[float, ...], confidence: f
 @given(UNIT, SOURCES, st.floats(-1, 1))
 def test_trust_is_never_above_its_cap(confidence: float, sources: list[Source], alignment: float) -> None:
     trust = semantic_trust(confidence=confidence, sources=sources, alignment=alignment)
-    assert 0 <= trust <= cap(sources) <= 1
+    assert 0 <= trust <= max_trust(sources) <= 1
     if alignment <= 0:
         assert trust <= confidence
 

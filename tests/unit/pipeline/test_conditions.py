@@ -59,7 +59,7 @@ CONTEXT = {
     ],
 )
 def test_a_condition_is_evaluated_as_written(text: str, expected: bool) -> None:
-    assert parse_condition(text).holds(NodeOutcome.SUCCESS, CONTEXT) is expected
+    assert parse_condition(text).is_true(NodeOutcome.SUCCESS, CONTEXT) is expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_any_text_is_either_a_condition_or_refused(text: str) -> None:
         condition = parse_condition(text)
     except ValueError:
         return
-    assert condition.holds(NodeOutcome.SUCCESS, CONTEXT) in (True, False)
+    assert condition.is_true(NodeOutcome.SUCCESS, CONTEXT) in (True, False)
 
 
 def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> PipelineEdge:

@@ -18,7 +18,7 @@ from arbor.selves.boundaries import (
     BoundaryRule,
     BoundaryType,
 )
-from arbor.selves.boundary_check import SIMILARITY, check, in_force, may_go_on, words_wanted
+from arbor.selves.boundary_check import SIMILARITY, check, in_force, may_proceed, words_wanted
 
 
 def rule(**given: Any) -> BoundaryRule:
@@ -113,7 +113,7 @@ def test_a_match_is_permitted_by_response_and_reasoning(
     response: BoundaryResponse, flexibility: float, reasoning: str, goes_on: bool
 ) -> None:
     boundary = rule(name="identity_core", response=response, flexibility=flexibility)
-    assert may_go_on(boundary, reasoning) is goes_on
+    assert may_proceed(boundary, reasoning) is goes_on
 
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])

@@ -132,11 +132,11 @@ def test_an_urgent_drive_presses_once_in_its_cooldown() -> None:
     urgent = drives(Drive.CONNECTION, level=0.9, building=True)
     after = after_heartbeat(urgent, now=NOW, building={Drive.CONNECTION: True})
 
-    assert urgent.presses(Drive.CONNECTION, NOW)
-    assert not after.presses(Drive.CONNECTION, NOW + hours(23))
-    assert after.presses(Drive.CONNECTION, NOW + hours(24))
+    assert urgent.is_pressing(Drive.CONNECTION, NOW)
+    assert not after.is_pressing(Drive.CONNECTION, NOW + hours(23))
+    assert after.is_pressing(Drive.CONNECTION, NOW + hours(24))
     idle = after_idle_heartbeat(after, now=NOW + hours(1))
-    assert not idle.presses(Drive.CONNECTION, NOW + hours(23))
+    assert not idle.is_pressing(Drive.CONNECTION, NOW + hours(23))
 
 
 def test_idling_is_rest_for_the_drive_alone() -> None:

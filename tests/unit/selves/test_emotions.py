@@ -17,7 +17,7 @@ from arbor.selves.emotions import (
     Feeling,
     Mood,
     baseline_of,
-    in_words,
+    describe_mood,
     read_mood,
     total_valence,
 )
@@ -106,4 +106,4 @@ def test_the_baseline_is_parsed_from_the_identity(texts: list[str], baseline: Fe
     [(0.9, 0.9, "very good and stirred up"), (0.0, 0.3, "even and alert"), (-1.0, 0.0, "very low and still")],
 )
 def test_a_mood_is_described_in_words(valence: float, arousal: float, words: str) -> None:
-    assert in_words(valence, arousal) == words
+    assert describe_mood(valence, arousal) == words

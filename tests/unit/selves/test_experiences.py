@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, status_at, weigh
+from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, revise_confidence, status_at
 from arbor.selves.experiences import ExperienceOutcome, lesson, patterns
 from arbor.selves.trust import impression, trust
 from arbor.selves.values import BeliefStatus
@@ -55,17 +55,21 @@ def test_an_impression_counts_as_part_of_an_interaction(old: float, new: float |
 def test_evidence_moves_a_belief_by_its_odds(
     confidence: float, stability: float, supports: bool, strength: float, after: float
 ) -> None:
-    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert weighed == pytest.approx(after, abs=1e-3)
+    revised = revise_confidence(
+        confidence=confidence, stability=stability, supports=supports, strength=strength
+    )
+    assert revised == pytest.approx(after, abs=1e-3)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
 def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     confidence: float, stability: float, supports: bool, strength: float
 ) -> None:
-    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert 0 <= weighed <= 1
-    assert abs(weighed - confidence) <= LARGEST_STEP + 1e-4
+    revised = revise_confidence(
+        confidence=confidence, stability=stability, supports=supports, strength=strength
+    )
+    assert 0 <= revised <= 1
+    assert abs(revised - confidence) <= LARGEST_STEP + 1e-4
 
 
 @pytest.mark.parametrize(
@@ -148,5 +152,5 @@ def test_a_gap_interrupts_a_habit(actions: str, habits: list[tuple[str, int]]) -
 
 def test_a_habit_is_described_in_words() -> None:
     (habit,) = patterns(["recall", "reach_out_user"] * 3)
-    assert habit.in_words() == "When I act I often do this: recall, then reach out user (3 times)."
+    assert habit.describe() == "When I act I often do this: recall, then reach out user (3 times)."
     assert (habit.key, habit.confidence) == ("reach_out_user>recall", 0.5)

@@ -61,10 +61,10 @@ def sign_in(server: Server) -> str:
     return connect_as(server.connect, role=ROLE, given=password_of(OLD))
 
 
-@pytest.mark.parametrize(("held", "attempts"), [(NEW, 1), (OLD, 2)])
-def test_both_keys_sign_in(keys: Callable[..., None], held: str, attempts: int) -> None:
+@pytest.mark.parametrize(("stored", "attempts"), [(NEW, 1), (OLD, 2)])
+def test_both_keys_sign_in(keys: Callable[..., None], stored: str, attempts: int) -> None:
     keys(NEW, OLD)
-    server = Server(password_of(held))
+    server = Server(password_of(stored))
     assert sign_in(server) == "connected"
     assert len(server.attempts) == attempts
 

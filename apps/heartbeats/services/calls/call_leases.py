@@ -17,8 +17,8 @@ from apps.tenants.statements import fetch
 from arbor.heartbeat.prompts.questions import request_of
 
 #: Time to store a reply after the model's deadline; a summary is embedded first.
-_STORING = timedelta(seconds=10)
-_MAINTENANCE_STORING = timedelta(seconds=60)
+_TIME_TO_STORE = timedelta(seconds=10)
+_TIME_TO_STORE_MAINTENANCE = timedelta(seconds=60)
 #: Seconds of waiting for a thread after which a call renews its lease.
 RENEWED_AFTER_S = 5.0
 
@@ -45,7 +45,7 @@ WITH pending AS MATERIALIZED (
 ), leased AS (
     UPDATE calls_externalcall c
     SET status = 'running', attempts = c.attempts + {new}, started_at = now(),
-        lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(errand_lease)s::interval END
+        lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(maintenance_lease)s::interval END
     FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
     RETURNING c.id, c.agent_id, c.model, c.request, c.attempts, c.subject, c.failures
 ), waiting AS (
@@ -91,11 +91,11 @@ def renew_lease(call: LeasedCall) -> bool:
 
 def _durations() -> dict[str, timedelta]:
     deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
-    lease = deadline + _STORING
+    lease = deadline + _TIME_TO_STORE
     queued: timedelta = settings.ARBOR_QUEUE_LEASE
     return {
         "lease": lease,
-        "errand_lease": deadline + _MAINTENANCE_STORING,
+        "maintenance_lease": deadline + _TIME_TO_STORE_MAINTENANCE,
         "wait": lease + queued,
         # Includes the time of the message that resumes the heartbeat.
         "enough": lease + queued / 2,

@@ -9,7 +9,7 @@ from apps.memories.services.store.provenance import ProvenanceRelation
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.goals.rows import PerceptOfGoal
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.memory.relations import Relation
 
 _OUTCOMES = frozenset(PerceptOfGoal)
@@ -33,7 +33,7 @@ CROSS JOIN LATERAL (
 """
 
 
-def outcome_relations(heartbeats: Sequence[Beat]) -> list[ProvenanceRelation]:
+def outcome_relations(heartbeats: Sequence[HeartbeatState]) -> list[ProvenanceRelation]:
     """Return a relation from each past action to the heartbeat that received its outcome: an answer, or an abandoned step.
 
     One statement; none if no heartbeat received an outcome.

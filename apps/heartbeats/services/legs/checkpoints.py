@@ -24,7 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import uuid7
 from arbor.signals import Signal
 
@@ -197,8 +197,8 @@ def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
             **values,
         )
     else:
-        beat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
-        if not beat.update(step=member.step + 1, epoch=member.epoch, **values):
+        heartbeat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
+        if not heartbeat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
     ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
     _release([ending], _signals_of_end([ending], []), rows=_NO_ROWS, written=0)
@@ -218,7 +218,7 @@ def _release(
             "trigger": after.trigger if after else "timer",
         }
         for ending in endings
-        for after in [ending.member.beat.next if ending.member.beat else None]
+        for after in [ending.member.heartbeat.next if ending.member.heartbeat else None]
     ]
     values = {
         "agents": agents,
@@ -235,7 +235,7 @@ def _release(
             agent=member.agent.name,
             status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),
-            mode=member.beat.mode if member.beat else "",
+            mode=member.heartbeat.mode if member.heartbeat else "",
             own_ms=round(member.own_ms, 1),
             **({"reason": ending.reason} if ending.reason else {}),
         )
@@ -248,15 +248,15 @@ def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[s
 
 
 def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
-    beat, progress = member.beat, member.progress
-    assert beat is not None
+    heartbeat, progress = member.heartbeat, member.progress
+    assert heartbeat is not None
     assert progress is not None
     if status == HeartbeatStatus.DONE:
         return ""
     if status == HeartbeatStatus.SKIPPED:
-        return beat.idle
-    why = progress.fault or beat.failure
-    return f"{why} ({ACTIONS_COMMITTED})" if beat.has_acted else why
+        return heartbeat.idle
+    why = progress.fault or heartbeat.failure
+    return f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
 
 
 def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -> None:
@@ -271,8 +271,8 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     for ending in endings:
         member = ending.member
         over = ending.status is not HeartbeatStatus.WAITING
-        beat, progress = member.beat, member.progress
-        assert beat is not None
+        heartbeat, progress = member.heartbeat, member.progress
+        assert heartbeat is not None
         assert progress is not None
         known = member.step is not None
         steps = [step_json(step) for step in member.steps]
@@ -291,12 +291,12 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
                 "elapsed_ms": member.elapsed_ms,
                 "started_at": member.steps[0].started_at if member.steps else now,
                 "ended_at": now if over else None,
-                **_record(beat),
+                **_record(heartbeat),
             }
         )
         checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
         # The situation of a skipped heartbeat is not stored.
-        situations.append(_NOTHING if beat.idle else _situation(member, beat))
+        situations.append(_NOTHING if heartbeat.idle else _situation(member, heartbeat))
         traces.append(pack(steps))
         member.steps.clear()
         member.step = 0 if member.step is None else member.step + 1
@@ -309,36 +309,36 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     }
 
 
-def _record(beat: Beat) -> dict[str, Any]:
+def _record(heartbeat: HeartbeatState) -> dict[str, Any]:
     """Return the columns of the heartbeat's record."""
-    whole = beat.whole
+    whole = heartbeat.whole
     return {
-        "number": 0 if beat.idle or not beat.view else beat.situation.beat_number,
-        "mode": beat.mode,
-        "energy_start": None if beat.idle else beat.energy_start,
-        "energy_end": beat.energy_end,
-        "energy_unit": beat.situation.energy_unit,
+        "number": 0 if heartbeat.idle or not heartbeat.view else heartbeat.situation.beat_number,
+        "mode": heartbeat.mode,
+        "energy_start": None if heartbeat.idle else heartbeat.energy_start,
+        "energy_end": heartbeat.energy_end,
+        "energy_unit": heartbeat.situation.energy_unit,
         "reasoning": whole.reasoning,
-        "actions": [deed.to_json() for deed in whole.deeds],
+        "actions": [record.to_json() for record in whole.action_records],
         "goal_changes": [change.model_dump(mode="json") for change in whole.goal_changes],
         "dropped": [item.model_dump() for item in whole.dropped],
         "repairs": whole.repairs,
-        "narrative": beat.narrative,
-        "emotional_valence": beat.emotional_valence,
-        "arousal": beat.arousal,
-        "tier": beat.tier,
-        "turns": beat.turns,
-        "memory_id": beat.memory_id,
-        "model": "" if beat.idle else beat.model,
+        "narrative": heartbeat.narrative,
+        "emotional_valence": heartbeat.emotional_valence,
+        "arousal": heartbeat.arousal,
+        "tier": heartbeat.tier,
+        "turns": heartbeat.turns,
+        "memory_id": heartbeat.memory_id,
+        "model": "" if heartbeat.idle else heartbeat.model,
     }
 
 
-def _situation(member: LeasedHeartbeat, beat: Beat) -> bytes | None:
+def _situation(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> bytes | None:
     """Return the packed situation; None where the row has it already."""
-    if beat.view is None or beat.view is member.stored_view:
+    if heartbeat.view is None or heartbeat.view is member.stored_view:
         return None if member.step is not None else _NOTHING
-    member.stored_view = beat.view
-    return pack_text(beat.view.model_dump_json().encode())
+    member.stored_view = heartbeat.view
+    return pack_text(heartbeat.view.model_dump_json().encode())
 
 
 def waiting_lease() -> timedelta:

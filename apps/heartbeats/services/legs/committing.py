@@ -34,7 +34,7 @@ from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
 from arbor.heartbeat.effects import AuditNote, Effects
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import (
     after_writing,
     merged_amount,
@@ -64,8 +64,8 @@ _ENDED = {
 _UNBOUNDED = 2**31 - 1
 
 _ASSIGN_PERCEPTS = """
-UPDATE heartbeats_percept p SET heartbeat_id = r.beat
-FROM unnest(%(ids)s::uuid[], %(beats)s::uuid[]) AS r (id, beat)
+UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat
+FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[]) AS r (id, heartbeat)
 WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
 # Conversations and operators may have changed a state while its heartbeat ran: it is read again and merged.
@@ -88,7 +88,7 @@ def commit(
     Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called before the last
     statement, and counts the time up to it. Raises StaleLease when another worker has one of the leases.
     """
-    effects = [(member, member.beat.effects) for member in members if member.beat is not None]
+    effects = [(member, member.heartbeat.effects) for member in members if member.heartbeat is not None]
     _write_memories(effects, fetcher)
     states = _lock_states(members)
     ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
@@ -126,26 +126,28 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
     fetcher.writer.write()
     relations = []
     for member, effect_set in effects:
-        beat = member.beat
-        assert beat is not None
+        heartbeat = member.heartbeat
+        assert heartbeat is not None
         pairs = [
             (made, source, Relation.DERIVED_FROM)
             for made, sources in effect_set.derived
             for source in sources
         ]
-        if beat.memory_id is not None:
-            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
+        if heartbeat.memory_id is not None:
+            pairs += [(learned, heartbeat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
         relations += [
             ProvenanceRelation(
-                agent_id=beat.agent_id,
+                agent_id=heartbeat.agent_id,
                 source_id=made,
                 target_id=source,
                 relation=relation,
-                origin=beat.source,
+                origin=heartbeat.source,
             )
             for made, source, relation in pairs
         ]
-    relations += outcome_relations([member.beat for member, _ in effects if member.beat is not None])
+    relations += outcome_relations(
+        [member.heartbeat for member, _ in effects if member.heartbeat is not None]
+    )
     store_provenance(relations)
     count_outcomes(
         [
@@ -162,44 +164,56 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
 
 def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set[UUID]:
     """Write the rows that refer to heartbeats; return the agents whose budget level has changed."""
-    beats = [(member.beat, effect_set) for member, effect_set in effects if member.beat is not None]
+    heartbeats = [
+        (member.heartbeat, effect_set) for member, effect_set in effects if member.heartbeat is not None
+    ]
     link_memories(
         [
-            GoalLink(goal_id=UUID(goal_id), memory_id=beat.memory_id, kind=kind)
-            for beat, effect_set in beats
-            if beat.memory_id is not None
+            GoalLink(goal_id=UUID(goal_id), memory_id=heartbeat.memory_id, kind=kind)
+            for heartbeat, effect_set in heartbeats
+            if heartbeat.memory_id is not None
             for goal_id, kind in dict.fromkeys(effect_set.goal_links)
         ]
     )
-    insert_rows([row for beat, effect_set in beats for row in _experiences(beat, effect_set)])
+    insert_rows([row for heartbeat, effect_set in heartbeats for row in _experiences(heartbeat, effect_set)])
     levels = write_levels(
-        {beat.agent_id: effect_set.level.after for beat, effect_set in beats if effect_set.level}
+        {
+            heartbeat.agent_id: effect_set.level.after
+            for heartbeat, effect_set in heartbeats
+            if effect_set.level
+        }
     )
-    insert_rows([row for beat, effect_set in beats for row in _audit(beat, effect_set, levels)])
+    insert_rows(
+        [row for heartbeat, effect_set in heartbeats for row in _audit(heartbeat, effect_set, levels)]
+    )
     percepts = [
-        (percept_id, beat.heartbeat_id) for beat, effect_set in beats for percept_id in effect_set.heard
+        (percept_id, heartbeat.heartbeat_id)
+        for heartbeat, effect_set in heartbeats
+        for percept_id in effect_set.received_percepts
     ]
     if percepts:
         change(
             _ASSIGN_PERCEPTS,
             ids=[percept_id for percept_id, _ in percepts],
-            beats=[heartbeat_id for _, heartbeat_id in percepts],
+            heartbeats=[heartbeat_id for _, heartbeat_id in percepts],
         )
-    buffer_for_agents({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
-    for beat, effect_set in beats:
-        store_agent_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
+    buffer_for_agents(
+        {heartbeat.agent_id: effect_set.held for heartbeat, effect_set in heartbeats if effect_set.held}
+    )
+    for heartbeat, effect_set in heartbeats:
+        store_agent_code(agent_id=heartbeat.agent_id, texts=effect_set.code, source=heartbeat.source)
     return levels
 
 
-def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:
+def _experiences(heartbeat: HeartbeatState, effects: Effects) -> Iterable[Experience]:
     now = datetime.now(UTC)
     for experience in effects.experiences:
         yield Experience(
             id=uuid7(),
-            tenant_id=beat.tenant_id,
-            agent_id=beat.agent_id,
-            heartbeat_id=beat.heartbeat_id,
-            tick=beat.situation.beat_number,
+            tenant_id=heartbeat.tenant_id,
+            agent_id=heartbeat.agent_id,
+            heartbeat_id=heartbeat.heartbeat_id,
+            tick=heartbeat.situation.beat_number,
             action=experience.action,
             about=experience.about[:ABOUT_LENGTH],
             outcome=experience.outcome.value,
@@ -208,10 +222,10 @@ def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:
         )
 
 
-def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEvent]:
+def _audit(heartbeat: HeartbeatState, effects: Effects, levels: set[UUID]) -> Iterable[AuditEvent]:
     notes: list[AuditNote] = list(effects.audit)
     level = effects.level
-    if level is not None and beat.agent_id in levels:
+    if level is not None and heartbeat.agent_id in levels:
         notes.append(
             AuditNote(
                 action=AuditAction.BUDGET_LEVEL,
@@ -224,8 +238,8 @@ def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEve
             id=uuid7(),
             tenant_id=current_tenant(),
             action=AuditAction(note.action),
-            actor=f"agent:{beat.situation.public_id}",
-            agent_id=beat.agent_id,
+            actor=f"agent:{heartbeat.situation.public_id}",
+            agent_id=heartbeat.agent_id,
             message=note.message,
             detail=note.detail,
         )
@@ -249,16 +263,16 @@ def _write_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID, Sequ
     write_states(columns)
     for member in writing.values():
         _rebase_state(member, columns[member.agent.id])
-        if member.beat is not None and member.beat.effects.nop:
-            _count_nop(member, member.beat)
+        if member.heartbeat is not None and member.heartbeat.effects.nop:
+            _count_nop(member, member.heartbeat)
 
 
 def _writes_state(member: LeasedHeartbeat) -> bool:
-    beat = member.beat
-    if beat is None:
+    heartbeat = member.heartbeat
+    if heartbeat is None:
         return False
     # A suspended heartbeat without actions writes the state when it ends.
-    return _ended_as(member) is not None or beat.has_acted
+    return _ended_as(member) is not None or heartbeat.has_acted
 
 
 def _columns(
@@ -272,9 +286,9 @@ def _columns(
     working_memory: bytes,
 ) -> dict[str, Any]:
     """Return the columns of the agent's state to write, merged with their current values."""
-    beat = member.beat
-    assert beat is not None
-    state, found, moved = beat.state, beat.found, beat.moved
+    heartbeat = member.heartbeat
+    assert heartbeat is not None
+    state, found, moved = heartbeat.state, heartbeat.found, heartbeat.moved
     failed = _ended_as(member) == HeartbeatStatus.FAILED
     ticks = merged_amount(
         state.ticks_left,
@@ -283,12 +297,14 @@ def _columns(
         most=_UNBOUNDED,
         renewed=found.ticks_renewed,
     )
-    if failed and not beat.has_acted:
+    if failed and not heartbeat.has_acted:
         # A heartbeat that failed without actions writes its notices, and the ticks of an unusable reply.
-        nop = {"nops": nops + 1, "ticks_left": ticks} if beat.effects.nop else {}
+        nop = {"nops": nops + 1, "ticks_left": ticks} if heartbeat.effects.nop else {}
         return {"notices": state.notices, **nop}
     columns: dict[str, Any] = {
-        "energy": merged_amount(state.energy, found=found.energy, now=energy, most=beat.situation.max_energy),
+        "energy": merged_amount(
+            state.energy, found=found.energy, now=energy, most=heartbeat.situation.max_energy
+        ),
         "ticks_left": ticks,
         "bonus_actions": merged_amount(
             state.bonus_actions, found=found.bonus_actions, now=bonus_actions, most=_UNBOUNDED
@@ -307,20 +323,20 @@ def _columns(
         "notices": state.notices,
         "last_reach_out_at": state.last_reach_out_at,
     }
-    if beat.effects.nop:
+    if heartbeat.effects.nop:
         columns["nops"] = nops + 1
-    afterwards = beat.effects.afterwards
+    afterwards = heartbeat.effects.afterwards
     if afterwards is not None:
         memory = merged_memory(
             afterwards.working_memory,
             now=WorkingMemory.model_validate_json(unpack_text(working_memory)),
             found_talked=found.talked,
-            since=beat.situation.environment.now,
+            since=heartbeat.situation.environment.now,
         )
         columns |= {
-            "beats": afterwards.beats,
+            "beats": afterwards.heartbeats,
             "nops": 0,
-            "last_beat_at": beat.now,
+            "last_beat_at": heartbeat.now,
             "working_memory": packed_memory(memory),
         }
     return columns
@@ -330,11 +346,11 @@ def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
     """Set the values just written as the base of the next merge: later differences are changes by others."""
     progress = member.progress
     assert progress is not None
-    beat = progress.checkpoint.state
-    left = beat.state
+    heartbeat = progress.checkpoint.state
+    left = heartbeat.state
     mood = written.get("mood")
     found = after_writing(
-        beat.found,
+        heartbeat.found,
         energy=left.energy,
         ticks_left=left.ticks_left,
         bonus_actions=left.bonus_actions,
@@ -343,19 +359,19 @@ def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
     )
     # The mood just written includes the heartbeat's own change.
     own_change: dict[str, Any] = {} if mood is None else {"state": replace(left, mood=mood), "moved": None}
-    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found, **own_change))
+    checkpoint = replace(progress.checkpoint, state=replace(heartbeat, found=found, **own_change))
     member.progress = replace(progress, checkpoint=checkpoint)
 
 
-def _count_nop(member: LeasedHeartbeat, beat: Beat) -> None:
+def _count_nop(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> None:
     """Warn of unusable replies; after too many make the agent dormant."""
-    if beat.effects.dormant:
+    if heartbeat.effects.dormant:
         # A person may have paused or stopped the agent meanwhile.
         with suppress(TransitionIllegal):
-            make_dormant(agent_id=beat.agent_id, reason=beat.effects.dormant)
-    elif beat.nops >= NOPS_TO_WARN:
+            make_dormant(agent_id=heartbeat.agent_id, reason=heartbeat.effects.dormant)
+    elif heartbeat.nops >= NOPS_TO_WARN:
         log.warning(
-            "replies_unusable", agent=member.agent.name, in_a_row=beat.nops, dormant_at=NOPS_TO_DORMANCY
+            "replies_unusable", agent=member.agent.name, in_a_row=heartbeat.nops, dormant_at=NOPS_TO_DORMANCY
         )
 
 

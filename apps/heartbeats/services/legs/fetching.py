@@ -18,10 +18,10 @@ from apps.contacts.services.chat_history import last_talks
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
-from apps.heartbeats.services.calls.questions import asked_before
+from apps.heartbeats.services.calls.questions import past_exchanges
 from apps.heartbeats.services.legs.boundary_vectors import example_vectors
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
-from apps.heartbeats.services.legs.promotion import look_for_proposals
+from apps.heartbeats.services.legs.promotion import propose_settled_changes
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall.partial_recall import partial_recall_after
@@ -44,7 +44,7 @@ from arbor.ids import read_id
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 log = structlog.get_logger(__name__)
 
@@ -228,7 +228,9 @@ class Fetcher:
             reason=need.choice.reason,
             now=self._now,
         )
-        return f"{need.choice.decision} {proposal.kind}: {clip(proposal.content, _LINE)} ({proposal.reason})"
+        return (
+            f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _LINE)} ({proposal.reason})"
+        )
 
     def _record_meetings(self, open_need: OpenNeed) -> Any:
         need: needs.Meetings = open_need.need
@@ -267,7 +269,7 @@ def _one_by_one(
 
 
 def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
-    need: needs.Themes = open_need.need
+    need: needs.PartialRecalls = open_need.need
     clusters = partial_recall_after(
         agent_id=open_need.agent_id,
         recalled=need.recalled,
@@ -280,7 +282,7 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
 
 def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
     return list(
-        asked_before([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
+        past_exchanges([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
     )
 
 
@@ -302,7 +304,7 @@ def _materials(_: Fetcher, open_need: OpenNeed) -> Mapping[UUID, Evidence]:
 
 
 def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
-    consolidated = look_for_proposals(agent_id=open_need.agent_id)
+    consolidated = propose_settled_changes(agent_id=open_need.agent_id)
     waiting = proposals.too_soon(agent_id=open_need.agent_id, proposals=consolidated.proposed.made)
     outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
     return replace(
@@ -347,7 +349,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
         needs.BufferItems: Fetcher._buffer_items,
-        needs.Themes: _one_by_one(_cluster_names),
+        needs.PartialRecalls: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.Materials: _one_by_one(_materials),
         needs.OpenBacklog: Fetcher._backlogs_of,

@@ -91,10 +91,14 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
     Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
     """
     for lease in _lock([(agent_id, epoch)]):
-        agent, beat = _agents_and_heartbeats([agent_id])[agent_id]
-        if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
+        agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
+        if (
+            heartbeat is not None
+            and heartbeat.status == HeartbeatStatus.WAITING
+            and not heartbeat.call.has_ended
+        ):
             return None
-        return _ending(agent, beat, lease)
+        return _ending(agent, heartbeat, lease)
     return None
 
 
@@ -157,12 +161,12 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
         agent = LeasedAgent(
             id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
         )
-        beat = None
+        heartbeat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
             call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
-            beat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
-        found[agent_id] = agent, beat
+            heartbeat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
+        found[agent_id] = agent, heartbeat
     return found
 
 
@@ -182,65 +186,65 @@ _HEARTBEAT_FIELDS = (
 
 
 def _resolve(
-    lease: Lease, agent: LeasedAgent, beat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
+    lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
 ) -> Due | None:
     """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
     if lease.state != ScheduleState.QUEUED and not is_running:
         # Only a heartbeat whose call has ended can go on; any other message is a double.
-        waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
-        return _resume(agent, beat, lease) if beat is not None and waiting else None
-    if agent.status != AgentStatus.ACTIVE and beat is None:
+        waiting = heartbeat is not None and heartbeat.status == HeartbeatStatus.WAITING
+        return _resume(agent, heartbeat, lease) if heartbeat is not None and waiting else None
+    if agent.status != AgentStatus.ACTIVE and heartbeat is None:
         _skip(lease, reason=f"the agent is {agent.status}")
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
         reason = f"given up after {lease.attempts} workers were lost while it ran"
-        end_unknown(_ending(agent, beat, lease), reason=reason)
+        end_unknown(_ending(agent, heartbeat, lease), reason=reason)
         return None
-    if beat is not None:
-        return _reclaim(agent, beat, lease)
+    if heartbeat is not None:
+        return _reclaim(agent, heartbeat, lease)
     _record_missed(lease, clock)
     return Due(lease=lease, agent=agent)
 
 
-def _resume(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+def _resume(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Resume a heartbeat whose call has ended; None while the call is open."""
-    if not beat.call.has_ended:
+    if not heartbeat.call.has_ended:
         return None
-    return Due(lease=lease, agent=agent, open=beat, result=beat.call.result)
+    return Due(lease=lease, agent=agent, open=heartbeat, result=heartbeat.call.result)
 
 
-def _ending(agent: LeasedAgent, beat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
+def _ending(agent: LeasedAgent, heartbeat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
     return LeasedHeartbeat(
         agent=agent,
-        heartbeat_id=beat.id if beat else uuid7(),
+        heartbeat_id=heartbeat.id if heartbeat else uuid7(),
         epoch=lease.epoch,
-        slot_at=beat.slot_at if beat else lease.slot_at,
-        trigger=beat.trigger if beat else lease.trigger,
-        step=beat.step if beat else None,
-        own_ms=beat.own_ms if beat else 0.0,
-        elapsed_ms=beat.elapsed_ms if beat else 0.0,
-        acted=beat is not None and beat.acted,
+        slot_at=heartbeat.slot_at if heartbeat else lease.slot_at,
+        trigger=heartbeat.trigger if heartbeat else lease.trigger,
+        step=heartbeat.step if heartbeat else None,
+        own_ms=heartbeat.own_ms if heartbeat else 0.0,
+        elapsed_ms=heartbeat.elapsed_ms if heartbeat else 0.0,
+        acted=heartbeat is not None and heartbeat.acted,
     )
 
 
 # --- Rare cases ----------------------------------------------------------------------------------------
 
 
-def _reclaim(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+def _reclaim(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Resume a heartbeat whose worker lost its lease."""
-    if beat.epoch != lease.epoch:
-        Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
-    if beat.status != HeartbeatStatus.WAITING:
-        return Due(lease=lease, agent=agent, open=beat)
-    return _resume(agent, beat, lease) or _enqueue_call_again(agent, beat, lease)
+    if heartbeat.epoch != lease.epoch:
+        Heartbeat.objects.filter(id=heartbeat.id).update(epoch=lease.epoch)
+    if heartbeat.status != HeartbeatStatus.WAITING:
+        return Due(lease=lease, agent=agent, open=heartbeat)
+    return _resume(agent, heartbeat, lease) or _enqueue_call_again(agent, heartbeat, lease)
 
 
-def _enqueue_call_again(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Enqueue the call of a waiting heartbeat again, which invalidates the lease of its last worker.
 
     A call with a valid lease is left alone; a heartbeat whose call has ended meanwhile is resumed.
     """
-    call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
+    call = ExternalCall.objects.select_for_update().filter(heartbeat_id=heartbeat.id).latest("requested_at")
     if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
         _, now = _agents_and_heartbeats([agent.id])[agent.id]
         assert now is not None

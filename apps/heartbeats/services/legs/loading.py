@@ -19,11 +19,11 @@ from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedHeartbeat
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.situations.recent_activity import (
-    exhausted_of,
-    glances_of,
+    exhausted_heartbeats_of,
     limits_of,
     presence_of,
-    rhythm_of,
+    recent_heartbeats_of,
+    schedule_policy_of,
     spending_of,
     used_of,
 )
@@ -49,7 +49,7 @@ from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
-from arbor.heartbeat.state import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
@@ -146,7 +146,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     missing = missing_actions(has_public_channel=columns["has_public_channel"])
     handle = columns["model"] or rules.default_model
     situation = _situation(columns, budget, genome, handle, missing, now)
-    beat = Beat(
+    heartbeat = HeartbeatState(
         moment=_moment(rules, now, model),
         view=situation,
         opening=_opening(columns, situation, genome, now),
@@ -157,7 +157,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
         selfhood=_selfhood(columns),
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
-        rhythm=rhythm_of(columns["pulse"]),
+        rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
         allowed=[name for name in _permitted(columns) if name not in missing],
         # Allowed actions that the installation cannot execute: a refusal names the missing setting.
@@ -179,7 +179,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         epoch=due.lease.epoch,
         slot_at=due.lease.slot_at,
         trigger=due.lease.trigger,
-        checkpoint=begin(graph, beat),
+        checkpoint=begin(graph, heartbeat),
     )
 
 
@@ -228,32 +228,34 @@ def _selfhood(columns: _Columns) -> Selfhood:
 
 
 def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
-    pulse = columns["pulse"]
-    status = budget_status(limits_of(pulse), used_of(pulse))
+    activity = columns["pulse"]
+    status = budget_status(limits_of(activity), used_of(activity))
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
     mood = situation.mood.valence if columns["mood"] and situation.mood else None
     return Opening(
-        pulse=RecentActivity(
-            beats=glances_of(pulse),
-            energy=spending_of(pulse),
+        recent_activity=RecentActivity(
+            heartbeats=recent_heartbeats_of(activity),
+            energy=spending_of(activity),
             regeneration=situation.regeneration,
             stale_goals=stale[:_STALE_NAMED],
-            reached_out=pulse["reached_out"],
-            nops=pulse["nops"],
-            waiting_percepts=pulse["percepts"],
+            reached_out=activity["reached_out"],
+            nops=activity["nops"],
+            waiting_percepts=activity["percepts"],
             pending_intents=sum(intent.status is IntentStatus.PENDING for intent in situation.intents),
-            stuck_intents=pulse["stuck"],
-            stale_neighborhoods=pulse["stale"],
-            unsummarized_episodes=pulse["unsummarized"],
+            stuck_intents=activity["stuck"],
+            stale_neighborhoods=activity["stale"],
+            unsummarized_episodes=activity["unsummarized"],
             level=status.level,
             scarcest=status.nearest,
         ),
-        level_before=Degradation((pulse["used"] or {}).get("level", Degradation.NORMAL)),
-        idle_beats=pulse["idle_beats"],
+        level_before=Degradation((activity["used"] or {}).get("level", Degradation.NORMAL)),
+        idle_beats=activity["idle_beats"],
         held=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
         filters=filters_of(columns["beliefs"]),
-        circumstances=circumstances_of(columns, genome, exhausted_beats=exhausted_of(pulse)),
+        circumstances=circumstances_of(
+            columns, genome, exhausted_heartbeats=exhausted_heartbeats_of(activity)
+        ),
         scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
     )
 
@@ -293,7 +295,7 @@ def _situation(
             **view_self(columns, now=now),
             "working_memory": columns["working_memory"],
             "themes": columns["themes"],
-            "last_beat": _last_beat(columns["last_beat"]),
+            "last_beat": _last_heartbeat(columns["last_beat"]),
         }
     )
     return with_identity(situation, columns)
@@ -321,12 +323,15 @@ def _permitted(columns: _Columns) -> list[str]:
     return permitted_actions(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
 
 
-def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
-    if beat is None:
+def _last_heartbeat(heartbeat: Mapping[str, Any] | None) -> LastHeartbeat | None:
+    if heartbeat is None:
         return None
-    outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]
+    outcomes = [f"{action['action']}: {action['summary']}" for action in heartbeat["actions"]]
     return LastHeartbeat(
-        number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
+        number=heartbeat["number"],
+        mode=Mode(heartbeat["mode"]),
+        narrative=heartbeat["narrative"],
+        outcomes=outcomes,
     )
 
 

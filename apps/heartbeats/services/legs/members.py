@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.calls.models import CallStatus
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
@@ -120,7 +120,7 @@ class LeasedHeartbeat:
     slot_at: datetime
     trigger: str
     #: None for a heartbeat that is only to be ended.
-    checkpoint: Checkpoint[Beat] | None = None
+    checkpoint: Checkpoint[HeartbeatState] | None = None
     result: EndedCall | None = None
     #: The number of the checkpoint; None before the heartbeat has a row.
     step: int | None = None
@@ -132,10 +132,10 @@ class LeasedHeartbeat:
     elapsed_ms: float = 0.0
     #: Whether actions were committed in an earlier leg.
     acted: bool = False
-    progress: Progress[Beat] | None = None
+    progress: Progress[HeartbeatState] | None = None
 
     @property
-    def beat(self) -> Beat | None:
+    def heartbeat(self) -> HeartbeatState | None:
         """Return the current state of the heartbeat."""
         if self.progress is not None:
             return self.progress.checkpoint.state

@@ -12,7 +12,7 @@ from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
-from arbor.selves.experiences import LOOKED_AT, MOST_KEPT, Pattern, patterns
+from arbor.selves.experiences import MAX_ACTIONS_READ, MOST_KEPT, Pattern, patterns
 from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 
@@ -71,11 +71,11 @@ SELECT
     ) memory) AS memories,
     (SELECT coalesce(json_agg(action ORDER BY tick, id), '[]') FROM (
         SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS actions,
     (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY tick, id), '[]') FROM (
         SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+        ORDER BY tick DESC, id DESC LIMIT %(max_actions)s
     ) latest) AS worked,
     (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
@@ -119,7 +119,7 @@ class Consolidated:
     deleted_experiences: int = 0
 
 
-def look_for_proposals(*, agent_id: UUID) -> Consolidated:
+def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
@@ -134,7 +134,7 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         days=OLD_ENOUGH_DAYS,
         relevant=RELEVANT_ENOUGH,
         most=MOST_PROMOTED,
-        looked_at=LOOKED_AT,
+        max_actions=MAX_ACTIONS_READ,
         theme_size=THEME_SIZE,
         most_insights=MOST_INSIGHTS,
         lookback=LOOKBACK_BEATS,
@@ -164,7 +164,7 @@ def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
     steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
-        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.in_words(),
+        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.describe(),
         confidence=habit.confidence,
         source=SOURCE,
         change={"pattern": habit.key},

@@ -27,7 +27,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Progress, advance
 from arbor.signals import Signal
@@ -42,7 +42,7 @@ LEG_MS = 150.0
 _LATEST = 0.2
 
 
-class Pace:
+class BatchSizer:
     """The moving average of the time of one heartbeat in a leg of this process, which limits batches."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Pace:
         self._average_ms += weight * (elapsed_ms / heartbeats - self._average_ms)
 
 
-_pace = Pace()
+_batch_sizer = BatchSizer()
 
 
 class BatchFailed(Exception):
@@ -85,7 +85,7 @@ def advance_heartbeats(
             running = run_queued(left)
     faults: list[Exception] = []
     while left:
-        size = _pace.batch_size
+        size = _batch_sizer.batch_size
         advanced |= _advance_batch(tenant_id, left[:size], clock, running, faults)
         left = left[size:]
     if faults:
@@ -151,7 +151,7 @@ class _RunningPipeline:
     """A running pipeline: its generator, and the need that it waits for."""
 
     member: LeasedHeartbeat
-    steps: Generator[Any, Any, Progress[Beat]]
+    steps: Generator[Any, Any, Progress[HeartbeatState]]
     need: Any = None
 
     def resume(self, answer: Any) -> None:
@@ -281,7 +281,7 @@ class _Leg:
 
         def charge() -> None:
             elapsed_ms = (self._spent_s + time.perf_counter() - started) * 1000
-            _pace.count(heartbeats=len(members), elapsed_ms=elapsed_ms)
+            _batch_sizer.count(heartbeats=len(members), elapsed_ms=elapsed_ms)
             for member in members:
                 member.elapsed_ms += elapsed_ms
                 member.own_ms += elapsed_ms / len(members)

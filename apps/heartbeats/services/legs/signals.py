@@ -20,44 +20,44 @@ def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUI
     return [
         one
         for member in members
-        if member.beat is not None and member.checkpoint is not None
+        if member.heartbeat is not None and member.checkpoint is not None
         for one in signals_of_leg(
-            member.checkpoint.state, member.beat, level_changed=member.agent.id in levels
+            member.checkpoint.state, member.heartbeat, level_changed=member.agent.id in levels
         )
     ]
 
 
 def step_signal(member: LeasedHeartbeat) -> Signal:
     """Return the signal of a heartbeat that waits for a model."""
-    beat, progress = member.beat, member.progress
-    assert beat is not None
+    heartbeat, progress = member.heartbeat, member.progress
+    assert heartbeat is not None
     assert progress is not None
     assert progress.suspension is not None
     return signal(
         SignalName.HEARTBEAT_STEP,
         member.agent.id,
         member.heartbeat_id,
-        mode=beat.mode,
+        mode=heartbeat.mode,
         purpose=progress.suspension.kind,
-        turn=beat.turn,
+        turn=heartbeat.turn,
         steps=len(member.steps),
     )
 
 
 def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus) -> Signal:
     """Return the signal of the end of a heartbeat."""
-    beat = member.beat
+    heartbeat = member.heartbeat
     return signal(
         SignalName.HEARTBEAT,
         member.agent.id,
         member.heartbeat_id,
         status=status.value,
         trigger=member.trigger,
-        mode=beat.mode if beat else "",
-        number=beat.situation.beat_number if beat and beat.view and not beat.idle else 0,
-        turns=beat.turns if beat else 0,
-        actions=len(beat.whole.deeds) if beat else 0,
-        energy=beat.energy_end if beat else None,
+        mode=heartbeat.mode if heartbeat else "",
+        number=heartbeat.situation.beat_number if heartbeat and heartbeat.view and not heartbeat.idle else 0,
+        turns=heartbeat.turns if heartbeat else 0,
+        actions=len(heartbeat.whole.action_records) if heartbeat else 0,
+        energy=heartbeat.energy_end if heartbeat else None,
     )
 
 

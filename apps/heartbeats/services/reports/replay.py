@@ -35,7 +35,7 @@ class Found:
     agent: str
     number: int
     model: str
-    beat: RecordedHeartbeat
+    heartbeat: RecordedHeartbeat
     #: The first request to its model; None if it was not stored.
     request: ModelRequest | None
 
@@ -53,15 +53,15 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
     """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
     with tenant_transaction(tenant_id):
         _read_only()
-        beat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
-        if beat is None:
+        heartbeat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
+        if heartbeat is None:
             raise NotFound(_missing(heartbeat_id))
-        if not beat.situation:
-            why = f": {beat.reason}" if beat.reason else ""
+        if not heartbeat.situation:
+            why = f": {heartbeat.reason}" if heartbeat.reason else ""
             raise Invalid(
-                f"heartbeat {heartbeat_id} is {beat.status}{why}; only one that came to a decision can be replayed"
+                f"heartbeat {heartbeat_id} is {heartbeat.status}{why}; only one that came to a decision can be replayed"
             )
-        situation = Situation.model_validate(beat.situation)
+        situation = Situation.model_validate(heartbeat.situation)
         if situation.terms is None:
             raise Invalid(
                 f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
@@ -69,10 +69,10 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
             )
         calls = list(
             ExternalCall.objects.filter(
-                heartbeat_id=beat.id, purpose=CallPurpose.THINK.value, status=CallStatus.COMPLETE
+                heartbeat_id=heartbeat.id, purpose=CallPurpose.THINK.value, status=CallStatus.COMPLETE
             ).order_by("requested_at", "id")
         )
-        return _found(beat, situation, calls)
+        return _found(heartbeat, situation, calls)
 
 
 def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
@@ -86,7 +86,7 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     request = ModelRequest.from_json(
         {
             **found.request.to_json(),
-            "context": found.beat.situation.model_copy(
+            "context": found.heartbeat.situation.model_copy(
                 update={"terms": None, "model_is_reflex": True}
             ).model_dump(mode="json")
             if handle.startswith(f"{REFLEX}/")
@@ -96,10 +96,10 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     if connections[APP].in_atomic_block:
         raise RuntimeError("a model must be asked outside any transaction")
     reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
-    return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
+    return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
-def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
+def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
     first_call = calls[0] if calls else None
     is_stored = first_call is not None and bool(first_call.request)
     sections = (
@@ -107,20 +107,20 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
     )
     assert situation.terms is not None
     return Found(
-        id=beat.id,
-        agent=beat.agent.name,
-        number=beat.number,
-        model=beat.model,
-        beat=RecordedHeartbeat(
+        id=heartbeat.id,
+        agent=heartbeat.agent.name,
+        number=heartbeat.number,
+        model=heartbeat.model,
+        heartbeat=RecordedHeartbeat(
             situation=situation,
             sections=[(section["name"], section["text"]) for section in sections],
             replies=[call.reply for call in calls],
-            actions=beat.actions,
-            dropped=beat.dropped,
-            repairs=beat.repairs,
+            actions=heartbeat.actions,
+            dropped=heartbeat.dropped,
+            repairs=heartbeat.repairs,
             window=situation.terms.window
             or window_of(
-                first_call.model if first_call else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
+                first_call.model if first_call else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),

@@ -1,15 +1,19 @@
-"""Metrics of the installation, read from the database without the broker."""
+"""Metrics of the installation, read from the database without the broker, and figures of an agent's last day."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import connections
+from django.db.models import Avg, F
+from django.db.models.functions import Now
 
+from apps.contacts.models import OutboxMessage
 from apps.contacts.services.outbox import installation_figures
-from apps.heartbeats.models import HeartbeatStatus, Process
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import fleet_model, living_processes, provider_calls
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
@@ -178,3 +182,33 @@ def _worker(process: Process) -> dict[str, Any]:
         "concurrency": process.concurrency,
         "since": process.started_at.isoformat(),
     }
+
+
+_DAY = timedelta(hours=24)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayFigures:
+    """An agent's use of energy, and its messages, in the last 24 hours."""
+
+    #: The mean change of energy by a heartbeat; None without a completed one, or under another budget.
+    energy_delta: float | None
+    #: Messages to users and to the public.
+    reach_outs: int
+
+
+def day_figures(agent_id: UUID) -> DayFigures:
+    """Read the figures of an agent's last day."""
+    beats = Heartbeat.objects.filter(
+        agent_id=agent_id,
+        status=HeartbeatStatus.DONE,
+        energy_unit="energy",
+        started_at__gt=Now() - _DAY,
+    )
+    delta = beats.aggregate(mean=Avg(F("energy_end") - F("energy_start")))["mean"]
+    messages = OutboxMessage.objects.filter(agent_id=agent_id, created_at__gt=Now() - _DAY)
+    return DayFigures(
+        energy_delta=None if delta is None else round(delta, 2),
+        # A message to several channels is one.
+        reach_outs=len(set(messages.values_list("heartbeat_id", "content"))),
+    )

@@ -31,7 +31,7 @@ class Step:
 _FIELDS = frozenset(field.name for field in fields(Step))
 
 
-def steps_of(beat: Heartbeat) -> list[Step]:
+def steps_of(heartbeat: Heartbeat) -> list[Step]:
     """Return the steps of a heartbeat, in order."""
     return [
         Step(
@@ -40,7 +40,7 @@ def steps_of(beat: Heartbeat) -> list[Step]:
                 "started_at": datetime.fromisoformat(step["started_at"]),
             }
         )
-        for step in beat.trace or ()
+        for step in heartbeat.trace or ()
     ]
 
 

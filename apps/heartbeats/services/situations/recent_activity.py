@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from apps.calls.services.usage import Limits
-from arbor.goals.injection import EXHAUSTED_BEATS
+from arbor.goals.injection import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
     NARRATIVES_READ,
@@ -17,7 +17,7 @@ from arbor.heartbeat.failure_modes import (
     RecentHeartbeat,
     Spending,
 )
-from arbor.heartbeat.pacing import ActiveHours, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.usage import Amounts
 
@@ -39,7 +39,7 @@ _WITHOUT_WORK = frozenset({Mode.REFLECTION.value, Mode.CONSOLIDATION.value})
 _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
 # Aliases: `a` agent, `s` state, `p` policy, `t` tenant, `schedule`, and `waiting` for counts of pending percepts. Large
-# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `glances_of`. `energy` is
+# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `recent_heartbeats_of`. `energy` is
 # null under other budgets, whose amounts share its columns.
 RECENT_ACTIVITY = """
     json_build_object(
@@ -95,18 +95,21 @@ def recent_activity_values() -> dict[str, Any]:
     }
 
 
-def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now: datetime) -> dict[str, Any]:
+def presence_of(
+    recent_activity: Mapping[str, Any], *, last_contact: datetime | None, now: datetime
+) -> dict[str, Any]:
     """Return the fields of `Environment` about the presence of users and the last message to them."""
-    reached = pulse["reached_out_at"]
+    reached = recent_activity["reached_out_at"]
     return {
-        "user_present": pulse["talks"] or (last_contact is not None and now - last_contact < PRESENT_FOR),
+        "user_present": recent_activity["talks"]
+        or (last_contact is not None and now - last_contact < PRESENT_FOR),
         "hours_since_reach_out": (now - datetime.fromisoformat(reached)) / timedelta(hours=1)
         if reached
         else None,
     }
 
 
-def glances_of(pulse: Mapping[str, Any]) -> list[RecentHeartbeat]:
+def recent_heartbeats_of(recent_activity: Mapping[str, Any]) -> list[RecentHeartbeat]:
     """Return the latest heartbeats, newest first."""
     return [
         RecentHeartbeat(
@@ -116,7 +119,7 @@ def glances_of(pulse: Mapping[str, Any]) -> list[RecentHeartbeat]:
             narrative=narrative or "",
             topics=tuple(text for params in acted or () for text in _topics(params)),
         )
-        for status, mode, reason, narrative, acted in pulse["beats"]
+        for status, mode, reason, narrative, acted in recent_activity["beats"]
     ]
 
 
@@ -127,43 +130,49 @@ def _topics(params: Mapping[str, Any]) -> list[str]:
     return [text for text in listed if isinstance(text, str)]
 
 
-def spending_of(pulse: Mapping[str, Any]) -> list[Spending]:
+def spending_of(recent_activity: Mapping[str, Any]) -> list[Spending]:
     """Return the energy that the latest completed heartbeats spent, newest first; empty under another budget."""
     return [
         Spending(start=start, end=end, worked=mode not in _WITHOUT_WORK)
-        for start, end, mode in pulse["energy"] or ()
+        for start, end, mode in recent_activity["energy"] or ()
         if start is not None and end is not None
     ]
 
 
-def exhausted_of(pulse: Mapping[str, Any]) -> int:
+def exhausted_heartbeats_of(recent_activity: Mapping[str, Any]) -> int:
     """Count the latest completed heartbeats that ended without energy; 0 under another budget."""
-    return sum(end is not None and end < 1 for _, end, _ in (pulse["energy"] or ())[:EXHAUSTED_BEATS])
+    return sum(
+        end is not None and end < 1 for _, end, _ in (recent_activity["energy"] or ())[:EXHAUSTED_HEARTBEATS]
+    )
 
 
-def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:
+def schedule_policy_of(recent_activity: Mapping[str, Any]) -> SchedulePolicy:
     """Return the agent's interval and active hours."""
-    policy = pulse["policy"] or {}
+    policy = recent_activity["policy"] or {}
     start, end = policy.get("active_from"), policy.get("active_until")
     hours = None
     if start and end and start != end:
         hours = ActiveHours(
             start=time.fromisoformat(start), end=time.fromisoformat(end), zone=ZoneInfo(policy["time_zone"])
         )
-    return Rhythm(
-        interval=timedelta(seconds=pulse["interval_s"]), adaptive=policy.get("adaptive", True), hours=hours
+    return SchedulePolicy(
+        interval=timedelta(seconds=recent_activity["interval_s"]),
+        adaptive=policy.get("adaptive", True),
+        hours=hours,
     )
 
 
-def limits_of(pulse: Mapping[str, Any]) -> Limits:
+def limits_of(recent_activity: Mapping[str, Any]) -> Limits:
     """Return today's limits."""
-    tenant = pulse["tenant"]
-    return Limits(own=_read_limits(pulse["policy"] or {}), of_tenant=_read_limits(tenant) if tenant else None)
+    tenant = recent_activity["tenant"]
+    return Limits(
+        own=_read_limits(recent_activity["policy"] or {}), of_tenant=_read_limits(tenant) if tenant else None
+    )
 
 
-def used_of(pulse: Mapping[str, Any]) -> Amounts:
+def used_of(recent_activity: Mapping[str, Any]) -> Amounts:
     """Return what the agent has used today."""
-    used = pulse["used"] or {}
+    used = recent_activity["used"] or {}
     return Amounts(
         beats=used.get("beats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
     )

@@ -31,7 +31,7 @@ from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 from arbor.selves.values import MAX_ASPECTS, MAX_BELIEFS, MAX_PREFERENCES
 
-#: The origin of seed 000 shows five proposals; the others are ours.
+#: The origin of seed 000 shows five proposals; Arbor chose the other limits.
 PROPOSALS_SHOWN = 5
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3

@@ -14,7 +14,7 @@ from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.literals import decode_vectors
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
@@ -28,11 +28,11 @@ LATEST = 1_000
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
 
-def maintain_clusters() -> Round:
+def maintain_clusters() -> JobRunResult:
     """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
     waiting = queries.MINDS_TO_CLUSTER.replace("{due}", due).replace("{waiting}", queries.WAITING_UNCLUSTERED)
-    return make_round("clusters", waiting=waiting, step=maintain_agent_clusters)
+    return run_job("clusters", waiting=waiting, step=maintain_agent_clusters)
 
 
 def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:

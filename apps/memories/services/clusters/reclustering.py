@@ -31,9 +31,9 @@ from arbor.memory.clusters.clusters import (
 )
 from arbor.memory.clusters.links import (
     BY_RELATION,
-    FoundLink,
     MemoryRelation,
     PlacedCluster,
+    RankedClusterLink,
     middle_half,
     relate,
 )
@@ -144,7 +144,7 @@ class ReclusteringPlan:
     """The clusters and relations to write; call `read_words` and `describe` before `write`."""
 
     def __init__(
-        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[FoundLink]
+        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[RankedClusterLink]
     ) -> None:
         self._mind = mind
         self._clusters = clusters

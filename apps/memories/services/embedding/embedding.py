@@ -23,7 +23,7 @@ from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.minds import check_dimension, installation_model
-from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.providers import credentials
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -31,7 +31,7 @@ from apps.tenants.statements import change
 from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_RETRY_DELAY
-from arbor.embedding.models import AtStorage, EmbeddingModel
+from arbor.embedding.models import EmbedAtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder, unit_rows
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.content import content_hash
@@ -113,7 +113,7 @@ class _VectorCache:
                     vectors_by_hash[digest] = vector
             return vectors_by_hash
 
-    def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
+    def put(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
             for key, vector in vectors.items():
                 self._vectors[(tenant_id, model, key)] = vector
@@ -121,9 +121,9 @@ class _VectorCache:
                 self._vectors.popitem(last=False)
 
 
-_kept = _VectorCache()
+_vector_cache = _VectorCache()
 #: By model: the time until which this process does not call a slow, failing embedder (monotonic clock).
-_rests: dict[EmbeddingModel | None, float] = {}
+_paused_until: dict[EmbeddingModel | None, float] = {}
 
 
 def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
@@ -131,7 +131,7 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 
     After a failure that took long, this process raises EmbeddingFailed at once for 10 s.
     """
-    rests_until = _rests.get(model)
+    rests_until = _paused_until.get(model)
     if rests_until is not None and time.monotonic() < rests_until:
         raise EmbeddingFailed(
             f"{model or 'the embedder'} did not answer, and is not called again for some seconds"
@@ -141,9 +141,9 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         vectors = embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except EmbeddingFailed:
         if time.monotonic() - started > _LONG_WAIT_S:
-            _rests[model] = time.monotonic() + FIRST_RETRY_DELAY.total_seconds()
+            _paused_until[model] = time.monotonic() + FIRST_RETRY_DELAY.total_seconds()
         raise
-    _rests.pop(model, None)
+    _paused_until.pop(model, None)
     return vectors
 
 
@@ -164,7 +164,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         return np.zeros((0, connected.dimension), dtype=np.float32)
     cached_as = f"{connected.model} {connected.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(tenant_id, cached_as, hashes)
+    known = _vector_cache.find(tenant_id, cached_as, hashes)
     if not connected.in_process:
         known |= _read_tenant_cache(
             tenant_id, cached_as, [digest for digest in hashes if digest not in known]
@@ -174,7 +174,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         fresh = dict(zip(missing, ask(connected, list(missing.values())), strict=True))
         if not connected.in_process:
             _write_tenant_cache(tenant_id, cached_as, fresh, cut=_sizes_of_truncated(missing))
-        _kept.keep(tenant_id, cached_as, fresh)
+        _vector_cache.put(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
 
@@ -188,7 +188,7 @@ def embed_for_storage(
     """
     try:
         in_process = embedder_for(model or installation_model()).in_process
-        if not AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
+        if not EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
             return None
         return embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except (EmbeddingFailed, ConfigurationInvalid) as error:
@@ -259,7 +259,7 @@ def _write_tenant_cache(
         )
 
 
-def trim_embedding_cache() -> Round:
+def trim_embedding_cache() -> JobRunResult:
     """Delete cached vectors that were not used for a month, in steps of one tenant each, for at most CACHE_TRIM_TAKES."""
     ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
     steps = done = failed = 0
@@ -278,4 +278,4 @@ def trim_embedding_cache() -> Round:
         done += trimmed
         if trimmed == _TRIMMED:
             pending.append(tenant_id)
-    return Round(steps=steps, done=done, failed=failed)
+    return JobRunResult(steps=steps, done=done, failed=failed)

@@ -234,7 +234,7 @@ def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     lock_minds([agent_id])
     rows = _rows(agent_id)
     stays, goes = _find_row(rows, retained), _find_row(rows, gone)
-    parents = merged({row.id: row.parent_id for row in rows}, kept=stays.id, gone=goes.id)
+    parents = merged({row.id: row.parent_id for row in rows}, retained=stays.id, merged_concept=goes.id)
     change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
     change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
     ends = Q(source_id=goes.id) | Q(target_id=goes.id)

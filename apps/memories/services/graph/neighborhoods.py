@@ -18,7 +18,7 @@ from django.db import connection
 
 from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, VectorBlock, decode_vectors
 from apps.memories.services.graph import queries
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.memory.neighborhood import (
@@ -89,9 +89,9 @@ def mark_around_all(ends: Mapping[UUID, Collection[UUID]]) -> int:
     return change(queries.MARK_NEIGHBORHOODS, ids=ids, listed=False, ends=ids, agents=sorted(ends))
 
 
-def refresh_neighborhoods() -> Round:
+def refresh_neighborhoods() -> JobRunResult:
     """Compute stale and missing neighborhoods, agent after agent, until none is left or the run's time is over."""
-    return make_round("neighborhoods", waiting=queries.WAITING_NEIGHBORHOODS, step=refresh_batch)
+    return run_job("neighborhoods", waiting=queries.WAITING_NEIGHBORHOODS, step=refresh_batch)
 
 
 def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
@@ -132,7 +132,7 @@ class AgentVectors:
         for chunk in batched(embedded, AT_ONCE, strict=False):
             search = Nearest(*decode_vectors(chunk, length))
             for ids, vectors in self._blocks(length):
-                search.look_at(ids, vectors)
+                search.compare_block(ids, vectors)
             nearest |= search.found()
         return nearest
 

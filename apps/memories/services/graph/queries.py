@@ -188,23 +188,23 @@ RETURNING weight
 
 # Part: edges from the frontier, in the directions in which their relations are followed.
 _LINKS = """
-SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS onward FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(onward)s)
+SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS forward FROM memories_edge
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(forward)s)
 UNION ALL
 SELECT source_id, source_kind, target_id, relation, weight, false FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY(w.frontier) AND relation = ANY(%(back)s)
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY(w.frontier) AND relation = ANY(%(backward)s)
 UNION ALL
 SELECT concept_id, 'concept', memory_id, 'instance_of', strength, true FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(w.frontier) AND 'instance_of' = ANY(%(onward)s)
+WHERE tenant_id = %(tenant)s AND memory_id = ANY(w.frontier) AND 'instance_of' = ANY(%(forward)s)
 UNION ALL
 SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(back)s)
+WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(backward)s)
 """
 
 # What comes next in an episode, by a rule and without rows: its order is that of its memories.
 _NEXT = """
 UNION ALL
-SELECT beside.id, 'memory', m.id, 'temporal_next', {weight}, {onward} FROM memories_memory m CROSS JOIN LATERAL (
+SELECT beside.id, 'memory', m.id, 'temporal_next', {weight}, {forward} FROM memories_memory m CROSS JOIN LATERAL (
     SELECT id FROM memories_memory
     WHERE tenant_id = %(tenant)s AND episode_id = m.episode_id AND sequence {beyond} m.sequence
     ORDER BY sequence {order} LIMIT 1
@@ -216,11 +216,11 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.id = ANY(w.front
 _PARENTS = """
 UNION ALL
 SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND parent_id = ANY(w.frontier) AND 'parent_of' = ANY(%(onward)s)
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND parent_id = ANY(w.frontier) AND 'parent_of' = ANY(%(forward)s)
 UNION ALL
 SELECT parent_id, '{kind}', id, 'parent_of', 1.0, false FROM {table}
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) AND parent_id IS NOT NULL
-    AND 'parent_of' = ANY(%(back)s)
+    AND 'parent_of' = ANY(%(backward)s)
 """
 
 # Traverse the graph recursively.
@@ -236,11 +236,11 @@ WITH RECURSIVE walk AS (
             SELECT * FROM (
                 SELECT DISTINCT ON (id) * FROM (
                     {_LINKS}
-                    {_NEXT.format(weight=BESIDE, onward="true", beyond=">", order="ASC", followed="onward")}
-                    {_NEXT.format(weight=BESIDE, onward="false", beyond="<", order="DESC", followed="back")}
+                    {_NEXT.format(weight=BESIDE, forward="true", beyond=">", order="ASC", followed="forward")}
+                    {_NEXT.format(weight=BESIDE, forward="false", beyond="<", order="DESC", followed="backward")}
                     {_PARENTS.format(kind="concept", table="memories_concept")}
                     {_PARENTS.format(kind="goal", table="goals_goal")}
-                ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, onward
+                ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, forward
             ) nearest ORDER BY weight DESC, id LIMIT greatest(0, %(nodes)s - cardinality(w.visited))
         ) step
     ) met

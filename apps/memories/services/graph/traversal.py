@@ -24,10 +24,10 @@ from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
 from arbor.memory.relations import (
     ALL_RELATIONS,
+    FORWARD_ONLY,
     LONGEST_S,
     MAX_HOPS,
     MAX_NODES,
-    ONWARD,
     TO_CAUSES,
     TO_EVIDENCE,
     Contradiction,
@@ -84,7 +84,7 @@ def find_path(
     An empty result means that no path of at most `hops` edges exists or, if `bounded`, that there is none among the
     MAX_NODES visited nodes. Errors as in `find_causes`.
     """
-    followed = ONWARD if directed else ALL_RELATIONS
+    followed = FORWARD_ONLY if directed else ALL_RELATIONS
     traversal = _traverse(agent_id, start, followed, hops, end=end)
     reached = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
@@ -139,8 +139,8 @@ def _traverse(
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,
-            onward=sorted(followed.onward),
-            back=sorted(followed.back),
+            forward=sorted(followed.forward),
+            backward=sorted(followed.backward),
             hops=hops,
             # The start counts as visited, and one node beyond the bound shows that there are more.
             nodes=MAX_NODES + 2,
@@ -156,7 +156,7 @@ def _step(row: dict[str, Any]) -> TraversalStep:
         via=UUID(row["via"]),
         relation=Relation(row["relation"]),
         weight=row["weight"],
-        onward=row["onward"],
+        forward=row["forward"],
     )
 
 

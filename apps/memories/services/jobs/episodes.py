@@ -18,7 +18,7 @@ from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.literals import sparsevec_text
 from apps.memories.services.embedding.minds import model_of, query_vector
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
@@ -72,10 +72,10 @@ class EpisodeMember:
     occurred_at: datetime
 
 
-def close_episodes() -> Round:
+def close_episodes() -> JobRunResult:
     """Close the open episodes whose last memory is older than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
     gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
-    return make_round("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), step=_close)
+    return run_job("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), step=_close)
 
 
 def _close(tenant_id: UUID, agent_id: UUID) -> int:

@@ -57,14 +57,12 @@ class Job:
         elif self.is_idle:
             why = "see that its worker and the scheduler run"
         else:
-            why = (
-                "`maintenance_failed` in its worker's log says for which agents, and why; they are met again"
-            )
+            why = "`maintenance_failed` in its worker's log names the agents and the errors; the next run tries them again"
         return f"{why} (`arbor status`)"
 
     @property
     def is_idle(self) -> bool:
-        """Whether the last success is too long ago, regardless of failed steps of the last run."""
+        """Return whether the last success is too long ago, regardless of failed steps of the last run."""
         since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
         return (
             judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since)

@@ -38,7 +38,7 @@ _TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weig
 
 
 def agents_with(flag: MaintenanceFlag) -> str:
-    """Return SQL for `make_round`: the agents of tenant `t.id` with a flagged memory."""
+    """Return SQL for `run_job`: the agents of tenant `t.id` with a flagged memory."""
     return queries.AGENTS_WITH_FLAG.replace("{flag}", flag.value)
 
 

@@ -10,7 +10,7 @@ from apps.memories.models import Memory, Upkeep
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import tenant_transaction
@@ -24,11 +24,9 @@ _FLAG = "unindexed"
 _READ = ("id", "content", "role", "session", "detail", "lexical", "status")
 
 
-def reindex_words() -> Round:
+def reindex_words() -> JobRunResult:
     """Index the details of flagged memories, agent by agent."""
-    return make_round(
-        "reindex_words", waiting=queries.AGENTS_WITH_FLAG.replace("{flag}", _FLAG), step=_reindex
-    )
+    return run_job("reindex_words", waiting=queries.AGENTS_WITH_FLAG.replace("{flag}", _FLAG), step=_reindex)
 
 
 def _reindex(tenant_id: UUID, agent_id: UUID) -> int:

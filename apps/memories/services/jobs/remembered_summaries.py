@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.memories.models import Episode, Memory
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
@@ -25,9 +25,9 @@ SUMMARY_IMPORTANCE = 0.5
 _ACTOR = "system:maintenance"
 
 
-def remember_summaries() -> Round:
+def remember_summaries() -> JobRunResult:
     """Store the summaries that are no memories yet, agent by agent; they are embedded by upkeep."""
-    return make_round("remembered", waiting=queries.AGENTS_WITH_UNREMEMBERED, step=_remember)
+    return run_job("remembered", waiting=queries.AGENTS_WITH_UNREMEMBERED, step=_remember)
 
 
 def _remember(tenant_id: UUID, agent_id: UUID) -> int:

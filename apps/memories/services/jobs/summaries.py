@@ -64,7 +64,7 @@ class SummaryVectors:
 
 
 def agents_with_unsummarized() -> str:
-    """Return SQL for `make_round`: the agents of tenant `t.id` with an episode to summarize."""
+    """Return SQL for `run_job`: the agents of tenant `t.id` with an episode to summarize."""
     settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
     return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
 
@@ -72,7 +72,7 @@ def agents_with_unsummarized() -> str:
 def unsummarized_episodes(
     agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
 ) -> list[Unsummarized]:
-    """Return up to `limit` episodes to summarize, those closed first first.
+    """Return up to `limit` episodes to summarize, in the order in which they were closed.
 
     They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.recall import queries
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
@@ -89,11 +89,11 @@ def cluster_values(now: datetime | None = None) -> dict[str, Any]:
     return {**_fading(now), "themes": THEMES_SHOWN}
 
 
-def trim_activations() -> Round:
+def trim_activations() -> JobRunResult:
     """Drop what has faded, and of each agent all but the MOST_KEPT most present."""
     faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
-    return make_round("activations", waiting=waiting, step=_trim)
+    return run_job("activations", waiting=waiting, step=_trim)
 
 
 def _trim(tenant_id: UUID, agent_id: UUID) -> int:

@@ -32,11 +32,11 @@ from apps.memories.services.recall.scan import Query, ScanResult, StoredText
 from arbor.memory.activation import levels_after
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
-from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
+from arbor.memory.mind.search import Associations, Choice, MindSearch, choose, complete, names_of
 from arbor.memory.recall.candidates import Candidates, Places, microseconds
 from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_terms
 
-_TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
+_ASSOCIATION = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 _USE = np.dtype(
     [("place", INTEGER), ("used", MOMENT), ("uses", INTEGER), ("level", FLOAT), ("active", MOMENT)]
 )
@@ -81,38 +81,38 @@ class Uses:
 class MemoryState:
     """The state of memories as one statement read it."""
 
-    ties: Ties
+    associations: Associations
     uses: Uses
     #: A text for each memory that was asked for, None where it is gone; empty if there were too many.
     texts: Sequence[StoredText | None]
 
 
-def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
-    """Return the ties of lenders, and the use and the texts of memories, in the open transaction.
+def read_state(*, sources: Halves, ids: Halves, requests: int) -> MemoryState:
+    """Return the associations of sources, and the use and the texts of memories, in the open transaction.
 
-    One statement for any number of agents; none without lenders and ids.
+    One statement for any number of agents; none without sources and ids.
     """
-    if not len(lenders) and not len(ids):
+    if not len(sources) and not len(ids):
         return _state(None, None, None, None)
     return _state(
         *fetch_packed(
             queries.MEMORY_STATE,
-            lenders=uuid_array(lenders),
+            sources=uuid_array(sources),
             ids=uuid_array(ids),
             with_contents=len(ids) <= MOST_CONTENTS * requests,
         )
     )
 
 
-def _state(ties: Any, uses: Any, contents: Any, details: Any) -> MemoryState:
-    tied, used = unpack(ties, _TIE), unpack(uses, _USE)
+def _state(associations: Any, uses: Any, contents: Any, details: Any) -> MemoryState:
+    associated, used = unpack(associations, _ASSOCIATION), unpack(uses, _USE)
     last = used["used"].astype(np.int64)
     recalled = last != _NEVER_USED
     return MemoryState(
-        ties=Ties(
-            lender=tied["lender"].astype(np.uint64),
-            borrower=tied["borrower"].astype(np.uint64),
-            share=tied["share"].astype(np.float64),
+        associations=Associations(
+            source=associated["source"].astype(np.uint64),
+            target=associated["target"].astype(np.uint64),
+            share=associated["share"].astype(np.float64),
         ),
         uses=Uses(
             places=used["place"].astype(np.int64) - 1,
@@ -178,10 +178,12 @@ class _Known:
 
 def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
     choices = [choose(search) for search in searches]
-    lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
-    # The ties of all agents are read together; each search finds its own, because an image has only its agent's memories.
-    ties, state = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
-    found = [_completed(search, choice, ties) for search, choice in zip(searches, choices, strict=True)]
+    sources = [search.image.ids_of(choice.sources) for search, choice in zip(searches, choices, strict=True)]
+    # The associations of all agents are read together; each search finds its own, because an image has only its agent's memories.
+    associations, state = _read(searches, [_all_if_small(search) for search in searches], sources=sources)
+    found = [
+        _completed(search, choice, associations) for search, choice in zip(searches, choices, strict=True)
+    ]
     # The state of small minds has been read already.
     unknown = [place for place, known in enumerate(state) if not len(known.rows)]
     if unknown:
@@ -201,16 +203,16 @@ def _all_if_small(search: MindSearch) -> Places:
 
 
 def _read(
-    searches: Sequence[MindSearch], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
-) -> tuple[Ties, list[_Known]]:
-    """Return the ties of lenders, and the state of each search's rows. One statement; none without lenders and rows."""
+    searches: Sequence[MindSearch], rows: Sequence[Places], *, sources: Sequence[Halves] = ()
+) -> tuple[Associations, list[_Known]]:
+    """Return the associations of sources, and the state of each search's rows. One statement; none without sources and rows."""
     ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
-    state = read_state(lenders=_together(lenders), ids=_together(ids), requests=len(searches))
+    state = read_state(sources=_together(sources), ids=_together(ids), requests=len(searches))
     known, first = [], 0
     for some in rows:
         known.append(_part(state, some, first))
         first += len(some)
-    return state.ties, known
+    return state.associations, known
 
 
 def _together(ids: Sequence[Halves]) -> Halves:
@@ -225,9 +227,11 @@ def _part(state: MemoryState, rows: Places, first: int) -> _Known:
     )
 
 
-def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Places, ScanResult]:
+def _completed(
+    search: MindSearch, choice: Choice, associations: Associations
+) -> tuple[Places, Places, ScanResult]:
     """Return the rows of all candidates, the places of the contenders among them, and the result without their state."""
-    rows, candidates, links = complete(search, choice, ties)
+    rows, candidates, links = complete(search, choice, associations)
     lasting = lasting_terms(
         ScoreInputs(
             candidates=candidates,

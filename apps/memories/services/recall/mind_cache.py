@@ -162,7 +162,7 @@ class MindCache:
         if reading.own is not None and reading.revision == reading.own:
             # This transaction deleted or moved the mind; others must not see that, as it may still be rolled back.
             return None
-        if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
+        if not entry.snapshot.includes(reading.revision) or reading.snapshot.until < entry.snapshot.until:
             self._drop(key)
             return None
         try:

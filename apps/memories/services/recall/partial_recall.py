@@ -15,7 +15,13 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
-from arbor.memory.clusters.clusters import ClusterResonance, Cosines, check_vectors, is_clear, tip_of_tongue
+from arbor.memory.clusters.clusters import (
+    ClusterResonance,
+    Cosines,
+    check_vectors,
+    find_partial_recalls,
+    is_clear,
+)
 from arbor.memory.values import Recalled
 
 log = structlog.get_logger(__name__)
@@ -49,7 +55,7 @@ def find_partial_activations(
     """Return the clusters that resonate with a query while none of their memories is clear (seed 004), the nearest first.
 
     `vector` is the query's by the model of the agent's vectors, of any length but zero. In the open transaction, two
-    statements; changes nothing. At most three (`arbor.memory.clusters.clusters.tip_of_tongue`).
+    statements; changes nothing. At most three (`arbor.memory.clusters.clusters.find_partial_recalls`).
     Raises Invalid for a vector that is not finite, or of another dimension than the agent's.
     """
     unit = check_vectors([vector], dimension=model_of(agent_id).dimension)[0].tolist()
@@ -124,5 +130,5 @@ def _partial(found: _Found) -> list[PartialActivation]:
             strength=resonance.center,
             best_memory=resonance.best_memory,
         )
-        for resonance in tip_of_tongue(found.resonances, found.cosines)
+        for resonance in find_partial_recalls(found.resonances, found.cosines)
     ]

@@ -21,7 +21,7 @@ from django.conf import settings
 from apps.memories.services.embedding import queries as embedding_queries
 from apps.memories.services.embedding.literals import sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
-from apps.memories.services.recall import queries
+from apps.memories.services.recall import queries, scan_queries
 from apps.memories.services.recall.packed_rows import (
     FLAG,
     FLOAT,
@@ -74,7 +74,7 @@ _LAYOUT = np.dtype(
 )
 
 
-_LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
+_LINK_LAYOUT = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,19 +117,19 @@ class ScanResult:
 def scan(query: Query) -> ScanResult:
     """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and what belongs to them.
 
-    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each, and REMINDED
-    of what the LENDERS best bring to mind. Where that is less than the limit, also what happened last. One statement,
-    seldom more.
+    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each; and
+    MAX_ASSOCIATED_MEMORIES associated with the MAX_ASSOCIATION_SOURCES best. Where these are less than the limit, also the
+    latest memories. One statement, seldom more.
     """
     asked = query.request
-    kept = max(SEEDS, asked.limit)
+    max_seeds = max(SEEDS, asked.limit)
     around = query.reading.span.around() if query.reading.span else None
     values: dict[str, Any] = {
         "agent": asked.agent_id,
         "now": asked.now,
         **query_vector(asked.vector, asked.model),
         "lexical": sparsevec_text(query.reading.lexical),
-        "kept": kept,
+        "max_seeds": max_seeds,
         "limit": asked.limit,
         **association_values(query.weights),
     }
@@ -141,7 +141,7 @@ def scan(query: Query) -> ScanResult:
     timed, filled = around is not None, False
     # How many a filter leaves is not known; a session to be left out is seldom most of a mind.
     narrow = replace(asked.only, without_session="", without_since=None) != EVERYTHING
-    share, sample = (1.0, 0) if narrow else _guess(query.documents, kept)
+    share, sample = (1.0, 0) if narrow else _guess(query.documents, max_seeds)
     while True:
         statement = _statement(timed=timed, filled=filled, conditions=conditions)
         row = fetch_packed(statement, share=share, sample=sample, **values)
@@ -157,34 +157,34 @@ def scan(query: Query) -> ScanResult:
 
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
-    mind = queries.SCANNED_MIND + conditions
-    columns = queries.SCAN_ROW.format(none=UUID(int=0))
-    among = queries.AMONG_THE_BEST.format(or_timely=f" OR {queries.TIMELY}" if timed else "")
-    return queries.SCAN.format(
+    mind = scan_queries.SCANNED_MIND + conditions
+    columns = scan_queries.SCAN_ROW.format(none=UUID(int=0))
+    among = scan_queries.AMONG_THE_BEST.format(or_timely=f" OR {scan_queries.TIMELY}" if timed else "")
+    return scan_queries.SCAN.format(
         vector=embedding_queries.QUERY_VECTOR,
         row=columns,
-        lent=queries.LENT,
-        reminded_of=queries.REMINDED_OF.format(row=columns, conditions=conditions),
-        packed_links=queries.PACKED_LINKS,
+        associations=scan_queries.ASSOCIATIONS,
+        associated_memories=scan_queries.ASSOCIATED_MEMORIES.format(row=columns, conditions=conditions),
+        packed_links=scan_queries.PACKED_LINKS,
         mind=mind,
         conditions=conditions,
-        or_recent=queries.OR_RECENT.format(mind=mind) if filled else "",
+        or_recent=scan_queries.OR_RECENT.format(mind=mind) if filled else "",
         among=among,
-        timely=queries.TIMELY if timed else "false",
-        or_timely=queries.OR_TIMELY if timed else "",
+        timely=scan_queries.TIMELY if timed else "false",
+        or_timely=scan_queries.OR_TIMELY if timed else "",
         reach=REACH,
         most_beside=MOST_BESIDE,
     )
 
 
-def _guess(documents: int, kept: int) -> tuple[float, int]:
+def _guess(documents: int, max_seeds: int) -> tuple[float, int]:
     """Return the share of the memories to admit, and the size of the sample to guess from; a sample of 0 admits all."""
-    share = _MARGIN * kept / max(documents, 1)
+    share = _MARGIN * max_seeds / max(documents, 1)
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
 def _found(row: Sequence[Any], now: datetime) -> ScanResult:
-    data, ties, *texts, mean, deviation, compared, _ = row
+    data, associations, *texts, mean, deviation, compared, _ = row
     rows = unpack(data, _LAYOUT)
     ids = rows["id"].astype(np.uint64)
     # A seed is in its own stretch too.
@@ -221,7 +221,7 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     )
     return ScanResult(
         candidates=candidates,
-        links=links_among(candidates.ids, ties),
+        links=links_among(candidates.ids, associations),
         background=Background(mean=mean, deviation=deviation),
         compared=compared,
         session=session,
@@ -230,7 +230,7 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
 
 
 def association_values(weights: Weights) -> dict[str, Any]:
-    """Return the values that LENT takes beside the scan's own."""
+    """Return the values that ASSOCIATIONS takes beside the scan's own."""
     return {"words": weights.words, "meaning": weights.meaning}
 
 
@@ -240,11 +240,11 @@ def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
         return NO_LINKS
     rows = unpack(data, _LINK_LAYOUT)
     places = {key: place for place, key in enumerate(_keys(ids))}
-    ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("lender", "borrower")]
-    lender, borrower = np.array(ends, dtype=np.int64)
-    known = (lender >= 0) & (borrower >= 0)
+    ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("source", "target")]
+    source, target = np.array(ends, dtype=np.int64)
+    known = (source >= 0) & (target >= 0)
     share = np.clip(rows["share"].astype(np.float64), 0.0, 1.0)
-    return Links(lender=lender[known], borrower=borrower[known], share=share[known])
+    return Links(source=source[known], target=target[known], share=share[known])
 
 
 def _keys(ids: npt.NDArray[Any]) -> list[bytes]:

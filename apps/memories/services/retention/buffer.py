@@ -17,7 +17,7 @@ from apps.audit.services import record
 from apps.memories.models import BufferItem
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.forgetting import ACTOR
 from apps.memories.services.store.remember import remember
@@ -50,7 +50,7 @@ STEP = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holding:
+class FoundBufferItem:
     """A buffer item that a search found."""
 
     id: UUID
@@ -141,9 +141,9 @@ class BufferSearch:
         }
 
 
-def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
+def search_buffers(searches: Sequence[BufferSearch]) -> list[list[FoundBufferItem]]:
     """Return the matching buffer items for each search, best first, in the open transaction. At most one statement."""
-    found: list[list[Holding]] = [[] for _ in searches]
+    found: list[list[FoundBufferItem]] = [[] for _ in searches]
     if searches:
         written = [search.as_json(place) for place, search in enumerate(searches)]
         agents = sorted({search.agent_id for search in searches})
@@ -160,7 +160,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
             "trust",
         )
         for place, *row in fetch(queries.SEARCH_BUFFER, searches=to_json(written), agents=agents):
-            found[place].append(Holding(**dict(zip(names, row, strict=True))))
+            found[place].append(FoundBufferItem(**dict(zip(names, row, strict=True))))
     return found
 
 
@@ -204,9 +204,9 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
     return _promote(tenant_id, agent_id, items, actor=actor)[0]
 
 
-def promote_buffers() -> Round:
+def promote_buffers() -> JobRunResult:
     """Promote buffer items that mattered and delete expired ones, agent by agent."""
-    return make_round("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, step=_promote_step)
+    return run_job("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, step=_promote_step)
 
 
 def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
 from apps.memories.models import Memory, Mind
-from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
 from apps.tenants.scope import tenant_transaction
@@ -24,7 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
     BOOST,
     KEPT_PER_WEEK,
-    Held,
+    ForgettableMemory,
     Policy,
     Reason,
     days_between,
@@ -83,23 +83,19 @@ def policy() -> Policy:
     )
 
 
-def fade_memories() -> Round:
+def fade_memories() -> JobRunResult:
     """Archive faded memories of each agent whose last run is a day ago."""
-    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), step=_fade)
+    return run_job("fade", waiting=queries.MINDS_DUE.format(checked_at="forgot_at"), step=_fade)
 
 
-def clean_up_memories() -> Round:
+def clean_up_memories() -> JobRunResult:
     """Archive memories that were of little importance from the start, of each agent whose last run is a day ago."""
-    return make_round(
-        "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), step=_clean_up
-    )
+    return run_job("clean_up", waiting=queries.MINDS_DUE.format(checked_at="cleaned_at"), step=_clean_up)
 
 
-def keep_quotas() -> Round:
+def enforce_quotas() -> JobRunResult:
     """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
-    return make_round(
-        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota
-    )
+    return run_job("quota", waiting=queries.MINDS_DUE.format(checked_at="counted_at"), step=_enforce_quota)
 
 
 def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
@@ -111,7 +107,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, Reason] = {}
-    retained: list[tuple[UUID, Held]] = []
+    retained: list[tuple[UUID, ForgettableMemory]] = []
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
         verdict = forget(memory, now=now, policy=limits)
@@ -135,8 +131,8 @@ def _excess(count: int, limits: Policy) -> int:
     return max(0, count - limits.quota)
 
 
-def _state_of(row: tuple[Any, ...]) -> Held:
-    return Held(
+def _state_of(row: tuple[Any, ...]) -> ForgettableMemory:
+    return ForgettableMemory(
         type=MemoryType(row[1]),
         importance=row[2],
         retention=Retention(row[3]),
@@ -148,7 +144,7 @@ def _state_of(row: tuple[Any, ...]) -> Held:
     )
 
 
-def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime) -> Planned:
+def _planned(row: tuple[Any, ...], state: ForgettableMemory, reason: Reason, *, now: datetime) -> Planned:
     idle = days_between(state.touched_at, now)
     importance = state.effective_importance
     return Planned(
@@ -166,14 +162,14 @@ def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
-    rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, looked_at="forgot_at")
+    rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, checked_at="forgot_at")
     return _apply_rule(tenant_id, agent_id, rule)
 
 
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
-    rule = _Rule(statement=queries.TRIVIAL_MEMORIES, limits=limits, reason=reason, looked_at="cleaned_at")
+    rule = _Rule(statement=queries.TRIVIAL_MEMORIES, limits=limits, reason=reason, checked_at="cleaned_at")
     return _apply_rule(tenant_id, agent_id, rule)
 
 
@@ -185,7 +181,7 @@ class _Rule:
     limits: Policy
     reason: str
     #: The column of `Mind` with the time of the rule's last run.
-    looked_at: str
+    checked_at: str
 
 
 def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
@@ -194,11 +190,11 @@ def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
             return 0
         ids = _find(rule.statement, agent_id, rule.limits)
         return _archive_step(
-            agent_id, ids, reason=rule.reason, looked_at=rule.looked_at, all_found=len(ids) < STEP
+            agent_id, ids, reason=rule.reason, checked_at=rule.checked_at, all_found=len(ids) < STEP
         )
 
 
-def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
+def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
@@ -213,7 +209,7 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
         )
         # Protected memories count but cannot be archived; without candidates, nothing more can be done.
         settled = len(ids) == excess or not ids
-        return _archive_step(agent_id, ids, reason=reason, looked_at="counted_at", all_found=settled)
+        return _archive_step(agent_id, ids, reason=reason, checked_at="counted_at", all_found=settled)
 
 
 def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> list[UUID]:
@@ -247,11 +243,11 @@ def _figures(limits: Policy) -> dict[str, Any]:
     }
 
 
-def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, looked_at: str, all_found: bool) -> int:
+def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, checked_at: str, all_found: bool) -> int:
     if ids:
         archive(memory_ids=ids, reason=reason, actor=ACTOR)
     if all_found:
-        Mind.objects.filter(agent_id=agent_id).update(**{looked_at: Now()})
+        Mind.objects.filter(agent_id=agent_id).update(**{checked_at: Now()})
     return len(ids)
 
 
@@ -261,9 +257,9 @@ def try_lock_mind(agent_id: UUID) -> bool:
     return bool(locked)
 
 
-def expire_memories() -> Round:
+def expire_memories() -> JobRunResult:
     """Archive expired memories, agent by agent."""
-    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
+    return run_job("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
 
 
 def _expire(tenant_id: UUID, agent_id: UUID) -> int:

@@ -103,10 +103,10 @@ ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
 """
 
 # Find agents for a job run: those whose last run of a rule is a day ago.
-MINDS_NOT_LOOKED_AT = (
+MINDS_DUE = (
     "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
     # A time in the future was written before a clock was set back.
-    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
+    " AND ({checked_at} IS NULL OR {checked_at} NOT BETWEEN now() - interval '1 day' AND now())"
 )
 
 # Acquire an advisory lock, which the ORM cannot express.

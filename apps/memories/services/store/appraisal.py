@@ -56,10 +56,12 @@ class Weight:
     expires_at: datetime | None
 
 
-def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()) -> Weight:
+def appraise_memory(
+    memory: NewMemory, *, least: Retention | None = None, unless: Collection[Retention] = ()
+) -> Weight:
     """Return importance, retention and expiry of a memory; values set by the caller are unchanged.
 
-    An appraised retention is raised to `least`, unless the retention is one of `but`; with an expiry set by the caller, an
+    An appraised retention is raised to `least`, unless the retention is one of `unless`; with an expiry set by the caller, an
     appraisal as permanent is lowered to lasting. An expiry is computed from the current time.
     """
     importance, retention = memory.importance, memory.retention
@@ -69,7 +71,7 @@ def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[
         if importance is None:
             importance = appraisal.importance
         if retention is None:
-            retention = at_least(appraisal.retention, least, but=but) if least else appraisal.retention
+            retention = at_least(appraisal.retention, least, unless=unless) if least else appraisal.retention
             if memory.expires_at is not None and retention is Retention.PERMANENT:
                 retention = Retention.LASTING
     expires_at = memory.expires_at
@@ -78,14 +80,16 @@ def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[
     return Weight(importance=importance, retention=retention, expires_at=expires_at)
 
 
-def lasting(memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+def lasting(memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:
     """Return a memory with lasting retention, or permanent if its text asks for that.
 
     A retention set by the caller is unchanged. The importance is appraised when the memory is stored.
     """
     if memory.retention is not None:
         return memory
-    return replace(memory, retention=weigh(memory, least=Retention.LASTING, but=but).retention)
+    return replace(
+        memory, retention=appraise_memory(memory, least=Retention.LASTING, unless=unless).retention
+    )
 
 
 def _expiry(ttl: timedelta) -> datetime | None:

@@ -48,7 +48,7 @@ class NearSearch:
 
 
 def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
-    """Return the near memories for each search, by meaning alone, at most LOOKED_AT for each number.
+    """Return the near memories for each search, by meaning alone, at most MAX_COMPARED for each number.
 
     One statement for all searches of a few memories. A search of many takes two: one reads the agent's vectors, one the
     rows of the near memories.
@@ -70,7 +70,7 @@ def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
     return -round(near[0], 5), near[1].id
 
 
-def same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
+def has_same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
     """Return whether two near memories have the same type and say the same."""
     return placed.type is memory.type and says_the_same(placed.content, memory.content)
 
@@ -105,7 +105,7 @@ def _compare(search: NearSearch) -> Hits:
             ids, block = decode_vectors(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _add_near(hits, some, search.vectors[list(some)] @ block.T, ids)
-    nearest = {number: sorted(near, key=_hit_order)[: queries.LOOKED_AT] for number, near in hits.items()}
+    nearest = {number: sorted(near, key=_hit_order)[: queries.MAX_COMPARED] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(queries.ROWS_OF, ids=list(named))} if named else {}
     return {
@@ -123,7 +123,7 @@ def _add_near(
     near = cosines >= settings.ARBOR_DUPLICATE_SIMILARITY
     for row in np.flatnonzero(near.any(axis=1)).tolist():
         places = np.flatnonzero(near[row])
-        best = places[np.argsort(-cosines[row, places], kind="stable")[: queries.LOOKED_AT]]
+        best = places[np.argsort(-cosines[row, places], kind="stable")[: queries.MAX_COMPARED]]
         hits[numbers[row]] += [(float(cosines[row, place]), ids[place]) for place in best]
 
 
@@ -181,6 +181,6 @@ class Alike:
         near = [*found]
         for similarity, other in self._near.get(number, ()):
             placed = self._placed.get(other)
-            if placed is not None and memory is not None and same_meaning(placed, memory):
+            if placed is not None and memory is not None and has_same_meaning(placed, memory):
                 near.append((similarity, placed))
         return [placed for _, placed in sorted(near, key=by_nearness)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
-from apps.memories.services.store.appraisal import weigh
+from apps.memories.services.store.appraisal import appraise_memory
 from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
 from apps.memories.services.store.duplicates import (
     Alike,
@@ -19,8 +19,8 @@ from apps.memories.services.store.duplicates import (
     Hits,
     NearSearch,
     by_nearness,
+    has_same_meaning,
     is_compared,
-    same_meaning,
 )
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
@@ -77,7 +77,7 @@ class PlacementStep:
         self._memories = wanted.memories
         self._keys = keys
         self._now, self._gap = now, gap
-        self._weights = [weigh(memory) for memory in wanted.memories]
+        self._weights = [appraise_memory(memory) for memory in wanted.memories]
         self._same = {key: draft.of_key(key) for key in keys}
         self._vectors = draft.comparable(wanted.vectors, wanted.model)
         self._placed: list[PlacedMemory] = []
@@ -138,8 +138,8 @@ class PlacementStep:
         found.sort(key=by_nearness)
         return [
             (similarity, near)
-            for similarity, near in found[: queries.LOOKED_AT]
-            if same_meaning(near, memory)
+            for similarity, near in found[: queries.MAX_COMPARED]
+            if has_same_meaning(near, memory)
         ]
 
     def _near_unwritten(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:

@@ -13,7 +13,7 @@ status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS 
 """
 
 # The number of near memories to check for each memory: the nearest may say something else (`says_the_same`).
-LOOKED_AT = 20
+MAX_COMPARED = 20
 
 # Compare new memories with those of their agents, exactly.
 # Only memories without a session are compared: an index excludes turns of conversations before their vectors are read. All
@@ -28,7 +28,7 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT -(m.embedding <#> r.embedding) AS similarity, {PLACED_COLUMNS} FROM memories_memory m
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
-    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
+    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {MAX_COMPARED}
 ) found
 ORDER BY r.search, r.number, found.similarity DESC, found.id
 """  # noqa: S608 (no external input)
@@ -134,7 +134,7 @@ SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {PLACED_CO
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
 """  # noqa: S608
 
-# Make the next round check the quota of agents that exceed it by this many new memories at once: a part
+# Make the next job run check the quota of agents that exceed it by this many new memories at once: a part
 # of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
 # mind, of which the quota is a part. Its values are `_growth(…)`.
 MARK_GROWN = """

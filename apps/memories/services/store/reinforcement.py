@@ -13,7 +13,7 @@ from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_words
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT, merge_details
+from arbor.memory.duplicates import MAX_WORDINGS, merge_details
 from arbor.memory.importance import at_least
 from arbor.memory.trust import new_sources
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
@@ -55,7 +55,7 @@ class PlacedMemory:
     words_changed: bool = False
     #: The number of times that the memory was remembered again and that is not written yet.
     repetitions: int = 0
-    #: The number of wordings beyond WORDINGS_KEPT, which are counted and not stored.
+    #: The number of wordings beyond MAX_WORDINGS, which are counted and not stored.
     wordings_left_out: int = 0
 
     @classmethod
@@ -186,11 +186,11 @@ class PlacedMemory:
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Add a wording to the detail; beyond WORDINGS_KEPT, only count the wording."""
+        """Add a wording to the detail; beyond MAX_WORDINGS, only count the wording."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return
-        if len(wordings) < WORDINGS_KEPT:
+        if len(wordings) < MAX_WORDINGS:
             self.detail = {**self.detail, "wordings": [*wordings, content]}
         else:
             self.wordings_left_out += 1

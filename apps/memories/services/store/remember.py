@@ -60,7 +60,7 @@ class MemoryWriter:
         ]
         self.lock({request.agent_id for _, request, _ in asked})
         self._read_known(asked)
-        for batch in _once_each(asked):
+        for batch in _split_before_repeats(asked):
             for place, remembered in self._place_step(batch):
                 results[place] = remembered
         return results
@@ -116,7 +116,7 @@ def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
     return MindDraft(agent_id, model, exists=name is not None)
 
 
-def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
+def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
     """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
     batch: list[_Asked] = []
     agent_ids: set[UUID] = set()

@@ -1,4 +1,4 @@
-"""Revise, reweigh and doubt memories on behalf of their agent, each with an audit record of the former values."""
+"""Revise memories, and change their importance and trust, on behalf of their agent, each with an audit record of the former values."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import DOUBTED
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.trust import cap, check_unit
+from arbor.memory.trust import check_unit, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 from arbor.signals import SignalName, signal
 
-#: What doubt leaves of a memory's trust. Ours.
+#: The share of a memory's trust that remains after a doubt.
 DOUBTED_SHARE = 0.5
 _READ = (
     "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
@@ -63,7 +63,7 @@ def confirm(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
 
 
-def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
+def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
     """Set the importance of a memory, 0 to 1. Raises NotFound, Invalid."""
     check_unit("importance", importance)
     lock_minds([agent_id])
@@ -78,7 +78,7 @@ def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: st
     )
 
 
-def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
+def halve_trust(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
 
     A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merge_details`).
@@ -99,7 +99,7 @@ def _doubted(detail: Any) -> SemanticDetail:
     """Return the detail of a fact that is doubted: half as sure as its sources allow."""
     fact = read_detail(MemoryType.SEMANTIC, detail)
     assert isinstance(fact, SemanticDetail)
-    sure = min(fact.confidence, cap(fact.sources)) if fact.sources else fact.confidence
+    sure = min(fact.confidence, max_trust(fact.sources)) if fact.sources else fact.confidence
     return replace(fact, confidence=DOUBTED_SHARE * sure, extra={**fact.extra, DOUBTED: True})
 
 

@@ -28,7 +28,7 @@ from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.ids import uuid7
 from arbor.memory.detail_text import indexed_terms
-from arbor.memory.duplicates import WORDINGS_KEPT
+from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.signals import Signal, SignalName, listed, signal
 
@@ -182,7 +182,7 @@ def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:
         action=AuditAction.TRUNCATED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"counted {sum(left_out.values())} further wordings of what is remembered, beyond {WORDINGS_KEPT}",
+        message=f"counted {sum(left_out.values())} further wordings of what is remembered, beyond {MAX_WORDINGS}",
         detail={"memories": left_out},
     )
 

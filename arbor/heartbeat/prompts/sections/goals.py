@@ -97,8 +97,8 @@ def _intent(intent: IntentView) -> Iterator[str]:
         yield f"    before: {line(intent.precondition)}"
     if intent.postcondition:
         yield f"    after: {line(intent.postcondition)}"
-    for said in intent.procedure:
-        yield f"    {line(said, PROCEDURE_LENGTH)}"
+    for text in intent.procedure:
+        yield f"    {line(text, PROCEDURE_LENGTH)}"
 
 
 def _short_line(goal: GoalView) -> str:

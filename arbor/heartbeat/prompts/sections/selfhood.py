@@ -20,7 +20,7 @@ from arbor.heartbeat.views import (
 from arbor.quotations import Data, line
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
-from arbor.selves.emotions import in_words
+from arbor.selves.emotions import describe_mood
 from arbor.selves.values import BeliefStatus
 
 #: The least attempts for a judgement, and the shares of success that count as good and bad.
@@ -56,7 +56,7 @@ def mood(mood: MoodView | None) -> str:
     if mood is None:
         return ""
     return (
-        f"## How you feel\n{in_words(mood.valence, mood.arousal).capitalize()}: valence {mood.valence:+.2f} (-1 to 1),"
+        f"## How you feel\n{describe_mood(mood.valence, mood.arousal).capitalize()}: valence {mood.valence:+.2f} (-1 to 1),"
         f" arousal {mood.arousal:.2f} (0 to 1)."
     )
 

@@ -75,7 +75,7 @@ def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -
     return str(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory]).ids[0])
 
 
-def theme_of(agent: Agent, memory_id: str) -> str:
+def cluster_of(agent: Agent, memory_id: str) -> str:
     with tenant_transaction(agent.tenant_id):
         theme = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name="reef, depth", stale=False

@@ -13,7 +13,7 @@ from apps.fleet.administration import set_tenant_energy
 from apps.fleet.creation import create_agent
 from apps.fleet.policy import policy_of, set_policy
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
-from apps.heartbeats.services.situations.loaded_agents import load_agent
+from apps.heartbeats.services.situations.situation import load_agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.energy import EnergyTerms
@@ -74,7 +74,7 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
     assert heartbeat.actions[4]["reason"] == "reflect costs 9, 2 energy is left"
     assert (heartbeat.energy_start, heartbeat.energy_end, energy_of(agent)) == (35.0, 2.0, 2.0)
     recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
-    assert replay(recorded.beat).differences == []
+    assert replay(recorded.heartbeat).differences == []
 
 
 def test_energy_beyond_the_default_maximum_is_kept(run_replies: RunReplies, agent: Agent) -> None:

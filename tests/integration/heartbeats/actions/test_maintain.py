@@ -19,10 +19,10 @@ from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.actions.conftest import (
     RunReplies,
     act,
+    cluster_of,
     memory_of,
     outcome_of,
     reply,
-    theme_of,
 )
 from tests.integration.heartbeats.conftest import last_heartbeat
 
@@ -155,7 +155,7 @@ class TestMaintain:
         assert event.actor == f"agent:{agent.public_id}"
 
     def test_a_cluster_is_shown_renamed_and_marked_stale(self, run_replies: RunReplies, agent: Agent) -> None:
-        theme = theme_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
+        theme = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
         run_replies(
             reply(
@@ -184,7 +184,7 @@ class TestMaintain:
     ) -> None:
         other = new_agent(tenant, name="Grace")
         theirs = memory_of(other, "Grace keeps this to herself.")
-        named = theme_of(other, theirs) if target == "cluster" else theirs
+        named = cluster_of(other, theirs) if target == "cluster" else theirs
         if target == "belief":
             with tenant_transaction(agent.tenant_id):
                 belief = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")

@@ -62,7 +62,7 @@ def pending_calls(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     fleet.dispatch()
     for _ in agents:
         fleet.step()
-    messages = [fleet.take() for _ in agents]
+    messages = [fleet.pop_message() for _ in agents]
     assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     with tenant_transaction(agents[0].tenant_id):
         calls = dict(ExternalCall.objects.values_list("agent_id", "id"))
@@ -326,14 +326,14 @@ def test_a_waiting_call_that_lost_its_lease_is_not_sent(
     ids = pending_calls(fleet, agents)
     with tenant_transaction(agents[0].tenant_id):
         lost = ExternalCall.objects.get(id=ids[-1])
-    stolen = threading.Timer(0.5, take_over, [lost])
-    stolen.start()
+    leased_away = threading.Timer(0.5, lease_by_another_worker, [lost])
+    leased_away.start()
     assert execute_calls(call_ids=ids, tenant_id=lost.tenant_id, submit=submit) == MANY - 1
-    stolen.join()
+    leased_away.join()
     assert len(one_at_a_time.deadlines) == MANY - 1
 
 
-def take_over(call: ExternalCall) -> None:
+def lease_by_another_worker(call: ExternalCall) -> None:
     """Let another worker lease the call."""
     try:
         with tenant_transaction(call.tenant_id):

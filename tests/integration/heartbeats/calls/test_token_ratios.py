@@ -11,8 +11,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.calls.models import LedgerEntry, TokenRatio
 from apps.calls.services.ledger import estimated_tokens
-from apps.calls.services.token_ratios import learn_token_ratios, learnt_ratios
-from apps.contacts.services.chat import open_session, say
+from apps.calls.services.token_ratios import learn_token_ratios, read_token_ratios
+from apps.contacts.services.chat import exchange_turns, open_session
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
@@ -79,7 +79,7 @@ def test_later_prompts_fit_by_what_the_provider_counted(
     assert len(model.requests[-1].system) < len(model.requests[0].system)
     last = heartbeats_of(agent)[-1]
     recorded = read_recorded_heartbeat(heartbeat_id=last.id, tenant_id=last.tenant_id)
-    assert replay(recorded.beat).differences == []
+    assert replay(recorded.heartbeat).differences == []
 
 
 def test_a_replay_keeps_the_ratio_of_its_time(
@@ -92,7 +92,7 @@ def test_a_replay_keeps_the_ratio_of_its_time(
     learn_token_ratios()
 
     recorded = read_recorded_heartbeat(heartbeat_id=first.id, tenant_id=first.tenant_id)
-    assert replay(recorded.beat).differences == []
+    assert replay(recorded.heartbeat).differences == []
 
 
 def test_conversations_use_the_ratio_too(
@@ -103,7 +103,7 @@ def test_conversations_use_the_ratio_too(
         session = open_session(agent_id=agent.id, person="cli:nora")
 
     def ask(text: str) -> ModelRequest:
-        say(tenant_id=agent.tenant_id, session_id=session.id, text=text, execute=execute_call)
+        exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text=text, execute=execute_call)
         return model.requests[-1]
 
     answer = json.dumps({"thinking": "", "reply": "Low water is at six. " * 30})
@@ -148,5 +148,5 @@ def test_two_calls_or_unreported_counts_teach_nothing(
     counting(monkeypatch, scripted, ratio=0.0)
     run_heartbeat(fleet, agent)
     assert learn_token_ratios() == 0
-    assert learnt_ratios() == []
+    assert read_token_ratios() == []
     assert check_token_ratios().detail == "no model has reported its counts yet"

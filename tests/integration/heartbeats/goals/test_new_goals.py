@@ -11,7 +11,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
-from arbor.goals.injection import EXHAUSTED_BEATS
+from arbor.goals.injection import EXHAUSTED_HEARTBEATS
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
@@ -137,7 +137,7 @@ def _exhaust(agent: Agent) -> None:
     """End the last three heartbeats without energy."""
     with tenant_transaction(agent.tenant_id):
         Heartbeat.objects.filter(agent_id=agent.id).delete()
-        for _ in range(EXHAUSTED_BEATS):
+        for _ in range(EXHAUSTED_HEARTBEATS):
             HeartbeatFactory.create(agent=agent, status="done", energy_end=0)
 
 

@@ -18,7 +18,7 @@ from apps.heartbeats.services.legs.loading import load_batch
 from apps.memories.models import Memory
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.heartbeat.steps.records import record
 from tests.integration.heartbeats.batch import (
@@ -38,18 +38,18 @@ pytestmark = pytest.mark.usefixtures("no_leg_time_limit")
 
 
 def replace_step(
-    monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[Beat], Any]
+    monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[HeartbeatState], Any]
 ) -> None:
     """Replace a step of one agent."""
     step = HANDLERS[name]
 
-    def run(heartbeat: Beat) -> Any:
+    def run(heartbeat: HeartbeatState) -> Any:
         return act(heartbeat) if heartbeat.agent_id == agent.id else step(heartbeat)
 
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, name: run})
 
 
-def raise_zero_division(_: Beat) -> Any:
+def raise_zero_division(_: HeartbeatState) -> Any:
     raise ZeroDivisionError("on purpose")
 
 
@@ -62,7 +62,7 @@ def test_a_fault_in_one_of_eight_fails_only_that_one(
     with structlog.testing.capture_logs() as logs:
         batch.run()
 
-    assert_one_heartbeat_each(batch, but={3: "failed"})
+    assert_one_heartbeat_each(batch, except_for={3: "failed"})
     (failed,) = heartbeats_of(batch.agents[3])
     assert "ZeroDivisionError: on purpose" in failed.reason
     assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
@@ -73,7 +73,7 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
 ) -> None:
     scripted(REST, repeat=True)
 
-    def tied_to_nothing(heartbeat: Beat) -> Any:
+    def tied_to_nothing(heartbeat: HeartbeatState) -> Any:
         result = yield from record(heartbeat)
         # No goal has this id.
         return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
@@ -81,7 +81,7 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
     replace_step(monkeypatch, "record", batch.agents[5], tied_to_nothing)
     batch.run()
 
-    assert_one_heartbeat_each(batch, but={5: "failed"})
+    assert_one_heartbeat_each(batch, except_for={5: "failed"})
     (failed,) = heartbeats_of(batch.agents[5])
     assert failed.reason.startswith("IntegrityError")
     with tenant_transaction(batch.tenant_id):
@@ -100,7 +100,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     batch.run_leg()
     batch.execute_calls()
 
-    def stolen(heartbeat: Beat) -> Any:
+    def stolen(heartbeat: HeartbeatState) -> Any:
         # As a worker does that has taken over the heartbeat after its lease was lost.
         cleaner.execute(
             "UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [heartbeat.heartbeat_id]

@@ -240,16 +240,16 @@ def test_batch_size_follows_the_pace_of_the_process(
     heartbeat_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LEG_MS", 150.0)
-    pace = runner.Pace()
+    batch_sizer = runner.BatchSizer()
     for elapsed in heartbeat_ms:
-        pace.count(heartbeats=4, elapsed_ms=elapsed * 4)
-    assert pace.batch_size == size
+        batch_sizer.count(heartbeats=4, elapsed_ms=elapsed * 4)
+    assert batch_sizer.batch_size == size
 
 
 def test_agents_beyond_the_batch_size_run_in_the_next_leg(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
-    monkeypatch.setattr(runner.Pace, "batch_size", 3)
+    monkeypatch.setattr(runner.BatchSizer, "batch_size", 3)
     batch.run()
     assert_one_heartbeat_each(batch)

@@ -27,7 +27,7 @@ from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.batch import Batch, counted_statements
@@ -79,7 +79,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
         return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
-    monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
+    monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
     embedding.embedder_for.cache_clear()
     yield embedder
     embedding.embedder_for.cache_clear()
@@ -88,11 +88,11 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
 @pytest.fixture
 def remote_agent(agent: Agent, remote: _Remote) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
-    give_mind(agent)
+    create_mind(agent)
     return agent
 
 
-def give_mind(agent: Agent) -> None:
+def create_mind(agent: Agent) -> None:
     """Give an agent a mind with vectors of the remote embedder."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
@@ -102,7 +102,7 @@ def give_mind(agent: Agent) -> None:
         )
 
 
-def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
+def vectors_of(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:
     """Run a step that needs vectors, which the embedders make outside of any transaction."""
     member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
@@ -114,7 +114,7 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
     return run_alone(step, answer).state
 
 
-def state_with_decisions(model: EmbeddingModel | None) -> Beat:
+def state_with_decisions(model: EmbeddingModel | None) -> HeartbeatState:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
@@ -135,7 +135,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
-    def focused(title: str) -> Beat:
+    def focused(title: str) -> HeartbeatState:
         heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(heartbeat))
 
@@ -160,7 +160,7 @@ RECALLS = reply_of(
 )
 
 
-def run_beat(fleet: Fleet, agent: Agent) -> None:
+def run_heartbeat(fleet: Fleet, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     fleet.run()
@@ -172,7 +172,7 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     scripted(RECALLS)
     memory_of(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
-    run_beat(fleet, remote_agent)
+    run_heartbeat(fleet, remote_agent)
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -220,7 +220,7 @@ def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
     scripted(RECALLS)
     remote.away = True
     memory_of(remote_agent, "Ferries leave at noon.")
-    run_beat(fleet, remote_agent)
+    run_heartbeat(fleet, remote_agent)
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -232,7 +232,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 ) -> None:
     scripted(REST)
 
-    def taken_over() -> None:
+    def lose_to_another_worker() -> None:
         remote.meanwhile = None
         with connections["ops"].cursor() as cursor:
             cursor.execute(
@@ -244,8 +244,8 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
     with tenant_transaction(remote_agent.tenant_id):
         claim_now(agent_id=remote_agent.id)
-    remote.meanwhile = taken_over
-    assert not fleet.deliver(fleet.take())
+    remote.meanwhile = lose_to_another_worker
+    assert not fleet.deliver(fleet.pop_message())
     assert heartbeats_of(remote_agent) == []
 
     fleet.run()
@@ -263,7 +263,7 @@ def batch(
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
     for agent in agents[:2]:
-        give_mind(agent)
+        create_mind(agent)
     for agent in agents:
         memory_of(agent, "Ferries leave at noon.")
     remote.asked.clear()
@@ -318,13 +318,13 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     scripted(REST, repeat=True)
     lost_agent = batch.agents[1]
 
-    def taken_over() -> None:
+    def lose_to_another_worker() -> None:
         remote.meanwhile = None
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
     batch.make_due()
-    remote.meanwhile = taken_over
+    remote.meanwhile = lose_to_another_worker
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert heartbeats_of(lost_agent) == []
     fleet.run()

@@ -29,7 +29,7 @@ from tests.support.races import race
 type Script = Callable[..., ScriptedModel]
 
 
-def _one_done_beat(agent: Agent) -> None:
+def _assert_one_completed_heartbeat(agent: Agent) -> None:
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
     assert heartbeat.number == 1
@@ -47,7 +47,7 @@ def test_a_due_agent_has_one_heartbeat_until_it_is_due_again(
     assert fleet.dispatch().due == 1
     assert fleet.dispatch().due == 0
     fleet.run()
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
     assert fleet.dispatch().due == 0
 
 
@@ -56,11 +56,11 @@ def test_every_message_doubled_changes_nothing(fleet: Fleet, agent: Agent, scrip
     make_due(agent)
     fleet.dispatch()
     while fleet.messages:
-        message = fleet.take()
+        message = fleet.pop_message()
         fleet.deliver(message)
         assert not fleet.deliver(message)
     assert len(model.requests) == 1
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def test_every_message_lost_once_costs_a_lease_and_nothing_else(
@@ -76,19 +76,19 @@ def test_every_message_lost_once_costs_a_lease_and_nothing_else(
         fleet.step()
     fleet.run()
     assert len(model.requests) == 1
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def test_a_message_under_an_old_lease_is_dropped(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    old = fleet.take()
+    old = fleet.pop_message()
     lose_lease(agent)
     fleet.dispatch()
     assert not fleet.deliver(old)
     fleet.run()
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def _expire_call(agent: Agent) -> None:
@@ -112,7 +112,7 @@ def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
     make_due(agent)
     fleet.dispatch()
     fleet.step()
-    assert not fleet.deliver(fleet.take())
+    assert not fleet.deliver(fleet.pop_message())
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(agent_id=agent.id)
     assert (call.status, call.reply) == (CallStatus.PENDING, "")
@@ -122,7 +122,7 @@ def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
     assert len(model.requests) == 2
     with tenant_transaction(agent.tenant_id):
         assert LedgerEntry.objects.filter(agent_id=agent.id).count() == 2
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent, scripted: Script) -> None:
@@ -141,7 +141,7 @@ def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent
     fleet.dispatch()
     fleet.run()
     assert len(model.requests) == 1
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def test_ten_dispatchers_claim_each_agent_once(
@@ -170,7 +170,7 @@ def test_a_tenant_with_many_due_agents_does_not_delay_another(
     settings.ARBOR_CLAIM_BATCH = 4  # type: ignore[attr-defined]
     settings.ARBOR_TENANT_CLAIM_LIMIT = 2  # type: ignore[attr-defined]
     for n in range(5):
-        make_due(new_agent(tenant, name=f"many {n}"), ago=timedelta(hours=2))
+        make_due(new_agent(tenant, name=f"many {n}"), overdue_by=timedelta(hours=2))
     make_due(new_agent(other_tenant, name="only"))
     fleet.dispatch()
     assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
@@ -180,14 +180,14 @@ def test_due_agents_share_a_batch_while_others_are_queued(
     fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     first, second = new_agent(tenant, name="first"), new_agent(tenant, name="second")
-    make_due(first, ago=timedelta())
+    make_due(first, overdue_by=timedelta())
     assert fleet.dispatch().due == 1
-    make_due(second, ago=timedelta())
+    make_due(second, overdue_by=timedelta())
     assert fleet.dispatch().due == 0
-    make_due(second, ago=BATCH_DELAY)
+    make_due(second, overdue_by=BATCH_DELAY)
     assert fleet.dispatch().due == 1
     fleet.run()
-    make_due(first, ago=timedelta())
+    make_due(first, overdue_by=timedelta())
     assert fleet.dispatch().due == 1
 
 
@@ -239,7 +239,7 @@ def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
     for _ in range(4):
         _lose_running_lease(fleet, agent)
     fleet.run()
-    _one_done_beat(agent)
+    _assert_one_completed_heartbeat(agent)
 
 
 def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
@@ -288,7 +288,7 @@ def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent, ago=timedelta(hours=3, minutes=30))
+    make_due(agent, overdue_by=timedelta(hours=3, minutes=30))
     fleet.dispatch()
     fleet.run()
     by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}

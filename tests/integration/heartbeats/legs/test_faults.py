@@ -14,7 +14,7 @@ from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.engine import Work
@@ -40,7 +40,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     scripted: Callable[..., ScriptedModel],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fault(_heartbeat: Beat, /) -> Work[Beat]:
+    def fault(_heartbeat: HeartbeatState, /) -> Work[HeartbeatState]:
         raise ZeroDivisionError("on purpose")
 
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")

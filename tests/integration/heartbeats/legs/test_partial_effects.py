@@ -17,7 +17,7 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.inquiries import Work
@@ -88,7 +88,7 @@ def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
 
-    def act_once(heartbeat: Beat) -> Any:
+    def act_once(heartbeat: HeartbeatState) -> Any:
         if heartbeat.turn > 1:
             raise ZeroDivisionError("on purpose")
         return act(heartbeat)

@@ -11,7 +11,7 @@ import pytest
 
 from apps.agents.models import Agent, AgentState, Percept, Trigger
 from apps.agents.services.percepts import perceive
-from apps.contacts.services.chat import end_session, say
+from apps.contacts.services.chat import end_session, exchange_turns
 from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
@@ -19,7 +19,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.heartbeats.services.cycles import allocate
+from apps.heartbeats.services.inline import allocate
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary
@@ -83,7 +83,7 @@ def pending(fleet: Fleet, agent: Agent, scripted: Script) -> PendingHeartbeat:
 def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora") -> str:
     """Talk to the agent; return the id of the conversation."""
     session_id = open_chat(agent, person).id
-    say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
+    exchange_turns(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
     return str(session_id)
 
 

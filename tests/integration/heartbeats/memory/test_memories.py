@@ -18,9 +18,9 @@ from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.buffer import promote_buffers
 from apps.memories.services.retention.forgetting import (
     clean_up_memories,
+    enforce_quotas,
     expire_memories,
     fade_memories,
-    keep_quotas,
 )
 from apps.memories.services.store.remember import remember
 from apps.selves.services.alignment import update_trust_of_ends
@@ -166,7 +166,7 @@ def test_innate_memories_are_never_archived(agent: Agent) -> None:
         born = Memory.objects.filter(agent_id=agent.id, source__startswith="template:")
         assert born.exists()
         born.update(created_at=years_ago, occurred_at=years_ago, importance=0.05)
-    for job in (expire_memories, fade_memories, clean_up_memories, keep_quotas):
+    for job in (expire_memories, fade_memories, clean_up_memories, enforce_quotas):
         job()
     with tenant_transaction(agent.tenant_id):
         assert set(born.values_list("status", "decay_rate")) == {("active", 0.0)}

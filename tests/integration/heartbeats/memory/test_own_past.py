@@ -28,7 +28,7 @@ CHARTED = "The reef is bleached, so I charted its northern edge."
 SECTION = "## Memories that may matter now"
 
 
-def lead_a_life(heartbeats: HeartbeatRunner) -> None:
+def fill_the_past(heartbeats: HeartbeatRunner) -> None:
     """Chart the reef, and let so much happen that the prompt shows nothing of it any more."""
     heartbeats.run(reply_of(thinking=CHARTED))
     for day in DAYS_AT_SEA:
@@ -45,7 +45,7 @@ def ask(agent: Agent, text: str) -> None:
 
 
 def test_an_agent_recalls_its_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    lead_a_life(heartbeats)
+    fill_the_past(heartbeats)
     ask(agent, "What did you do about the reef?")
     prompt = heartbeats.run(REST)
     assert CHARTED in relevant_of(prompt)
@@ -55,7 +55,7 @@ def test_an_agent_recalls_its_own_heartbeats(heartbeats: HeartbeatRunner, agent:
 
 def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(reply_of(thinking=CHARTED, concerns=["the reef dies", "nobody listens"]))
-    lead_a_life(heartbeats)
+    fill_the_past(heartbeats)
     with tenant_transaction(agent.tenant_id):
         worried = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
         assert worried.emotional_valence < 0
@@ -65,7 +65,7 @@ def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner,
 
 
 def test_the_recall_action_finds_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    lead_a_life(heartbeats)
+    fill_the_past(heartbeats)
     heartbeats.run(reply_of(actions=[action_of("recall", query="the bleached reef")]))
     with tenant_transaction(agent.tenant_id):
         charted = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)

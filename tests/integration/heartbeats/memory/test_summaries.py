@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.agents.models import Agent
 from apps.contacts.models import ChatSession
-from apps.contacts.services.chat import open_session, say
+from apps.contacts.services.chat import exchange_turns, open_session
 from apps.fleet.contact import message_agent
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services.consolidation import maintain_episodes
@@ -58,7 +58,7 @@ def test_a_conversation_recalls_a_summary(agent: Agent, fleet: Fleet, scripted: 
     model = scripted('{"thinking": "", "reply": "About the Heron."}')
     with tenant_transaction(agent.tenant_id):
         session: ChatSession = open_session(agent_id=agent.id, person="cli:nora")
-    say(tenant_id=agent.tenant_id, session_id=session.id, text=QUESTION, execute=execute_call)
+    exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text=QUESTION, execute=execute_call)
     assert named in model.requests[-1].messages[0].content
 
 

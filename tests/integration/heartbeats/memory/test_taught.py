@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F
 
 from apps.agents.models import Agent
-from apps.contacts.services.chat import open_session, say
+from apps.contacts.services.chat import exchange_turns, open_session
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
@@ -58,7 +58,7 @@ def asked(agent: Agent, scripted: Script, text: str) -> str:
     model = scripted(json.dumps({"thinking": "", "reply": "First switch it off."}))
     with tenant_transaction(agent.tenant_id):
         session = open_session(agent_id=agent.id, person="cli:nora")
-    say(tenant_id=agent.tenant_id, session_id=session.id, text=text, execute=execute_call)
+    exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text=text, execute=execute_call)
     return str(model.requests[0].messages[0].content)
 
 

@@ -261,5 +261,5 @@ def test_a_replay_drops_the_same_items(heartbeats: HeartbeatRunner, agent: Agent
     heartbeats.run(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
     heartbeat = last_heartbeat(agent)
     assert len(heartbeat.dropped) == 2
-    again = replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id).beat)
+    again = replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id).heartbeat)
     assert again.is_same, again.differences

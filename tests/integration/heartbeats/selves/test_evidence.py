@@ -1,4 +1,4 @@
-"""Evidence that people draw, contradictions of memories, and what led to what the self became."""
+"""Evidence that people draw, contradictions of memories, and the causes of changes to the self."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.graph.traversal import find_causes, find_contradictions
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.create import Creation, create_memories
-from apps.memories.services.store.revision import doubt
+from apps.memories.services.store.revision import halve_trust
 from apps.selves.models import Belief, BeliefEvidence, Proposal
 from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
@@ -45,7 +45,7 @@ def belief(agent: Agent) -> Belief:
         return add_belief(agent_id=agent.id, belief=new, actor="test")
 
 
-def against(agent: Agent, belief: Belief) -> UUID:
+def add_contradicting_fact(agent: Agent, belief: Belief) -> UUID:
     """Give the agent a fact against the belief, as `arbor memory add --against-belief` does."""
     creation = Creation(
         content=FAIR, detail=SemanticDetail(), source="operator", beliefs={belief.id: Relation.CONTRADICTS}
@@ -59,14 +59,14 @@ def against(agent: Agent, belief: Belief) -> UUID:
     ).ids[0]
 
 
-def of_memory(memory_id: UUID | str) -> GraphNode:
+def memory_node(memory_id: UUID | str) -> GraphNode:
     return GraphNode(GraphNodeKind.MEMORY, UUID(str(memory_id)))
 
 
 def test_a_fact_that_a_person_gives_against_a_belief_is_evidence(
     heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
 ) -> None:
-    memory_id = against(agent, belief)
+    memory_id = add_contradicting_fact(agent, belief)
     with tenant_transaction(agent.tenant_id):
         assert not BeliefEvidence.objects.get(belief_id=belief.id, memory_id=memory_id).supports
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
@@ -77,8 +77,8 @@ def test_a_fact_that_a_person_gives_against_a_belief_is_evidence(
 
 
 def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief: Belief) -> None:
-    memory_id = against(agent, belief)
-    ends = (of_memory(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
+    memory_id = add_contradicting_fact(agent, belief)
+    ends = (memory_node(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
     with tenant_transaction(agent.tenant_id):
         assert withdraw_evidence(agent_id=agent.id, ends=ends) == 0
         unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
@@ -89,13 +89,13 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
 def test_a_retired_memory_speaks_against_nothing(
     heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
 ) -> None:
-    memory_id = against(agent, belief)
+    memory_id = add_contradicting_fact(agent, belief)
     other = memory_of(agent, "The wind rose at noon.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(agent_id=agent.id).delete()
         archive(memory_ids=[memory_id], reason="wrong", actor="test")
         new = NewRelation(
-            source=of_memory(other),
+            source=memory_node(other),
             target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.SUPPORTS,
         )
@@ -111,7 +111,7 @@ def proposed_confidence(agent: Agent, belief: Belief, *, trust: float) -> float:
     memory_id = memory_of(agent, "The wind rose at noon, and it stayed dry.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(trust=trust)
-        ends = (of_memory(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
+        ends = (memory_node(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
         new = NewRelation(source=ends[0], target=ends[1], relation=Relation.CONTRADICTS)
         record_evidence(agent_id=agent.id, edge=relate(agent_id=agent.id, new=new), source="test")
         proposal = Proposal.objects.filter(agent_id=agent.id, kind="belief").first()
@@ -126,7 +126,7 @@ def test_evidence_counts_as_far_as_its_memory_is_trusted(
 
 
 def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: Belief) -> None:
-    memory_id = against(agent, belief)
+    memory_id = add_contradicting_fact(agent, belief)
     with tenant_transaction(agent.tenant_id):
         memory = Memory.objects.get(id=memory_id)
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
@@ -135,10 +135,12 @@ def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: 
     assert proposal.change["confidence"] == pytest.approx(0.475, abs=0.002)
 
 
-def contradicting(agent: Agent) -> tuple[str, str]:
+def add_contradiction(agent: Agent) -> tuple[str, str]:
     first, second = memory_of(agent, "The mill is closed."), memory_of(agent, "The mill is open all day.")
     with tenant_transaction(agent.tenant_id):
-        new = NewRelation(source=of_memory(first), target=of_memory(second), relation=Relation.CONTRADICTS)
+        new = NewRelation(
+            source=memory_node(first), target=memory_node(second), relation=Relation.CONTRADICTS
+        )
         relate(agent_id=agent.id, new=new)
     return first, second
 
@@ -146,7 +148,7 @@ def contradicting(agent: Agent) -> tuple[str, str]:
 def test_memories_that_contradict_each_other_reach_the_prompt(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    first, second = contradicting(agent)
+    first, second = add_contradiction(agent)
     prompt = heartbeats.run(REST)
     assert OF_MEMORIES in prompt
     assert f"memory [{second}] The mill is open all day. — memory [{first}] The mill is closed." in prompt
@@ -156,19 +158,19 @@ def test_memories_that_contradict_each_other_reach_the_prompt(
 def test_a_contradiction_is_settled_by_judging_one_side(
     heartbeats: HeartbeatRunner, agent: Agent, how: str
 ) -> None:
-    first, _ = contradicting(agent)
+    first, _ = add_contradiction(agent)
     with tenant_transaction(agent.tenant_id):
         assert len(find_contradictions(agent_id=agent.id).found) == 1
         if how == "retired":
             archive(memory_ids=[UUID(first)], reason="old", actor="test")
         else:
-            doubt(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
+            halve_trust(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
         # A doubted one is still remembered, and can be looked up.
         assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
     assert OF_MEMORIES not in heartbeats.run(REST)
 
 
-def accepted(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
+def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         made = propose(
             agent_id=agent.id,
@@ -189,7 +191,7 @@ def accepted(agent: Agent, evidence: list[str], kind: ProposalKind, **change: An
 @pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
 def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
     evidence = memory_of(agent, FAIR)
-    accepted(agent, [evidence, "no id"], kind)
+    accept_proposal(agent, [evidence, "no id"], kind)
     with tenant_transaction(agent.tenant_id):
         made = {
             ProposalKind.INSIGHT: lambda: GraphNode(
@@ -209,7 +211,7 @@ def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: Pro
 
 
 def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belief) -> None:
-    memory_id = against(agent, belief)
+    memory_id = add_contradicting_fact(agent, belief)
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
         accept(proposal_id=proposal.id, decided_by="test", reason="so it is", now=SystemClock().now())

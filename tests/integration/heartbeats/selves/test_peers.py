@@ -203,12 +203,12 @@ def test_nobody_of_the_same_name_inherits_trust(
     if heir == "agent":
         write(agent, new_agent(tenant, name="Bo"))
     else:
-        tell_as_chat(agent, "user:Bo")
+        open_chat_as(agent, "user:Bo")
     heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
     assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
 
 
-def tell_as_chat(agent: Agent, person: str) -> None:
+def open_chat_as(agent: Agent, person: str) -> None:
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
         ChatSession.objects.create(
@@ -219,7 +219,7 @@ def tell_as_chat(agent: Agent, person: str) -> None:
 def test_a_person_is_no_agent_of_the_same_name(
     heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
-    tell_as_chat(agent, "user:Bo")
+    open_chat_as(agent, "user:Bo")
     heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     write(agent, new_agent(tenant, name="Bo"))
     prompt = heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.heartbeats.services.legs.promotion import look_for_proposals
+from apps.heartbeats.services.legs.promotion import propose_settled_changes
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.models import (
@@ -129,7 +129,7 @@ def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, a
 
 
 def propose_now(agent: Agent) -> list[Proposal]:
-    return list(look_for_proposals(agent_id=agent.id).proposed.made)
+    return list(propose_settled_changes(agent_id=agent.id).proposed.made)
 
 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
@@ -282,7 +282,7 @@ def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
     old, young = propose_change(agent), propose_change(agent, content="Storms please me, and I seek them.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
-        assert [proposal.id for proposal in look_for_proposals(agent_id=agent.id).proposed.expired] == [
+        assert [proposal.id for proposal in propose_settled_changes(agent_id=agent.id).proposed.expired] == [
             old.id
         ]
     assert (reload(agent, old).status, reload(agent, young).status) == ("expired", "pending")

@@ -29,7 +29,7 @@ from tests.integration.memories.conftest import (
     at_once,
     forget_vectors,
 )
-from tests.integration.memories.creation import give_mind
+from tests.integration.memories.creation import create_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -248,6 +248,6 @@ def test_wrong_and_varying_vectors_fail_the_check(
 
 def test_other_models_of_agents_are_counted(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
     for agent, model in ((mind, SHORT), (other_mind, WORDLLAMA), (foreign_mind, SHORT)):
-        give_mind(agent, model)
+        create_mind(agent, model)
     (other,) = other_models()
     assert (other.model, other.agents) == (SHORT, 2)

@@ -40,14 +40,14 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.creation import give_mind
+from tests.integration.memories.creation import create_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
 REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
 
 
-def keep(agent: Agent, *memories: NewMemory) -> None:
+def store_memories(agent: Agent, *memories: NewMemory) -> None:
     with tenant_transaction(agent.tenant_id):
         store(agent_id=agent.id, memories=memories, vectors=None)
 
@@ -77,7 +77,7 @@ def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 
 def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
-    keep(
+    store_memories(
         mind,
         *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
     )
@@ -107,8 +107,8 @@ def test_the_backlog_is_embedded_chunk_by_chunk_for_all_tenants(
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK", 12)
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 10)
-    keep(mind, *turns(*(f"Fish {number}." for number in range(35))))
-    keep(foreign_mind, *turns("Bird 1.", "Bird 2."))
+    store_memories(mind, *turns(*(f"Fish {number}." for number in range(35))))
+    store_memories(foreign_mind, *turns("Bird 1.", "Bird 2."))
     assert embed_backlog() == 37
     assert unembedded(mind) == unembedded(foreign_mind) == []
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_256"}
@@ -119,8 +119,8 @@ def test_one_tenants_long_backlog_does_not_keep_another_waiting(
     mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
-    keep(mind, *turns(*(f"Fish {number}." for number in range(20))))
-    keep(foreign_mind, a_memory("Bird."))
+    store_memories(mind, *turns(*(f"Fish {number}." for number in range(20))))
+    store_memories(foreign_mind, a_memory("Bird."))
     remote.lasts = 6
     assert embed_backlog() == 6
     assert unembedded(foreign_mind) == []
@@ -131,8 +131,8 @@ def test_one_agents_flood_does_not_delay_another_agent(
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
     monkeypatch.setattr(embedding_backlog, "LOOKED", 10)
-    keep(mind, *turns(*(f"Fish {number}." for number in range(40))))
-    keep(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
+    store_memories(mind, *turns(*(f"Fish {number}." for number in range(40))))
+    store_memories(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
     remote.lasts = 6
     assert embed_backlog() == 6
     assert unembedded(other_mind) == []
@@ -141,8 +141,8 @@ def test_one_agents_flood_does_not_delay_another_agent(
 def test_a_suspended_tenants_memories_are_not_embedded(
     mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
 ) -> None:
-    keep(mind, *turns("One.", "Two."))
-    keep(foreign_mind, *turns("Three."))
+    store_memories(mind, *turns("One.", "Two."))
+    store_memories(foreign_mind, *turns("Three."))
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
     assert embed_backlog() == 1
     assert unembedded(mind) == ["One.", "Two."]
@@ -151,7 +151,7 @@ def test_a_suspended_tenants_memories_are_not_embedded(
 def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
     texts = [f"Turn {number}." for number in range(9)]
     remote.refused = {texts[0], texts[6]}
-    keep(mind, *turns(*texts))
+    store_memories(mind, *turns(*texts))
     assert embed_backlog() == 7
     assert unembedded(mind) == [texts[0], texts[6]]
     marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
@@ -166,7 +166,7 @@ def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: R
 
 
 def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:
-    keep(mind, *turns("One.", "Two."))
+    store_memories(mind, *turns("One.", "Two."))
     remote.away = True
     assert embed_backlog() == 0
     assert {memory.embedding_model for memory in memories_of(mind)} == {""}
@@ -176,13 +176,13 @@ def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: Remote
 
 
 def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
-    keep(mind, *turns(*(f"Star {number}." for number in range(60))))
+    store_memories(mind, *turns(*(f"Star {number}." for number in range(60))))
     assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
     assert unembedded(mind) == []
 
 
 def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
-    keep(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
+    store_memories(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
     assert expire_memories().done == 1
     assert embed_backlog() == 0
 
@@ -191,16 +191,16 @@ def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
 
 
 def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_mind: Agent) -> None:
-    give_mind(mind, SHORT)
-    keep(mind, *turns("One.", "Two."))
-    keep(other_mind, a_memory("Three."))
+    create_mind(mind, SHORT)
+    store_memories(mind, *turns("One.", "Two."))
+    store_memories(other_mind, a_memory("Three."))
     assert embed_backlog() == 3
     assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
 
 
 def test_summaries_and_buffer_items_are_embedded_too(mind: Agent) -> None:
-    give_mind(mind, SHORT)
+    create_mind(mind, SHORT)
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
         span = {
@@ -255,7 +255,7 @@ def test_a_summary_that_cannot_be_read_is_asked_about_once(mind: Agent, remote: 
 
 
 def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
-    keep(mind, *turns("The harbour is full.", "The harbour is empty."))
+    store_memories(mind, *turns("The harbour is full.", "The harbour is empty."))
     with tenant_transaction(mind.tenant_id):
         for memory in memories_of(mind):
             Upkeep.objects.get_or_create(memory=memory, defaults={"agent": mind})
@@ -266,13 +266,13 @@ def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
 
 
 def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    give_mind(mind, WORDLLAMA)
-    keep(mind, a_memory("The tide turns."))
+    create_mind(mind, WORDLLAMA)
+    store_memories(mind, a_memory("The tide turns."))
 
     def moved_meanwhile(**arguments: Any) -> Any:
         vectors = embed_texts(**arguments)
         monkeypatch.setattr(embedding_backlog, "embed_texts", embed_texts)
-        give_mind(mind, SHORT)
+        create_mind(mind, SHORT)
         return vectors
 
     monkeypatch.setattr(embedding_backlog, "embed_texts", moved_meanwhile)
@@ -288,10 +288,10 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
 def test_a_failing_embedder_rests_longer_and_delays_no_other(
     mind: Agent, other_mind: Agent, two_embedders: RemoteEmbedder
 ) -> None:
-    give_mind(mind, REMOTE)
-    give_mind(other_mind, WORDLLAMA)
-    keep(mind, *turns("One.", "Two."))
-    keep(other_mind, *turns("Three."))
+    create_mind(mind, REMOTE)
+    create_mind(other_mind, WORDLLAMA)
+    store_memories(mind, *turns("One.", "Two."))
+    store_memories(other_mind, *turns("Three."))
     two_embedders.away = True
     assert embed_backlog() == 1
     (fault,) = embedder_faults()
@@ -318,11 +318,11 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
     monkeypatch.setattr(embedding_backlog, "CHUNK", 5)
-    give_mind(mind, REMOTE)
-    give_mind(foreign_mind, WORDLLAMA)
+    create_mind(mind, REMOTE)
+    create_mind(foreign_mind, WORDLLAMA)
     two_embedders.away = True
-    keep(mind, *turns(*(f"Fish {number}." for number in range(30))))
-    keep(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
+    store_memories(mind, *turns(*(f"Fish {number}." for number in range(30))))
+    store_memories(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
     assert unembedded(foreign_mind) == []
 
@@ -360,8 +360,8 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: wrong)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    give_mind(mind, REMOTE)
-    keep(mind, *turns("One.", "Two."))
+    create_mind(mind, REMOTE)
+    store_memories(mind, *turns("One.", "Two."))
     try:
         assert embed_backlog() == 0
         assert (
@@ -385,8 +385,8 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
 def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind: Agent) -> None:
     assert count_backlog().waiting == 0
     assert count_backlog().oldest == timedelta(0)
-    keep(mind, *turns("One.", "Two."))
-    keep(foreign_mind, a_memory("Three."))
+    store_memories(mind, *turns("One.", "Two."))
+    store_memories(foreign_mind, a_memory("Three."))
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=F("created_at") - timedelta(hours=2))
     backlog = count_backlog()

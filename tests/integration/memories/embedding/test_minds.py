@@ -188,7 +188,7 @@ def test_a_slow_failing_embedder_delays_one_query_only(
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr(embedding, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(embedding, "_rests", {})
+    monkeypatch.setattr(embedding, "_paused_until", {})
     answer = remote.embed
 
     def slow(texts: Sequence[str]) -> Any:

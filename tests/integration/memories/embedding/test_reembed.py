@@ -48,7 +48,7 @@ from tests.integration.memories.conftest import (
 from tests.integration.memories.creation import open_mind
 from tests.integration.memories.embedding.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
@@ -76,8 +76,8 @@ def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) 
 def test_all_memories_get_the_vectors_of_the_new_model(
     mind: Agent, other_mind: Agent, server: RemoteEmbedder, model: EmbeddingModel
 ) -> None:
-    keep(mind, *turns(*SAID))
-    keep(other_mind, a_memory("The tide turns."))
+    store_memories(mind, *turns(*SAID))
+    store_memories(other_mind, a_memory("The tide turns."))
     assert recalled_as_by_brute_force(mind, LONG, "who is sleeping?")
     takeover = move(mind, model, batch=10)
     assert (takeover.memories, takeover.refused, takeover.left) == (len(SAID), 0, 0)
@@ -95,7 +95,7 @@ def test_all_memories_get_the_vectors_of_the_new_model(
 
 
 def test_there_and_back_is_as_before(mind: Agent) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     before = vectors_of(mind)
     move(mind, SHORT)
     move(mind, LONG)
@@ -103,14 +103,14 @@ def test_there_and_back_is_as_before(mind: Agent) -> None:
 
 
 def test_later_memories_are_embedded_by_the_new_model(mind: Agent) -> None:
-    keep(mind, a_memory("Before."))
+    store_memories(mind, a_memory("Before."))
     move(mind, SHORT)
-    keep(mind, a_memory("After."))
+    store_memories(mind, a_memory("After."))
     assert {text: len(vector) for text, vector in vectors_of(mind).items()} == {"Before.": 64, "After.": 64}
 
 
 def test_archived_and_unembedded_memories_are_moved_too(mind: Agent) -> None:
-    keep(mind, *turns("One.", "Two."))
+    store_memories(mind, *turns("One.", "Two."))
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory("Three.")], vectors=None)
         Memory.objects.filter(content="One.").update(status=MemoryStatus.ARCHIVED)
@@ -130,7 +130,7 @@ def test_an_agent_that_remembers_nothing_yet_is_moved_at_once(mind: Agent) -> No
 
 
 def test_derived_values_of_the_old_vectors_are_recomputed(mind: Agent) -> None:
-    keep(mind, *turns(*SAID[:3]))
+    store_memories(mind, *turns(*SAID[:3]))
     with tenant_transaction(mind.tenant_id):
         common: dict[str, Any] = {"tenant_id": mind.tenant_id, "agent": mind}
         old = np.full(256, 0.0625)
@@ -178,7 +178,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
         lambda name, *parts, **named: embedder if name == wide.name else connect(name, *parts, **named),
     )
     text = " ".join(f"word{number}" for number in range(300))
-    keep(mind, a_memory(text), a_memory("The tide turns."), a_memory("word1 word2 are archived."))
+    store_memories(mind, a_memory(text), a_memory("The tide turns."), a_memory("word1 word2 are archived."))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(content__startswith="word1 word2 are").update(status=MemoryStatus.ARCHIVED)
         # Word statistics exclude archived memories.
@@ -198,7 +198,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
 
 
 def test_recall_answers_all_the_while(mind: Agent) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     stop = threading.Event()
 
     def ask() -> list[int]:
@@ -230,7 +230,7 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
 def test_a_query_embedded_before_the_move_is_asked_again_after_it(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
 
     def moved_meanwhile(**arguments: Any) -> Any:
         vectors = embed_texts(**arguments)
@@ -247,7 +247,7 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
 
 
 def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     old = embed_texts(tenant_id=mind.tenant_id, texts=["rusty anchor"])[0].tolist()
     move(mind, SHORT)
     for model in (LONG, None):
@@ -259,7 +259,7 @@ def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None
 
 
 def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> None:
-    keep(mind, a_memory("Before."))
+    store_memories(mind, a_memory("Before."))
     old = embed_texts(tenant_id=mind.tenant_id, texts=["During."])
     move(mind, SHORT)
     with tenant_transaction(mind.tenant_id):
@@ -274,7 +274,7 @@ def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> 
 
 def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        keep(agent, *turns("One.", "Two."))
+        store_memories(agent, *turns("One.", "Two."))
 
     def agents_found(**where: Any) -> set[Any]:
         return {move.agent_id for move in find_moves(model=SHORT, actor="cli:test", **where)}
@@ -292,7 +292,7 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
 def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, statements: list[str]) -> None:
     counts = []
     for number in (2, 30):
-        keep(mind, *turns(*SAID[:number]))
+        store_memories(mind, *turns(*SAID[:number]))
         target = SHORT if mind_of(mind) == LONG else LONG
         moves = find_moves(model=target, actor="cli:test", agent_id=mind.id)
         Reembedding(model=target, actor="cli:test")._make_missing(moves[0])

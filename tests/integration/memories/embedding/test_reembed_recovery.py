@@ -31,13 +31,13 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.embedding.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 # --- Interrupted, doubled and concurrent moves -------------------------------------------------------
 
 
 def test_a_run_that_was_broken_off_goes_on_where_it_stopped(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
 
     def interrupt(done: int, total: int) -> None:
         if done >= 20:
@@ -56,7 +56,7 @@ def test_a_run_that_was_broken_off_goes_on_where_it_stopped(mind: Agent, server:
 
 
 def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     embed_texts(tenant_id=mind.tenant_id, texts=SAID[:30], model=REMOTE)
     server.asked.clear()
     move(mind, REMOTE)
@@ -64,7 +64,7 @@ def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: Remote
 
 
 def test_an_abandoned_move_leaves_nothing_behind(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
 
     def interrupt(done: int, total: int) -> None:
         if done >= 10:
@@ -81,7 +81,7 @@ def test_an_abandoned_move_leaves_nothing_behind(mind: Agent, server: RemoteEmbe
 
 
 def test_runs_at_once_do_no_harm(mind: Agent) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     moves = find_moves(model=SHORT, actor="cli:test")
 
     def work(_: int) -> int:
@@ -93,7 +93,7 @@ def test_runs_at_once_do_no_harm(mind: Agent) -> None:
 
 
 def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     moves = find_moves(model=SHORT, actor="cli:test")
 
     def other_run(done: int, total: int) -> None:
@@ -113,12 +113,12 @@ def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, ser
 
 
 def test_a_memory_stored_during_the_move_is_moved_too(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
 
     def stored_meanwhile(**arguments: Any) -> Any:
         monkeypatch.setattr(reembed, "switch_model", switch_model)
         with connections[APP].cursor():
-            at_once(lambda _: keep(mind, a_memory("Stored at the last moment.")), writers=1)
+            at_once(lambda _: store_memories(mind, a_memory("Stored at the last moment.")), writers=1)
         return switch_model(**arguments)
 
     monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
@@ -131,11 +131,11 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "CATCHES", 2)
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     stored = iter(range(100))
 
     def stored_meanwhile(**arguments: Any) -> Any:
-        at_once(lambda _: keep(mind, a_memory(f"Thought {next(stored)}.")), writers=1)
+        at_once(lambda _: store_memories(mind, a_memory(f"Thought {next(stored)}.")), writers=1)
         return switch_model(**arguments)
 
     monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
@@ -150,7 +150,7 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
 
 
 def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     server.away = True
     with pytest.raises(
         EmbeddingFailed, match="cannot be used, and nothing was changed: the embedding server"
@@ -167,7 +167,7 @@ def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: Remot
 
 
 def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     waited: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -185,7 +185,7 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: Remo
     forget: dict[str, Any] = {"model": REMOTE, "actor": "cli:test", "agent_id": mind.id}
     with tenant_transaction(mind.tenant_id):
         EmbeddingCacheEntry.objects.all().delete()
-    embedding._kept = embedding._VectorCache()
+    embedding._vector_cache = embedding._VectorCache()
     server.lasts = 20
     with pytest.raises(EmbeddingFailed, match="does not answer"):
         Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=waited.append).run(find_moves(**forget))
@@ -195,7 +195,7 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: Remo
 
 
 def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: RemoteEmbedder) -> None:
-    keep(mind, *turns(*SAID))
+    store_memories(mind, *turns(*SAID))
     server.refused = {SAID[3], SAID[20]}
     takeover = move(mind, REMOTE)
     assert (takeover.memories, takeover.refused) == (36, 2)

@@ -29,7 +29,7 @@ from tests.integration.memories.conftest import NOON, a_memory, at_once
 DAY_AFTER = NOON + timedelta(days=1)
 
 
-def keep(agent: Agent, *texts: str) -> list[UUID]:
+def store_memories(agent: Agent, *texts: str) -> list[UUID]:
     """Store memories, the first the most important, and return their ids."""
     with tenant_transaction(agent.tenant_id):
         memories = [a_memory(text, importance=0.9 - place / 10) for place, text in enumerate(texts)]
@@ -65,7 +65,7 @@ def ancestries(agent: Agent) -> dict[str, list[str]]:
 
 
 def test_many_memories_are_linked_by_four_statements(mind: Agent, statements: list[str]) -> None:
-    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    first, second = store_memories(mind, "Coltrane played until two.", "The trio went home.")
     statements.clear()
     links = {first: [("Jazz", 0.6), ("  jazz", 0.9), ("Night", 0.5)], second: [("JAZZ", 0.4)]}
     assert link(mind, links) == 3
@@ -87,7 +87,7 @@ def test_many_memories_are_linked_by_four_statements(mind: Agent, statements: li
     ("name", "strength"), [("", 0.5), ("x" * 101, 0.5), ("a\0b", 0.5), ("jazz", math.nan), ("jazz", 1.5)]
 )
 def test_one_wrong_link_leaves_nothing_half_written(mind: Agent, name: str, strength: float) -> None:
-    (memory_id,) = keep(mind, "Coltrane played until two.")
+    (memory_id,) = store_memories(mind, "Coltrane played until two.")
     with pytest.raises(Invalid):
         link(mind, {memory_id: [("music", 0.5), (name, strength)]})
     assert ancestries(mind) == {}
@@ -96,15 +96,15 @@ def test_one_wrong_link_leaves_nothing_half_written(mind: Agent, name: str, stre
 def test_memories_that_are_not_this_agents_are_refused(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    (own,) = keep(mind, "Ours.")
-    for stranger in (*keep(other_mind, "His."), *keep(foreign_mind, "Theirs."), uuid4()):
+    (own,) = store_memories(mind, "Ours.")
+    for stranger in (*store_memories(other_mind, "His."), *store_memories(foreign_mind, "Theirs."), uuid4()):
         with pytest.raises(NotFound, match=str(stranger)):
             link(mind, {own: [("jazz", 1)], stranger: [("jazz", 1)]})
     assert ancestries(mind) == {}
 
 
 def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
-    ids = keep(mind, *(f"Concert {number}." for number in range(8)))
+    ids = store_memories(mind, *(f"Concert {number}." for number in range(8)))
     names = [f"concept {number}" for number in range(12)]
 
     def work(worker: int) -> int:
@@ -119,7 +119,7 @@ def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
 
 
 def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -> None:
-    (memory_id,) = keep(mind, "Coltrane played until two.")
+    (memory_id,) = store_memories(mind, "Coltrane played until two.")
     link(mind, {memory_id: [(name, 1.0) for name in ("art", "music", "jazz", "bop", "craft")]})
     move(mind, "bop", "jazz")
     move(mind, "jazz", "music")
@@ -144,7 +144,7 @@ def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -
 
 
 def test_concurrent_moves_make_no_cycle(mind: Agent) -> None:
-    (memory_id,) = keep(mind, "Coltrane played until two.")
+    (memory_id,) = store_memories(mind, "Coltrane played until two.")
     link(mind, {memory_id: [("jazz", 1.0), ("blues", 1.0)]})
 
     def work(worker: int) -> bool:
@@ -159,7 +159,7 @@ def test_concurrent_moves_make_no_cycle(mind: Agent) -> None:
 
 
 def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None:
-    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    first, second = store_memories(mind, "Coltrane played until two.", "The trio went home.")
     link(mind, {first: [("jazz", 0.4), ("bop", 1.0)], second: [("jazz music", 0.9), ("night", 1.0)]})
     link(mind, {first: [("jazz music", 0.8)]})
     move(mind, "bop", "jazz music")
@@ -186,7 +186,7 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
 
 
 def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
-    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    first, second = store_memories(mind, "Coltrane played until two.", "The trio went home.")
     link(mind, {first: [("jazz", 1.0), ("music", 1.0)], second: [("jazz", 1.0), ("Blues", 1.0)]})
     move(mind, "jazz", "music")
     move(mind, "Blues", "music")
@@ -204,7 +204,7 @@ def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
 def test_recall_by_concept_includes_narrower_concepts(
     mind: Agent,
 ) -> None:
-    first, second, third, archived = keep(mind, "One.", "Two.", "Three.", "Out of mind.")
+    first, second, third, archived = store_memories(mind, "One.", "Two.", "Three.", "Out of mind.")
     link(mind, {first: [("music", 0.3)], second: [("jazz", 0.9), ("music", 0.1)], third: [("music", 0.8)]})
     link(mind, {archived: [("music", 1.0)]})
     move(mind, "jazz", "music")
@@ -216,7 +216,7 @@ def test_recall_by_concept_includes_narrower_concepts(
 
 
 def test_recall_by_an_unknown_concept_is_refused(mind: Agent, other_mind: Agent) -> None:
-    (memory_id,) = keep(other_mind, "His.")
+    (memory_id,) = store_memories(other_mind, "His.")
     link(other_mind, {memory_id: [("jazz", 1.0)]})
     with pytest.raises(NotFound, match="no concept 'jazz'"):
         recalled(mind, "jazz")

@@ -89,7 +89,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
     assert_true(mind)
 
 
-def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
+def test_a_job_run_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
     first = store_with_vectors(mind, clustered_vectors(60, seed=3))
     store_in_episode(mind, first[:20])
     assert refresh_neighborhoods().done >= 60
@@ -233,7 +233,9 @@ def assert_true_sizes(agent: Agent) -> None:
     assert all(row.neighbors is not None and not row.stale for row in rows)
 
 
-def test_an_interrupted_round_is_completed_by_the_next(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_job_run_is_completed_by_the_next(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
     store_with_vectors(mind, clustered_vectors(25))
     refresh_batch(mind.tenant_id, mind.id)

@@ -79,7 +79,7 @@ def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops
     def anywhere(at: int) -> set[int]:
         return {b for a, b, _ in drawn_edges if a == at} | {a for a, b, _ in drawn_edges if b == at}
 
-    def onward(at: int) -> set[int]:
+    def forward(at: int) -> set[int]:
         return {b for a, b, _ in drawn_edges if a == at}
 
     def to_causes(at: int) -> set[int]:
@@ -93,7 +93,7 @@ def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops
         assert hops_by_place(connected.found, things) == distances(0, hops, anywhere)
         assert hops_by_place(causes.found, things) == distances(0, hops, to_causes)
         assert_paths([*connected.found, *causes.found], things[0], drawn_edges, things)
-        for directed, steps in ((False, anywhere), (True, onward)):
+        for directed, steps in ((False, anywhere), (True, forward)):
             far = distances(0, hops, steps)
             for end in range(1, MEMORIES):
                 path = find_path(

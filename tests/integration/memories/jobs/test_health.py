@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services.jobs import health as health_module
 from apps.memories.services.jobs.health import Health, read_health, watch_health
-from apps.memories.services.jobs.rounds import Round, expect_runs, record_job_run
+from apps.memories.services.jobs.job_runs import JobRunResult, expect_runs, record_job_run
 from apps.memories.services.retention.buffer import add_buffer_items
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
@@ -26,7 +26,7 @@ def figure(health: Health, metric: Metric) -> Figure:
     return next(figure for figure in health.figures if figure.metric is metric)
 
 
-def keep(agent: Agent, count: int, **parts: Any) -> None:
+def store_memories(agent: Agent, count: int, **parts: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         memories = [a_memory(f"Ticket {number} of {agent.id}.", **parts) for number in range(count)]
         store(agent_id=agent.id, memories=memories, vectors=None)
@@ -43,7 +43,7 @@ def test_waiting_memories_are_judged_by_the_most_of_one_agent(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, count in ((mind, 120), (other_mind, 3), (foreign_mind, 2)):
-        keep(agent, count)
+        store_memories(agent, count)
     health = read_health()
     stale = figure(health, Metric.STALE_NEIGHBORHOODS)
     assert (stale.count, stale.judged, stale.state) == (125, 120, HealthState.WARN)
@@ -59,8 +59,8 @@ def test_waiting_memories_are_judged_by_the_most_of_one_agent(
 
 def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(hours=7)
-    keep(mind, 1, expires_at=datetime.now(UTC) + timedelta(hours=1))
-    keep(foreign_mind, 2)
+    store_memories(mind, 1, expires_at=datetime.now(UTC) + timedelta(hours=1))
+    store_memories(foreign_mind, 2)
     with tenant_transaction(foreign_mind.tenant_id):
         Memory.objects.update(created_at=past, expires_at=past)
         add_buffer_items(agent_id=foreign_mind.id, things=[NewBufferItem(content="A parcel.")])
@@ -80,7 +80,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
 
 
 def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
-    keep(mind, 1)
+    store_memories(mind, 1)
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
         Episode.objects.bulk_create(
@@ -105,19 +105,19 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
 
 
 def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
-    keep(mind, 5)
+    store_memories(mind, 5)
     settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is HealthState.CRITICAL
 
 
 def test_counting_is_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "COUNTED", 4)
-    keep(mind, 9)
+    store_memories(mind, 9)
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 4
 
 
 def test_health_takes_four_queries(mind: Agent) -> None:
-    keep(mind, 3)
+    store_memories(mind, 3)
     sent: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -130,7 +130,9 @@ def test_health_takes_four_queries(mind: Agent) -> None:
 
 
 def test_job_runs_are_recorded_and_a_stopped_job_is_reported(database: None) -> None:
-    record_job_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
+    record_job_run(
+        name="arbor.decay.fade", period_s=60, seconds=1.5, result=JobRunResult(steps=3, done=7, failed=1)
+    )
     (job,) = read_health().jobs
     assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
     assert job.finding == "the last run of the job arbor.decay.fade failed for 1 of its steps"
@@ -165,7 +167,7 @@ def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
 
 
 def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
-    keep(mind, 1)
+    store_memories(mind, 1)
     assert figure(read_health(), Metric.UNTENDED).count == 0
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
@@ -185,7 +187,7 @@ def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> 
 
     watch_health()
     assert recorded() == [("ok", None)]
-    keep(mind, 5)
+    store_memories(mind, 5)
     for limit in (Limit(warn=2, critical=50), Limit(warn=2, critical=5)):
         settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: limit}
         watch_health()

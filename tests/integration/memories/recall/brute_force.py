@@ -18,9 +18,9 @@ from arbor.memory.activation import FLOOR, level_after
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import (
-    LENDERS,
+    MAX_ASSOCIATED_MEMORIES,
+    MAX_ASSOCIATION_SOURCES,
     REACH,
-    REMINDED,
     SEEDS,
     SPAN_SEEDS,
     Background,
@@ -97,9 +97,9 @@ def recall_slowly(
     chosen, associations = _choose(candidates, reading, background, limit, stored.neighborhoods)
     places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
-        (places[lender], places[borrower], share)
-        for (lender, borrower), share in associations.items()
-        if borrower in places
+        (places[source], places[target], share)
+        for (source, target), share in associations.items()
+        if target in places
     ]
     return rank(
         ScoreInputs(
@@ -199,14 +199,14 @@ def _choose(
     if around is not None:
         timely = [memory for memory in all_of_them if around[0] <= memory.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
-    candidates, associations = _with_company(chosen, all_of_them, background, neighborhoods)
+    candidates, associations = _with_associated(chosen, all_of_them, background, neighborhoods)
     if len(candidates) < limit:
         latest = sorted(all_of_them, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
-        candidates, associations = _with_company(chosen + latest, all_of_them, background, neighborhoods)
+        candidates, associations = _with_associated(chosen + latest, all_of_them, background, neighborhoods)
     return candidates, associations
 
 
-def _with_company(
+def _with_associated(
     chosen: list[Candidate],
     all_of_them: list[Candidate],
     background: Background,
@@ -217,24 +217,25 @@ def _with_company(
         columns.similarity, background
     )
     fit = {memory.id: float(fits[place]) for place, memory in enumerate(chosen)}
-    lenders = sorted(
+    sources = sorted(
         (memory_id for memory_id in fit if fit[memory_id] > 0),
         key=lambda memory_id: (-fit[memory_id], memory_id),
-    )[:LENDERS]
-    lent = {
-        (lender, UUID(other)): weight / HIGHEST
-        for lender in lenders
-        for other, weight in neighborhoods.get(lender, {}).items()
+    )[:MAX_ASSOCIATION_SOURCES]
+    associations = {
+        (source, UUID(other)): weight / HIGHEST
+        for source in sources
+        for other, weight in neighborhoods.get(source, {}).items()
     }
     worth: dict[UUID, float] = {}
-    for (lender, other), share in lent.items():
-        worth[other] = max(worth.get(other, 0.0), fit[lender] * share)
+    for (source, other), share in associations.items():
+        worth[other] = max(worth.get(other, 0.0), fit[source] * share)
     new = [memory for memory in all_of_them if memory.id in worth and memory.id not in fit]
-    reminded = {
-        memory.id for memory in sorted(new, key=lambda memory: (-worth[memory.id], memory.id))[:REMINDED]
+    associated = {
+        memory.id
+        for memory in sorted(new, key=lambda memory: (-worth[memory.id], memory.id))[:MAX_ASSOCIATED_MEMORIES]
     }
     beside = {memory.id for memory in _with_neighbours(chosen, all_of_them)}
-    return [memory for memory in all_of_them if memory.id in beside | reminded], lent
+    return [memory for memory in all_of_them if memory.id in beside | associated], associations
 
 
 def _with_neighbours(chosen: list[Candidate], all_of_them: list[Candidate]) -> list[Candidate]:

@@ -22,7 +22,7 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
-from apps.memories.services.store.revision import doubt, revise, weigh_anew
+from apps.memories.services.store.revision import change_importance, halve_trust, revise
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall.recall_request import RecallRequest
@@ -30,7 +30,7 @@ from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 from tests.integration.memories.embedding.moves import LONG, SHORT, move
 from tests.integration.memories.recall.cache_and_scan import Checker, caching, recall_both_ways
-from tests.support.memories import TALK, keep
+from tests.support.memories import TALK, store_memories
 
 ACTOR = "cli:test"
 
@@ -48,7 +48,7 @@ def other_cache() -> MindCache:
 @pytest.fixture
 def checker(mind: Agent, cache: MindCache, other_cache: MindCache) -> Checker:
     """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     new_checker = Checker(mind, cache, other_cache)
     new_checker.recall()
     return new_checker
@@ -66,7 +66,9 @@ def rolled_back(block: AbstractContextManager[Any]) -> Iterator[None]:
 
 
 def store_more(agent: Agent) -> None:
-    keep(agent, *turns("The boat is called Ines.", "A boat needs a name.", session="names", role="Grace"))
+    store_memories(
+        agent, *turns("The boat is called Ines.", "A boat needs a name.", session="names", role="Grace")
+    )
 
 
 def store_unembedded(agent: Agent) -> None:
@@ -104,21 +106,23 @@ def revise_one(agent: Agent) -> None:
         )
 
 
-def weigh_and_doubt(agent: Agent) -> None:
+def change_importance_and_trust(agent: Agent) -> None:
     first, second, *_ = ids_of(agent)
     with tenant_transaction(agent.tenant_id):
-        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
-        doubt(agent_id=agent.id, memory_id=second, reason="a test", actor=ACTOR)
+        change_importance(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
+        halve_trust(agent_id=agent.id, memory_id=second, reason="a test", actor=ACTOR)
 
 
 def expire_one(agent: Agent) -> None:
-    keep(agent, a_memory("The paint shop closes.", expires_at=datetime.now(UTC) - timedelta(minutes=1)))
+    store_memories(
+        agent, a_memory("The paint shop closes.", expires_at=datetime.now(UTC) - timedelta(minutes=1))
+    )
     expire_memories()
 
 
 def remember_again(agent: Agent) -> None:
     archive_some(agent)
-    keep(agent, *turns(*TALK[:2]), a_memory("The boat is green."), a_memory("The boat is green."))
+    store_memories(agent, *turns(*TALK[:2]), a_memory("The boat is green."), a_memory("The boat is green."))
 
 
 def reembed(agent: Agent) -> None:
@@ -145,7 +149,7 @@ CHANGES = (
     archive_and_restore,
     purge_one,
     revise_one,
-    weigh_and_doubt,
+    change_importance_and_trust,
     expire_one,
     remember_again,
     reembed,
@@ -160,15 +164,24 @@ def test_each_change_is_recalled_as_by_scan(
 ) -> None:
     changes(mind)
     changed = checker.recall()
-    keep(mind, a_memory("Afterwards the boat was launched."))
+    store_memories(mind, a_memory("Afterwards the boat was launched."))
     assert len(checker.recall()) == len(changed) + 1
 
 
 def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindCache) -> None:
     chance = random.Random(4)
-    some = [store_unembedded, archive_some, archive_and_restore, weigh_and_doubt, remember_again, edit_by_orm]
+    some = [
+        store_unembedded,
+        archive_some,
+        archive_and_restore,
+        change_importance_and_trust,
+        remember_again,
+        edit_by_orm,
+    ]
     for number in range(20):
-        keep(mind, *turns(*(f"Boat {number} has {place} masts." for place in range(4)), session=f"{number}"))
+        store_memories(
+            mind, *turns(*(f"Boat {number} has {place} masts." for place in range(4)), session=f"{number}")
+        )
         chance.choice(some)(mind)
         checker.recall(cache, limit=chance.choice([1, 5, 40]))
     checker.recall(limit=100)
@@ -268,7 +281,7 @@ def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, 
 
 
 def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: MindCache) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(agent_id=mind.id, position=0).update(status=MemoryStatus.ARCHIVED)
@@ -303,7 +316,7 @@ def test_a_late_commit_is_recalled_once_committed(
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=late).update(importance=0.9)
     assert early in {memory.id for memory in checker.recall()}
-    keep(mind, a_memory("Meanwhile the boat dries."))
+    store_memories(mind, a_memory("Meanwhile the boat dries."))
     checker.recall()
     writer.commit()
     assert early not in {memory.id for memory in checker.recall()}
@@ -314,7 +327,7 @@ def test_a_late_deletion_is_recalled_until_committed(
 ) -> None:
     early = ids_of(mind)[0]
     writer.execute("DELETE FROM memories_memory WHERE id = %s", [early])
-    keep(mind, a_memory("Meanwhile the boat dries."))
+    store_memories(mind, a_memory("Meanwhile the boat dries."))
     assert early in {memory.id for memory in checker.recall()}
     writer.commit()
     assert early not in {memory.id for memory in checker.recall()}
@@ -324,7 +337,7 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
     def work(worker: int) -> None:
         for number in range(8):
             if worker % 2:
-                keep(mind, *turns(f"Boat {worker}.{number} sails.", session=f"{worker}.{number}"))
+                store_memories(mind, *turns(f"Boat {worker}.{number} sails.", session=f"{worker}.{number}"))
                 continue
             request = RecallRequest(agent_id=mind.id, text="boat", limit=5, now=datetime.now(UTC))
             with tenant_transaction(mind.tenant_id):

@@ -16,7 +16,7 @@ from arbor.memory.values import Recalled
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns
 from tests.integration.memories.embedding.moves import SHORT, move
 from tests.integration.memories.recall.cache_and_scan import caching, scanning
-from tests.support.memories import TALK, keep
+from tests.support.memories import TALK, store_memories
 
 # --- Queries are embedded once ----------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ from tests.support.memories import TALK, keep
 def test_a_query_is_embedded_once_with_a_cached_mind(
     mind: Agent, remote: RemoteEmbedder, cache: MindCache, statements: list[str]
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     with caching(cache):
         recall_text(mind, "the paint")
         remote.asked.clear()
@@ -37,10 +37,10 @@ def test_a_query_is_embedded_once_with_a_cached_mind(
 def test_a_query_with_a_changed_meaning_is_embedded_again(
     mind: Agent, remote: RemoteEmbedder, cache: MindCache
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     with caching(cache):
         recall_text(mind, "the paint")
-        keep(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
+        store_memories(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
         remote.asked.clear()
         recalled = recall_text(mind, "Grace's key")
     assert remote.asked == ["Grace's key", "key"]
@@ -51,7 +51,7 @@ def test_a_query_with_a_changed_meaning_is_embedded_again(
 
 
 def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, cache: MindCache) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     with caching(cache):
         recall_text(mind, "the paint")
         move(mind, SHORT)
@@ -78,7 +78,7 @@ def recalls_from_cache(agent: Agent, minds: MindCache, monkeypatch: pytest.Monke
 def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
     assert recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2) == 0
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
@@ -87,7 +87,7 @@ def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
 def test_recalls_long_ago_do_not_count(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
     recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2)
     monkeypatch.setattr(mind_cache, "_WITHIN_S", 0.0)
@@ -97,7 +97,7 @@ def test_recalls_long_ago_do_not_count(
 def test_a_small_mind_is_loaded_at_once(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
 
 
@@ -105,7 +105,7 @@ def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
     mind: Agent, other_mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     for agent in (mind, other_mind):
-        keep(agent, *turns(*TALK))
+        store_memories(agent, *turns(*TALK))
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
     size = cache.nbytes
     settings.ARBOR_MIND_CACHE_MB = 1.5 * size / 2**20
@@ -117,7 +117,7 @@ def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
 def test_without_a_budget_every_recall_scans(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch, statements: list[str]
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     statements.clear()
     with scanning():
         assert recalls_from_cache(mind, cache, monkeypatch, 3) == 0

@@ -29,7 +29,7 @@ from tests.integration.memories.conftest import (
 )
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.recall.cache_and_scan import caching, scanning
-from tests.support.memories import TALK, keep
+from tests.support.memories import TALK, store_memories
 
 
 def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> list[Recalled]:
@@ -41,7 +41,9 @@ def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> li
 
 
 def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> None:
-    keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
+    store_memories(
+        mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace")
+    )
     recalled = find(mind, "What colour is Ada's boat?")
     assert recalled[0].content == "What colour?"
     answer = next(memory.terms for memory in recalled if memory.content == TALK[3])
@@ -56,7 +58,7 @@ def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> No
 
 
 def test_a_recalled_memory_has_all_its_fields(mind: Agent) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     best = find(mind, "coats of paint for the hull", limit=1)[0]
     stored = next(memory for memory in memories_of(mind) if "coats" in memory.content)
     assert (best.id, best.type, best.content) == (stored.id, stored.type, stored.content)
@@ -69,7 +71,7 @@ def test_a_recalled_memory_has_all_its_fields(mind: Agent) -> None:
 
 
 def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> None:
-    keep(mind, *(a_memory(f"Stone number {number}.") for number in range(150)))
+    store_memories(mind, *(a_memory(f"Stone number {number}.") for number in range(150)))
     for limit in (1, 7, 60, 120, 150):
         assert len(find(mind, "something else entirely", limit=limit)) == limit
     assert len(find(mind, "something else entirely", limit=MAX_LIMIT)) == 150
@@ -77,13 +79,13 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
 
 def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
-    keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
+    store_memories(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
     recalled = find(mind, "the ferry", limit=5)
     assert [memory.content for memory in recalled] == [f"Stone {n}." for n in range(5)]
 
 
 def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
-    keep(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
+    store_memories(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
     oak, tulip, _ = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         plant = Concept.objects.create(tenant_id=mind.tenant_id, agent_id=mind.id, name="Plant", key="plant")
@@ -107,7 +109,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
 
 
 def test_only_memories_of_a_theme_are_recalled(mind: Agent) -> None:
-    keep(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
+    store_memories(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
     oak, tulip, _ = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         garden = Cluster.objects.create(tenant_id=mind.tenant_id, agent_id=mind.id, name="Garden, trees")
@@ -126,7 +128,7 @@ def test_only_memories_of_a_theme_are_recalled(mind: Agent) -> None:
 @pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901
 @pytest.mark.parametrize("text", ["the boat last week", "the boat 99 years ago"])
 def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, text: str) -> None:
-    keep(mind, *turns("The boat is green.", "The oak is old."))
+    store_memories(mind, *turns("The boat is green.", "The oak is old."))
     assert {memory.content for memory in find(mind, text, now=now.replace(tzinfo=UTC))} == {
         "The boat is green.",
         "The oak is old.",
@@ -137,14 +139,14 @@ def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, te
 
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
 def test_a_filter_accepts_any_moment(mind: Agent, moment: datetime) -> None:
-    keep(mind, *turns("The boat is green."))
+    store_memories(mind, *turns("The boat is green."))
     at = moment.replace(tzinfo=UTC)
     assert len(find(mind, "boat", only=RecallFilter(since=at))) == (moment == datetime.min)  # noqa: DTZ901
     assert len(find(mind, "boat", only=RecallFilter(until=at))) == (moment == datetime.max)  # noqa: DTZ901
 
 
 def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
-    keep(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
+    store_memories(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
     oak, _ = memories_of(mind)
     assert oak.episode_id is not None
     recalled = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
@@ -156,14 +158,14 @@ def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
 
 
 def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
-    keep(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
+    store_memories(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
     recalled = find(mind, "What did Will do?")
     assert recalled[0].role == "Will"
     assert recalled[0].terms.speaker > 0
 
 
 def test_a_time_in_the_query_prefers_memories_of_that_time(mind: Agent) -> None:
-    keep(
+    store_memories(
         mind,
         a_memory("We walked along the dike.", occurred_at=datetime(2023, 6, 3, tzinfo=UTC)),
         a_memory("We walked through the wood.", occurred_at=datetime(2023, 11, 20, tzinfo=UTC)),
@@ -174,7 +176,7 @@ def test_a_time_in_the_query_prefers_memories_of_that_time(mind: Agent) -> None:
 
 def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     recalled = find(mind, "paint brushes")
     assert {recalled[0].content, recalled[1].content} == {TALK[1], TALK[4]}
     assert all(memory.terms.meaning == 0 for memory in recalled)
@@ -184,7 +186,7 @@ def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbed
 
 
 def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
-    keep(
+    store_memories(
         mind,
         *turns("The safe opens with 4711.", "Nobody else knows it."),
         a_memory("The safe opens with 1.", session="talk", position=2, role="Ada", expires_at=NOON),
@@ -197,7 +199,7 @@ def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
 
 
 def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
-    keep(mind, a_memory("The ferry is cancelled.", expires_at=NOON + timedelta(hours=1)))
+    store_memories(mind, a_memory("The ferry is cancelled.", expires_at=NOON + timedelta(hours=1)))
     assert len(find(mind, "ferry", now=NOON + timedelta(minutes=59))) == 1
     assert find(mind, "ferry", now=NOON + timedelta(minutes=61)) == []
 
@@ -206,7 +208,7 @@ def test_only_the_agents_own_memories_are_recalled(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
-        keep(agent, *turns(f"The treasure is buried {place}.", f"I dug {place}."))
+        store_memories(agent, *turns(f"The treasure is buried {place}.", f"I dug {place}."))
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
         assert {memory.content for memory in find(agent, "Where is the treasure buried?", limit=200)} == {
             f"The treasure is buried {place}.",
@@ -215,7 +217,7 @@ def test_only_the_agents_own_memories_are_recalled(
 
 
 def test_another_tenants_agent_has_no_memories_here(mind: Agent, foreign_mind: Agent) -> None:
-    keep(foreign_mind, a_memory("The treasure is buried elsewhere."))
+    store_memories(foreign_mind, a_memory("The treasure is buried elsewhere."))
     assert (
         recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=foreign_mind.id, text="treasure"))
         == []
@@ -252,7 +254,7 @@ def test_a_limit_out_of_range_is_refused(mind: Agent, limit: int) -> None:
     ],
 )
 def test_any_text_is_a_query(mind: Agent, text: str) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     assert len(find(mind, text)) == len(TALK)
 
 
@@ -260,7 +262,7 @@ def test_any_text_is_a_query(mind: Agent, text: str) -> None:
 
 
 def test_a_recall_by_a_person_writes_no_row(mind: Agent, statements: list[str]) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
     find(mind, "the boat")
@@ -274,7 +276,7 @@ def test_a_recall_by_a_person_writes_no_row(mind: Agent, statements: list[str]) 
 
 
 def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     first = find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=5)
@@ -285,7 +287,7 @@ def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
 
 
 def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
-    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
@@ -296,7 +298,7 @@ def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
 
 
 def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     ids = [row.id for row in memories_of(mind)]
 
     def work(worker: int) -> None:
@@ -315,7 +317,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
     mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], count: int
 ) -> None:
-    keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
+    store_memories(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
     with way():
         find(mind, "Which waves break?")
         statements.clear()
@@ -328,7 +330,7 @@ def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
 
 def test_long_texts_are_recalled_whole(mind: Agent) -> None:
     long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
-    keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
+    store_memories(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
     contents = {memory.content for memory in find(mind, "the lighthouse log")}
     assert contents == {"Where is the lighthouse log?", long, "Thank you."}
 
@@ -336,7 +338,7 @@ def test_long_texts_are_recalled_whole(mind: Agent) -> None:
 def test_no_transaction_is_open_while_the_query_is_embedded(
     mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     find(mind, "a query that nobody has asked before")
     assert remote.asked[-1] == "a query that nobody has asked before"
     with tenant_transaction(mind.tenant_id), pytest.raises(RuntimeError, match="not inside it"):
@@ -344,6 +346,6 @@ def test_no_transaction_is_open_while_the_query_is_embedded(
 
 
 def test_a_query_is_embedded_without_the_names_of_speakers(mind: Agent, remote: RemoteEmbedder) -> None:
-    keep(mind, *turns(*TALK))
+    store_memories(mind, *turns(*TALK))
     find(mind, "What colour is Ada's boat?")
     assert remote.asked[-1] == "What colour is boat?"

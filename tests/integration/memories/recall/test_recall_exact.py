@@ -129,10 +129,10 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
         )
         # Repeated memories have been reinforced, and have their row.
         MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
-        give_company(agent, chance, sorted(set(ids)))
+        add_neighborhoods(agent, chance, sorted(set(ids)))
 
 
-def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
+def add_neighborhoods(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
     """Give half of them neighborhoods, with a foreign memory in each, and activate a few."""
     upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
     for memory_id in chance.sample(ids, len(ids) // 2):

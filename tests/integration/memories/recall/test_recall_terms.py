@@ -20,7 +20,7 @@ from arbor.memory.recall.weights import DEFAULT_WEIGHTS, parse_weights
 from arbor.memory.values import MemoryStatus, Recalled
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 
 def recall_text(agent: Agent, text: str, **options: Any) -> list[Recalled]:
@@ -34,17 +34,15 @@ def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
 
 
 def set_neighbors(
-    agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
+    agent: Agent, source: Memory, targets: Mapping[UUID, float] | None, *, stale: bool = False
 ) -> None:
-    neighbors = (
-        None if borrowers is None else {str(memory_id): weight for memory_id, weight in borrowers.items()}
-    )
+    neighbors = None if targets is None else {str(memory_id): weight for memory_id, weight in targets.items()}
     with tenant_transaction(agent.tenant_id):
-        Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
+        Upkeep.objects.filter(memory_id=source.id).update(neighbors=neighbors, stale=stale)
 
 
 def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
-    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
     assert [memory.terms.activation for memory in by_words(mind, "lamp")] == [0, 0]
@@ -63,7 +61,7 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
 
 
 def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
-    keep(
+    store_memories(
         mind,
         *(
             a_memory(f"Lamp {place}.", session=str(place), emotional_valence=felt)
@@ -82,7 +80,7 @@ def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
 
 
 def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
-    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=other.id, reinforced=5)
@@ -96,7 +94,7 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
 def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
     utterances = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
     for text, position, minutes in utterances:
-        keep(
+        store_memories(
             mind,
             a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
         )
@@ -108,8 +106,10 @@ def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent
 
 
 def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, settings: Any) -> None:
-    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
-    keep(mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b"))
+    store_memories(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    store_memories(
+        mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b")
+    )
     *_, keeper, bread = memories_of(mind)
     old = memories_of(mind)[0]
     for stale in (False, True):
@@ -128,9 +128,9 @@ def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, s
 
 
 def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, other_mind: Agent) -> None:
-    keep(other_mind, a_memory("Bread of another agent."))
-    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
-    keep(
+    store_memories(other_mind, a_memory("Bread of another agent."))
+    store_memories(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    store_memories(
         mind,
         a_memory("The lighthouse keeper.", session="k"),
         a_memory("Stale bread.", session="b", expires_at=NOON),
@@ -153,7 +153,7 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
 
 
 def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:
-    keep(
+    store_memories(
         mind,
         a_memory("The lamp.", session="a", importance=0.1),
         a_memory("The lamp is lit once more by the keeper.", session="b", importance=1.0),

@@ -19,7 +19,7 @@ TALK = ("Did you get the boat out of the shed?", "Yes. The hull needs two coats 
 OTHER = ("The library closes early.", "Then the boat must wait.", "Grace has the key of the shed.")
 
 
-def keep(agent: Agent, *texts: str, role: str = "Ada") -> None:
+def store_memories(agent: Agent, *texts: str, role: str = "Ada") -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=turns(*texts, role=role))
 
 
@@ -28,8 +28,8 @@ def statistics_read(statements: list[str]) -> int:
 
 
 def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_mind: Agent) -> None:
-    keep(mind, *TALK)
-    keep(other_mind, *OTHER, role="Grace")
+    store_memories(mind, *TALK)
+    store_memories(other_mind, *OTHER, role="Grace")
     (vector,) = embed_texts(tenant_id=mind.tenant_id, texts=["the paint of the boat"])
     queries: list[dict[str, Any]] = [
         {"agent_id": mind.id, "text": "Ada's boat", "vector": vector.tolist(), "limit": 2, "now": NOON},
@@ -52,8 +52,8 @@ def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
 
 
 def test_another_tenants_agent_is_not_recalled_for(mind: Agent, foreign_mind: Agent) -> None:
-    keep(mind, *TALK)
-    keep(foreign_mind, *OTHER)
+    store_memories(mind, *TALK)
+    store_memories(foreign_mind, *OTHER)
     requests = [
         RecallRequest(agent_id=agent.id, text="the boat", limit=5, now=NOON) for agent in (mind, foreign_mind)
     ]
@@ -66,8 +66,8 @@ def test_another_tenants_agent_is_not_recalled_for(mind: Agent, foreign_mind: Ag
 def test_meaning_texts_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    keep(mind, *TALK)
-    keep(other_mind, *OTHER, role="Grace")
+    store_memories(mind, *TALK)
+    store_memories(other_mind, *OTHER, role="Grace")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         queries = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
@@ -78,8 +78,8 @@ def test_meaning_texts_of_several_agents_take_one_statement(
 def test_recalling_does_not_read_known_words_again(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    keep(mind, *TALK)
-    keep(other_mind, *OTHER)
+    store_memories(mind, *TALK)
+    store_memories(other_mind, *OTHER)
     recaller = Recaller()
     with tenant_transaction(mind.tenant_id), scanning():
         recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")])
@@ -95,8 +95,8 @@ def test_recalling_does_not_read_known_words_again(
 def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    keep(mind, *TALK)
-    keep(other_mind, *OTHER, role="Grace")
+    store_memories(mind, *TALK)
+    store_memories(other_mind, *OTHER, role="Grace")
     requests = [
         RecallRequest(agent_id=agent.id, text=text, limit=2, now=NOON)
         for agent in (mind, other_mind)
@@ -115,7 +115,7 @@ def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
 
 
 def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
-    keep(mind, *TALK)
+    store_memories(mind, *TALK)
     request = RecallRequest(agent_id=mind.id, text="the harbour", limit=9, now=NOON)
     recaller = Recaller()
     with tenant_transaction(mind.tenant_id), caching(MindCache()):

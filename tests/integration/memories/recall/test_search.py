@@ -20,7 +20,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.values import MemoryStatus, MemoryType
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 TEXTS = ("The oak is old.", "A boat lies in the shed.", "The ferry came late.", "Read the gauge twice.")
 
@@ -30,7 +30,7 @@ def find(agent: Agent, text: str, **options: Any) -> list[SimilarMemory]:
 
 
 def test_the_nearest_in_meaning_come_first(mind: Agent) -> None:
-    keep(mind, *(a_memory(text, importance=n / 10) for n, text in enumerate(TEXTS)))
+    store_memories(mind, *(a_memory(text, importance=n / 10) for n, text in enumerate(TEXTS)))
     vectors = embed_texts(tenant_id=mind.tenant_id, texts=["an old ship", *TEXTS])
     cosines = dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     similar = find(mind, "an old ship")
@@ -45,7 +45,7 @@ def test_the_nearest_in_meaning_come_first(mind: Agent) -> None:
 
 def test_only_memories_of_the_types_asked_for_are_found(mind: Agent) -> None:
     for text, kind in zip(TEXTS, MemoryType, strict=True):
-        keep(mind, a_memory(text, type=kind))
+        store_memories(mind, a_memory(text, type=kind))
     procedural, semantic = MemoryType.PROCEDURAL, MemoryType.SEMANTIC
     assert {memory.type for memory in find(mind, "a boat", types=[procedural])} == {procedural}
     assert {memory.type for memory in find(mind, "a boat", types=[procedural, semantic])} == {
@@ -59,7 +59,7 @@ def test_only_active_embedded_own_memories_are_found(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        keep(agent, *(a_memory(text) for text in TEXTS))
+        store_memories(agent, *(a_memory(text) for text in TEXTS))
     with tenant_transaction(mind.tenant_id):
         mine = Memory.objects.filter(agent_id=mind.id)
         mine.filter(content=TEXTS[0]).update(status=MemoryStatus.ARCHIVED)
@@ -89,14 +89,14 @@ def test_an_invalid_search_is_refused(mind: Agent, text: str, options: dict[str,
 
 
 def test_a_failing_embedder_raises_an_error(mind: Agent, remote: RemoteEmbedder) -> None:
-    keep(mind, a_memory(TEXTS[0]))
+    store_memories(mind, a_memory(TEXTS[0]))
     remote.away = True
     with pytest.raises(EmbeddingFailed):
         find(mind, "a tree")
 
 
 def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(mind, *(a_memory(text) for text in TEXTS))
+    store_memories(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
     answer = search.embed_for_agent
     calls: list[int] = []
@@ -116,7 +116,9 @@ def test_a_search_is_one_index_only_scan_of_the_mind(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        keep(agent, *(a_memory(f"Stone number {number} lies by the water.") for number in range(400)))
+        store_memories(
+            agent, *(a_memory(f"Stone number {number} lies by the water.") for number in range(400))
+        )
     vacuum()
     plans: list[str] = []
 

@@ -34,7 +34,7 @@ ADA = "user:ada"
 ACTS: list[Callable[..., int]] = [archive, restore, purge]
 
 
-def keep(agent: Agent, *texts: str) -> list[UUID]:
+def store_memories(agent: Agent, *texts: str) -> list[UUID]:
     memories = [a_memory(text) for text in texts]
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
@@ -58,7 +58,7 @@ def events(agent: Agent) -> list[AuditEvent]:
 
 
 def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
-    soup, _ = keep(mind, "The soup was salty.", "The soup was cold.")
+    soup, _ = store_memories(mind, "The soup was salty.", "The soup was cold.")
     assert do(mind, archive, [soup]) == 1
     assert recalled(mind, "soup") == ["The soup was cold."]
     assert term_counts(mind) == true_counts(mind)
@@ -74,7 +74,7 @@ def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
 
 
 def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -> None:
-    ids = [*keep(mind, "One.", "Two."), *keep(other_mind, "Three.")]
+    ids = [*store_memories(mind, "One.", "Two."), *store_memories(other_mind, "Three.")]
     assert do(mind, archive, ids) == 3
     messages = {event.agent_id: event.message for event in events(mind)}
     assert messages == {
@@ -86,7 +86,7 @@ def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -
 
 
 def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> None:
-    (soup,) = keep(mind, "The soup was salty.")
+    (soup,) = store_memories(mind, "The soup was salty.")
 
     def flags() -> tuple[bool, bool]:
         with tenant_transaction(mind.tenant_id):
@@ -118,7 +118,7 @@ def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
 
 
 def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
-    (name,) = keep(mind, "Her name is Ada.")
+    (name,) = store_memories(mind, "Her name is Ada.")
     do(mind, archive, [name])
     do(mind, restore, [name], for_good=True)
     (memory,) = memories_of(mind)
@@ -126,7 +126,7 @@ def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
 
 
 def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
-    soup, salt = keep(mind, "The soup was salty.", "Salt is in the cupboard.")
+    soup, salt = store_memories(mind, "The soup was salty.", "Salt is in the cupboard.")
     with tenant_transaction(mind.tenant_id):
         tenant_id = mind.tenant_id
         Edge.objects.create(
@@ -159,7 +159,7 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
 
 
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
-    soup, salt = keep(mind, "Soup.", "Salt.")
+    soup, salt = store_memories(mind, "Soup.", "Salt.")
     do(mind, archive, [soup])
     with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
         do(mind, purge, [soup, salt])
@@ -168,7 +168,7 @@ def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
 
 @pytest.mark.parametrize("actor", ["system:maintenance", "agent:agent_0a", "heartbeat:1", ""])
 def test_only_a_person_purges(mind: Agent, actor: str) -> None:
-    (soup,) = keep(mind, "Soup.")
+    (soup,) = store_memories(mind, "Soup.")
     do(mind, archive, [soup])
     with pytest.raises(PermissionDenied, match="only a person"):
         do(mind, purge, [soup], actor=actor)
@@ -179,8 +179,8 @@ def test_only_a_person_purges(mind: Agent, actor: str) -> None:
 def test_an_unknown_or_foreign_id_refuses_the_whole_act(
     act: Callable[..., int], mind: Agent, foreign_mind: Agent
 ) -> None:
-    (ours,) = keep(mind, "Ours.")
-    (theirs,) = keep(foreign_mind, "Theirs.")
+    (ours,) = store_memories(mind, "Ours.")
+    (theirs,) = store_memories(foreign_mind, "Theirs.")
     if act is not archive:
         do(mind, archive, [ours])
         do(foreign_mind, archive, [theirs])
@@ -196,7 +196,7 @@ def test_an_unknown_or_foreign_id_refuses_the_whole_act(
 def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
     act: Callable[..., int], mind: Agent
 ) -> None:
-    (soup,) = keep(mind, "Soup.")
+    (soup,) = store_memories(mind, "Soup.")
     wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
         ([soup], " ", Invalid),
         ([soup], "why\0", Invalid),
@@ -216,7 +216,7 @@ def test_an_act_on_no_memories_is_not_recorded(act: Callable[..., int], mind: Ag
 
 
 def test_archiving_many_memories_takes_few_statements(mind: Agent, statements: list[str]) -> None:
-    ids = keep(mind, *(f"Ticket {number}." for number in range(200)))
+    ids = store_memories(mind, *(f"Ticket {number}." for number in range(200)))
     statements.clear()
     do(mind, archive, ids)
     assert len(statements) <= 10, statements

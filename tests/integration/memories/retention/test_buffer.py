@@ -19,7 +19,7 @@ from apps.memories.services.retention import buffer
 from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.retention.buffer import (
     BufferSearch,
-    Holding,
+    FoundBufferItem,
     add_buffer_items,
     buffer_for_agents,
     promote,
@@ -34,7 +34,7 @@ from tests.integration.memories.conftest import REMOTE, RemoteEmbedder, at_once,
 ACTOR = "cli:tests"
 
 
-def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
+def add_items(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
         return add_buffer_items(
             agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts]
@@ -46,7 +46,9 @@ def buffer_items(agent: Agent) -> list[BufferItem]:
         return list(BufferItem.objects.filter(agent_id=agent.id).order_by("id"))
 
 
-def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any) -> list[Holding]:
+def find(
+    agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any
+) -> list[FoundBufferItem]:
     with tenant_transaction(agent.tenant_id):
         return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 
@@ -63,7 +65,7 @@ def records(agent: Agent) -> list[str]:
 
 
 def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> None:
-    keep(mind, "The physician called about the knee.", "A parcel came from Oslo.")
+    add_items(mind, "The physician called about the knee.", "A parcel came from Oslo.")
     assert [item.content for item in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
     assert find(mind, "doctor") == []
     assert embed_backlog() == 2
@@ -74,7 +76,7 @@ def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> No
 
 
 def test_only_the_agents_own_search_counts_as_access(mind: Agent) -> None:
-    keep(mind, "A parcel came from Oslo.")
+    add_items(mind, "A parcel came from Oslo.")
     assert [item.accesses for item in find(mind, "parcel")] == [0]
     assert [item.accesses for item in find(mind, "parcel", counts=True)] == [1]
     assert [item.accesses for item in find(mind, "parcel")] == [1]
@@ -83,7 +85,7 @@ def test_only_the_agents_own_search_counts_as_access(mind: Agent) -> None:
 
 
 def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
-    keep(mind, "A parcel came from Oslo.")
+    add_items(mind, "A parcel came from Oslo.")
     embed_backlog()
     assert len(find(mind, "parcel", vector=[1.0, 0.0])) == 1
 
@@ -104,8 +106,8 @@ def test_of_two_words_the_trusted_one_counts(mind: Agent, order: int, together: 
 
 
 def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
-    first = keep(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
-    again = keep(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)
+    first = add_items(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
+    again = add_items(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)
     assert again == first * 2
     (item,) = buffer_items(mind)
     assert item.importance == 0.6
@@ -113,7 +115,7 @@ def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
 
 
 def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -> None:
-    keep(mind, "A parcel came.", "It rains.", importance=0.2)
+    add_items(mind, "A parcel came.", "It rains.", importance=0.2)
     expire_items(mind, seconds=1)
     assert find(mind, "parcel") == []
     assert promote_buffers().done == 2
@@ -124,9 +126,9 @@ def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -
 
 
 def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
-    keep(mind, "The code is 4711.", importance=0.8, role="user", source="heartbeat:1")
-    keep(mind, "A parcel came from Oslo.", importance=0.3)
-    keep(mind, "It rains.", importance=0.3)
+    add_items(mind, "The code is 4711.", importance=0.8, role="user", source="heartbeat:1")
+    add_items(mind, "A parcel came from Oslo.", importance=0.3)
+    add_items(mind, "It rains.", importance=0.3)
     for _ in range(3):
         find(mind, "parcel", counts=True)
     expire_items(mind, days=2)
@@ -142,7 +144,7 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
 
 
 def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
-    (item_id,) = keep(mind, "The code is 4711.", importance=0.8)
+    (item_id,) = add_items(mind, "The code is 4711.", importance=0.8)
     assert promote_buffers().done == 1
     (item,) = buffer_items(mind)
     (memory,) = memories_of(mind)
@@ -163,7 +165,7 @@ def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
 def test_an_important_or_often_used_item_is_promoted(
     importance: float, accesses: int, expected: bool, mind: Agent
 ) -> None:
-    keep(mind, "A parcel came.", importance=importance)
+    add_items(mind, "A parcel came.", importance=importance)
     with tenant_transaction(mind.tenant_id):
         BufferItem.objects.update(accesses=accesses)
     promote_buffers()
@@ -171,7 +173,7 @@ def test_an_important_or_often_used_item_is_promoted(
 
 
 def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
-    keep(mind, "The code is 4711.", importance=0.8)
+    add_items(mind, "The code is 4711.", importance=0.8)
     promote_buffers()
     with tenant_transaction(mind.tenant_id):
         BufferItem.objects.update(promoted_to=None)
@@ -181,7 +183,7 @@ def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
 
 
 def test_a_person_can_promote_an_item(mind: Agent, foreign_mind: Agent) -> None:
-    (item_id,) = keep(mind, "It rains.", importance=0.1)
+    (item_id,) = add_items(mind, "It rains.", importance=0.1)
     for agent, missing in ((foreign_mind, item_id), (mind, uuid4())):
         with pytest.raises(NotFound, match=f"has no buffer item {missing}"):
             promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=missing, actor=ACTOR)
@@ -197,25 +199,25 @@ def test_a_buffer_is_bounded_and_the_least_important_make_room(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buffer, "CAPACITY", 3)
-    keep(other_mind, "Not ours.", importance=0.0)
-    keep(mind, "One.", importance=0.5)
-    keep(mind, "Two.", importance=0.1)
-    keep(mind, "Three.", importance=0.4)
-    keep(mind, "Four.", importance=0.2)
+    add_items(other_mind, "Not ours.", importance=0.0)
+    add_items(mind, "One.", importance=0.5)
+    add_items(mind, "Two.", importance=0.1)
+    add_items(mind, "Three.", importance=0.4)
+    add_items(mind, "Four.", importance=0.2)
     assert [item.content for item in buffer_items(mind)] == ["One.", "Three.", "Four."]
     assert len(buffer_items(other_mind)) == 1
     assert records(mind) == ["let go of 1 held thing to make room for others"]
-    keep(mind, "One.", importance=0.5)
+    add_items(mind, "One.", importance=0.5)
     assert len(buffer_items(mind)) == 3
     with pytest.raises(LimitReached, match="at most 3 things, got 4"):
-        keep(mind, "1", "2", "3", "4")
+        add_items(mind, "1", "2", "3", "4")
 
 
 def test_buffer_items_of_other_agents_are_not_found(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    keep(other_mind, "A parcel came.")
-    keep(foreign_mind, "A parcel came.")
+    add_items(other_mind, "A parcel came.")
+    add_items(foreign_mind, "A parcel came.")
     assert find(mind, "parcel") == []
 
 
@@ -227,15 +229,15 @@ def test_a_search_that_cannot_be_answered_is_refused(text: str, limit: int, mind
 
 def test_adding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
     statements.clear()
-    keep(mind, *(f"Parcel {number}." for number in range(5)))
+    add_items(mind, *(f"Parcel {number}." for number in range(5)))
     find(mind, "parcel", counts=True)
     assert len(statements) == 2, statements
-    keep(mind)
+    add_items(mind)
     assert len(statements) == 2
 
 
 def test_concurrent_promotions_remember_each_item_once(mind: Agent) -> None:
-    keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
+    add_items(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
     expire_items(mind, seconds=1)
     at_once(lambda _: promote_buffers(), writers=4)
     assert buffer_items(mind) == []
@@ -245,12 +247,12 @@ def test_concurrent_promotions_remember_each_item_once(mind: Agent) -> None:
 
 def test_concurrent_writers_store_each_item_once(mind: Agent) -> None:
     texts = [f"Ticket {number}." for number in range(20)]
-    at_once(lambda writer: keep(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
+    at_once(lambda writer: add_items(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
     assert sorted(item.content for item in buffer_items(mind)) == sorted(texts)
 
 
 def test_a_purged_memory_is_not_promoted_again(mind: Agent) -> None:
-    keep(mind, "The vault opens at nine.", importance=0.9)
+    add_items(mind, "The vault opens at nine.", importance=0.9)
     promote_buffers()
     (remembered,) = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
@@ -269,8 +271,8 @@ def test_several_agents_share_one_buffer_statement(
         NewBufferItem(content="A parcel came."),
         NewBufferItem(content="The knee hurts.", importance=0.1),
     )
-    keep(mind, "The least of all.", importance=0.0)
-    keep(other_mind, "A parcel came.")
+    add_items(mind, "The least of all.", importance=0.0)
+    add_items(other_mind, "A parcel came.")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
@@ -307,7 +309,7 @@ def test_each_agents_search_is_compared_by_its_own_model(
     mind: Agent, other_mind: Agent, server: RemoteEmbedder
 ) -> None:
     for agent in (mind, other_mind):
-        keep(agent, "The physician called about the knee.")
+        add_items(agent, "The physician called about the knee.")
     assert embed_backlog() == 2
     with tenant_transaction(mind.tenant_id):
         Mind.objects.create(

@@ -21,9 +21,9 @@ from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
     ForgettingPlan,
     clean_up_memories,
+    enforce_quotas,
     expire_memories,
     fade_memories,
-    keep_quotas,
     plan_forgetting,
     try_lock_mind,
 )
@@ -35,7 +35,7 @@ from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import a_memory, at_once, memories_of, term_counts, true_counts
 
 
-def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
+def store_memories(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
     """Store memories that are `days` old, used `uses` times, `idle` days ago the last time."""
     values = [
         {
@@ -127,7 +127,7 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     settings.ARBOR_MEMORY_QUOTA = 30
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
     past = datetime.now(UTC) - timedelta(hours=1)
-    keep(mind, *some_memories(seed, 150), {"content": "Over.", "expires_at": past})
+    store_memories(mind, *some_memories(seed, 150), {"content": "Over.", "expires_at": past})
     plan = plan_of(mind)
     reasons = Counter(memory.reason for memory in plan.memories)
     assert set(reasons) == set(Reason), "each rule finds something"
@@ -135,26 +135,26 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
         Reason.EXPIRED: expire_memories().done,
         Reason.FADED: fade_memories().done,
         Reason.TRIVIAL: clean_up_memories().done,
-        Reason.CROWDED: keep_quotas().done,
+        Reason.CROWDED: enforce_quotas().done,
     }
     assert archived_by_job == reasons
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
     due_again(mind)
-    assert fade_memories().done + clean_up_memories().done + keep_quotas().done == 0
+    assert fade_memories().done + clean_up_memories().done + enforce_quotas().done == 0
 
 
 def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
-    keep(
+    store_memories(
         mind,
         {"importance": 0.5, "days": 400},
         {"importance": 0.15},
         {"importance": 0.5},
         {"importance": 0.6},
     )
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [1, 1, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [1, 1, 1]
     assert messages(mind) == [
         "archived 1 memory: faded below 0.1, decayed since they were last used",
         "archived 1 memory: trivial, of an importance below 0.2 that use has not raised",
@@ -164,7 +164,7 @@ def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> N
 
 def test_the_least_important_make_room_and_of_equals_the_oldest(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 3
-    ids = keep(
+    ids = store_memories(
         mind,
         {"importance": 0.5, "days": 3},
         {"importance": 0.5, "days": 5},
@@ -173,7 +173,7 @@ def test_the_least_important_make_room_and_of_equals_the_oldest(mind: Agent, set
         {"importance": 0.4},
         {"importance": 0.3, "type": MemoryType.SEMANTIC},
     )
-    assert keep_quotas().done == 2
+    assert enforce_quotas().done == 2
     assert archived(mind) == {ids[4], ids[1]}
 
 
@@ -183,14 +183,14 @@ def test_boosted_memories_do_not_hide_forgettable_ones(
     monkeypatch.setattr(forgetting, "STEP", 2)
     settings.ARBOR_MEMORY_QUOTA = 4
     used = [{"importance": 0.3, "uses": 5000} for _ in range(4)]
-    ids = keep(mind, *used, {"importance": 0.5}, {"importance": 0.6})
-    assert keep_quotas().done == 2
+    ids = store_memories(mind, *used, {"importance": 0.5}, {"importance": 0.6})
+    assert enforce_quotas().done == 2
     assert archived(mind) == {ids[4], ids[5]}
 
 
 def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
-    ids = keep(
+    ids = store_memories(
         mind,
         {"importance": 0.0, "days": 900, "retention": Retention.PERMANENT},
         {"importance": 0.0, "days": 900},
@@ -208,7 +208,7 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
             tenant_id=mind.tenant_id, agent_id=mind.id, source_kind="memory", source_id=ids[1], target_kind="goal",
             target_id=goal.id, relation="supports",
         )  # fmt: skip
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [0, 0, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
     assert archived(mind) == {ids[2]}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="abandoned")
@@ -220,7 +220,7 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
 @pytest.mark.parametrize("kind", LinkKind)
 def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: LinkKind) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
-    faded, crowded = keep(mind, {"importance": 0.0, "days": 900}, {"importance": 0.9})
+    faded, crowded = store_memories(mind, {"importance": 0.0, "days": 900}, {"importance": 0.9})
     with tenant_transaction(mind.tenant_id):
         goal = Goal.objects.create(
             tenant_id=mind.tenant_id,
@@ -232,7 +232,7 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
         link_memories([GoalLink(goal_id=goal.id, memory_id=faded, kind=kind)])
         planned = {memory.memory_id for memory in plan_forgetting(agent_id=mind.id).memories}
     assert planned == {crowded}
-    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [0, 0, 1]
+    assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
     assert archived(mind) == {crowded}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="completed")
@@ -243,40 +243,40 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
 
 def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 30
-    keep(mind, {"importance": 0.5})
-    assert keep_quotas().steps == 1
-    assert keep_quotas().steps == 0
+    store_memories(mind, {"importance": 0.5})
+    assert enforce_quotas().steps == 1
+    assert enforce_quotas().steps == 0
     with tenant_transaction(mind.tenant_id):
         memories = [a_memory(f"Imported {number}.") for number in range(40)]
         store(agent_id=mind.id, memories=memories, vectors=None)
-    grown = keep_quotas()
-    assert (grown.done, keep_quotas().steps) == (11, 0)
+    grown = enforce_quotas()
+    assert (grown.done, enforce_quotas().steps) == (11, 0)
 
 
 def test_few_new_memories_bring_no_check(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
-    keep(mind, {"importance": 0.5})
-    keep_quotas()
-    keep(mind, *({"content": f"A beat's memory {number}."} for number in range(3)))
-    assert keep_quotas().steps == 0
+    store_memories(mind, {"importance": 0.5})
+    enforce_quotas()
+    store_memories(mind, *({"content": f"A beat's memory {number}."} for number in range(3)))
+    assert enforce_quotas().steps == 0
 
 
 def test_a_check_dated_in_the_future_does_not_block_the_next(mind: Agent) -> None:
-    keep(mind, {"importance": 0.0})
+    store_memories(mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
         Mind.objects.update(cleaned_at=datetime.now(UTC) + timedelta(days=400))
     assert clean_up_memories().done == 1
 
 
 def test_memories_from_the_future_harm_nothing(mind: Agent) -> None:
-    keep(mind, {"importance": 0.0, "days": -4000}, {"importance": 0.5, "days": 4_000_000 / 7})
+    store_memories(mind, {"importance": 0.0, "days": -4000}, {"importance": 0.5, "days": 4_000_000 / 7})
     assert clean_up_memories().done == 0
     assert fade_memories().done == 1
 
 
 def test_a_locked_mind_is_left_for_later(mind: Agent, other_mind: Agent) -> None:
-    keep(mind, {"importance": 0.0})
-    keep(other_mind, {"importance": 0.0})
+    store_memories(mind, {"importance": 0.0})
+    store_memories(other_mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
         assert try_lock_mind(mind.id)
         (cleaned,) = at_once(lambda _: clean_up_memories().done, writers=1)
@@ -286,7 +286,7 @@ def test_a_locked_mind_is_left_for_later(mind: Agent, other_mind: Agent) -> None
 
 
 def test_a_plan_reads_and_changes_nothing(mind: Agent, statements: list[str]) -> None:
-    keep(mind, {"importance": 0.0, "content": "Hm. " * 200}, {"importance": 0.9})
+    store_memories(mind, {"importance": 0.0, "content": "Hm. " * 200}, {"importance": 0.9})
     statements.clear()
     plan = plan_of(mind)
     assert len(statements) == 1
@@ -306,14 +306,14 @@ def test_a_plan_of_nothing_is_empty(mind: Agent) -> None:
 def test_workers_that_forget_at_once_archive_once(mind: Agent, other_mind: Agent) -> None:
     agents: Sequence[Agent] = (mind, other_mind)
     for agent in agents:
-        keep(agent, *({"importance": 0.0} for _ in range(20)))
+        store_memories(agent, *({"importance": 0.0} for _ in range(20)))
     assert sum(at_once(lambda _: clean_up_memories().done, writers=4)) == 40
     for agent in agents:
         assert term_counts(agent) == true_counts(agent)
 
 
 def test_the_rules_look_at_an_index_and_not_at_the_table(mind: Agent, vacuum: Any) -> None:
-    keep(mind, *({"importance": 0.9} for _ in range(300)))
+    store_memories(mind, *({"importance": 0.9} for _ in range(300)))
     vacuum()
     sent: list[tuple[str, Any]] = []
 

@@ -16,14 +16,14 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.placement import Remembered
 from apps.memories.services.store.remember import remember, store
-from apps.memories.services.store.revision import doubt
+from apps.memories.services.store.revision import halve_trust
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.trust import Source, cap
+from arbor.memory.duplicates import MAX_WORDINGS
+from arbor.memory.trust import Source, max_trust
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import (
     NOON,
@@ -34,7 +34,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 
 def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
@@ -59,8 +59,8 @@ def reinforced(agent: Agent) -> dict[str, int]:
 
 
 def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
-    first = keep(mind, a_memory("The gate code is 4711."))
-    again = keep(
+    first = store_memories(mind, a_memory("The gate code is 4711."))
+    again = store_memories(
         mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(minutes=9))
     )
     assert again.ids == first.ids
@@ -157,7 +157,7 @@ def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> Non
     memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
     assert store_with(mind, unit_vectors(1.0, 0.99), *memories).stored == 2
     # Read once more they are the same turns: no turn is new.
-    assert keep(mind, *memories).reinforced == frozenset()
+    assert store_memories(mind, *memories).reinforced == frozenset()
     assert reinforced(mind) == {}
 
 
@@ -170,10 +170,10 @@ def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> No
 
 
 def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
-    old = keep(mind, a_memory("The ferry leaves at dawn."))
+    old = store_memories(mind, a_memory("The ferry leaves at dawn."))
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old.ids, reason="a test", actor="system:tests")
-    again = keep(mind, a_memory("The ferry leaves at dawn."))
+    again = store_memories(mind, a_memory("The ferry leaves at dawn."))
     assert (again.ids, again.stored) == (old.ids, 1)
     assert again.reinforced == set(old.ids)
     (row,) = memories_of(mind)
@@ -187,9 +187,9 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
 
 
 def test_a_memory_asked_for_for_good_becomes_permanent(mind: Agent) -> None:
-    keep(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
+    store_memories(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
     assert memories_of(mind)[0].expires_at is not None
-    keep(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))
+    store_memories(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))
     (row,) = memories_of(mind)
     assert (row.retention, row.expires_at, row.importance) == (Retention.PERMANENT, None, 1.0)
 
@@ -207,7 +207,7 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.reference for source in detail.sources] == ["a", "b"]
-    assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
+    assert row.trust == pytest.approx(0.7875) == max_trust(detail.sources)
     assert row.detail["wordings"] == ["river froze"]
     assert row.detail["category"] == "ice"
 
@@ -290,31 +290,36 @@ def test_different_facts_with_similar_words_are_not_merged(
     mind: Agent, one: str, other: str, beside: int
 ) -> None:
     rest = [a_memory(f"Buoy {number} is red.", type=MemoryType.SEMANTIC) for number in range(beside)]
-    keep(mind, a_memory(one, type=MemoryType.SEMANTIC), *rest)
-    again = keep(mind, a_memory(other, type=MemoryType.SEMANTIC), *rest)
+    store_memories(mind, a_memory(one, type=MemoryType.SEMANTIC), *rest)
+    again = store_memories(mind, a_memory(other, type=MemoryType.SEMANTIC), *rest)
     assert (again.stored, again.ids[0] in again.reinforced) == (1, False)
     assert len(memories_of(mind)) == beside + 2
 
 
 def test_an_event_and_a_fact_of_the_same_words_are_two_memories(mind: Agent) -> None:
-    event = keep(mind, a_memory("The lock opens to the left."))
-    fact = keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC, detail={"page": 7}))
+    event = store_memories(mind, a_memory("The lock opens to the left."))
+    fact = store_memories(
+        mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC, detail={"page": 7})
+    )
     assert fact.stored == 1
     assert fact.ids != event.ids
     assert {row.type: row.detail for row in memories_of(mind)} == {"episodic": {}, "semantic": {"page": 7}}
-    assert keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC)).ids == fact.ids
+    assert (
+        store_memories(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC)).ids
+        == fact.ids
+    )
     turn = a_memory("The lock opens to the left.", session="talk")
-    stored = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
+    stored = store_memories(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
     assert stored.stored == 2
 
 
 def test_the_same_words_at_another_time_are_another_event(mind: Agent) -> None:
     days = [a_memory("The ferry was late.", occurred_at=NOON + timedelta(days=day)) for day in (0, 1, 2)]
-    first = keep(mind, days[0])
-    more = keep(mind, *days[1:])
+    first = store_memories(mind, days[0])
+    more = store_memories(mind, *days[1:])
     assert (first.stored, more.stored) == (1, 2)
     assert [row.position for row in memories_of(mind)] == [0, 1, 2]
-    again = keep(mind, *reversed(days))
+    again = store_memories(mind, *reversed(days))
     assert again.ids == (more.ids[1], more.ids[0], first.ids[0])
     assert again.stored == 0
 
@@ -330,13 +335,13 @@ def test_the_same_words_at_another_time_are_another_event(mind: Agent) -> None:
 )
 def test_events_whose_details_disagree_are_two(mind: Agent, parts: dict[str, Any]) -> None:
     detail = {"action": "asked", "result": "laughter", "emotion": {"label": "shame"}}
-    keep(mind, a_memory("I went to the harbour.", detail=detail, emotional_valence=-0.4))
-    assert keep(mind, a_memory("I went to the harbour.", **parts)).stored == 1
+    store_memories(mind, a_memory("I went to the harbour.", detail=detail, emotional_valence=-0.4))
+    assert store_memories(mind, a_memory("I went to the harbour.", **parts)).stored == 1
 
 
 def test_a_duplicate_fills_missing_details(mind: Agent) -> None:
-    keep(mind, a_memory("I went to the harbour.", detail={"action": "asked"}))
-    again = keep(
+    store_memories(mind, a_memory("I went to the harbour.", detail={"action": "asked"}))
+    again = store_memories(
         mind, a_memory("I went to the harbour.", detail={"result": "laughter"}, emotional_valence=-0.4)
     )
     assert again.stored == 0
@@ -363,21 +368,23 @@ def test_doubt_is_not_undone_by_the_same_source(
         detail = {"sources": [{"kind": "heartbeat", "reference": reference, "trust": trust}], **parts}
         return a_memory("The ice holds.", type=MemoryType.SEMANTIC, detail=detail)
 
-    (first,) = keep(mind, fact("agent:ada", 0.8)).ids
+    (first,) = store_memories(mind, fact("agent:ada", 0.8)).ids
     with tenant_transaction(mind.tenant_id):
-        assert doubt(agent_id=mind.id, memory_id=first, reason="so", actor="test") == pytest.approx(0.415)
+        assert halve_trust(agent_id=mind.id, memory_id=first, reason="so", actor="test") == pytest.approx(
+            0.415
+        )
     for parts in ({}, {"category": "ice"}, {"confidence": 1.0}):
-        assert keep(mind, fact(reference, trust, **parts)).stored == 0
+        assert store_memories(mind, fact(reference, trust, **parts)).stored == 0
     (row,) = memories_of(mind)
     assert row.trust == pytest.approx(left)
 
 
 def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
     store_with(mind, unit_vectors(1.0), a_memory("The ice holds"))
-    dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
+    dots = [a_memory("The ice holds" + "." * number) for number in range(1, MAX_WORDINGS + 3)]
     store_with(mind, unit_vectors(*[1.0] * len(dots)), *dots)
     (row,) = memories_of(mind)
-    assert len(row.detail["wordings"]) == WORDINGS_KEPT
+    assert len(row.detail["wordings"]) == MAX_WORDINGS
     assert row.detail["wordings_more"] == 2
     with tenant_transaction(mind.tenant_id):
         event = AuditEvent.objects.get(action=AuditAction.TRUNCATED)
@@ -386,9 +393,9 @@ def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
 
 def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str]) -> None:
     known = [a_memory(f"The buoy number {number} is red.", type=MemoryType.SEMANTIC) for number in range(50)]
-    keep(mind, *known)
+    store_memories(mind, *known)
     embed_texts(tenant_id=mind.tenant_id, texts=[f"buoy number {number} is red!" for number in range(50)])
     statements.clear()
-    again = keep(mind, *(replace(memory, content=memory.content[4:-1] + "!") for memory in known))
+    again = store_memories(mind, *(replace(memory, content=memory.content[4:-1] + "!") for memory in known))
     assert (again.stored, len(again.reinforced)) == (0, 50)
     assert len(statements) <= 12, "\n".join(statements)

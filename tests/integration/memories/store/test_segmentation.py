@@ -32,7 +32,7 @@ def memories_at(*minutes: int, session: str = "talk") -> list[NewMemory]:
     ]
 
 
-def keep(agent: Agent, memories: list[NewMemory]) -> None:
+def store_memories(agent: Agent, memories: list[NewMemory]) -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
@@ -50,7 +50,7 @@ def members(agent: Agent) -> dict[UUID | None, list[tuple[int, int]]]:
 
 
 def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
-    keep(mind, memories_at(0, 10, 40, 71, 72))
+    store_memories(mind, memories_at(0, 10, 40, 71, 72))
     first, second = episodes(mind)
     assert members(mind) == {first.id: [(1, 0), (2, 10), (3, 40)], second.id: [(1, 71), (2, 72)]}
     assert (first.started_at, first.last_at) == (NOON, NOON + timedelta(minutes=40))
@@ -60,13 +60,13 @@ def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
 
 
 def test_an_episode_continues_across_batches(mind: Agent) -> None:
-    keep(mind, memories_at(0))
+    store_memories(mind, memories_at(0))
     (first,) = episodes(mind)
-    keep(mind, memories_at(20))
+    store_memories(mind, memories_at(20))
     assert [(episode.id, episode.size, episode.ended_at) for episode in episodes(mind)] == [
         (first.id, 2, None)
     ]
-    keep(mind, memories_at(90))
+    store_memories(mind, memories_at(90))
     former, latest = episodes(mind)
     assert former.id == first.id
     assert former.ended_at is not None
@@ -76,11 +76,11 @@ def test_an_episode_continues_across_batches(mind: Agent) -> None:
 def test_a_late_memory_joins_its_earlier_episode(
     mind: Agent,
 ) -> None:
-    keep(mind, memories_at(0, 90))
+    store_memories(mind, memories_at(0, 90))
     first, _ = episodes(mind)
     with tenant_transaction(mind.tenant_id):
         Episode.objects.filter(id=first.id).update(summary="Minute 0.", summarized_at=timezone.now())
-    keep(mind, memories_at(15))
+    store_memories(mind, memories_at(15))
     first, second = episodes(mind)
     assert (first.size, first.summarized_at, first.summary) == (2, None, "Minute 0.")
     assert first.ended_at is not None
@@ -89,38 +89,38 @@ def test_a_late_memory_joins_its_earlier_episode(
 
 
 def test_the_latest_episode_reopens_after_the_clock_closed_it(mind: Agent) -> None:
-    keep(mind, memories_at(0))
+    store_memories(mind, memories_at(0))
     with tenant_transaction(mind.tenant_id):
         Episode.objects.update(ended_at=timezone.now(), summarized_at=timezone.now())
-    keep(mind, memories_at(10))
+    store_memories(mind, memories_at(10))
     (only,) = episodes(mind)
     assert (only.size, only.ended_at, only.summarized_at) == (2, None, None)
 
 
 def test_sessions_and_agents_have_episodes_of_their_own(mind: Agent, other_mind: Agent) -> None:
-    keep(mind, [*memories_at(0), *memories_at(5, session="other"), *memories_at(10, session="")])
-    keep(other_mind, memories_at(0))
+    store_memories(mind, [*memories_at(0), *memories_at(5, session="other"), *memories_at(10, session="")])
+    store_memories(other_mind, memories_at(0))
     for session in ("talk", "other", ""):
         assert len(episodes(mind, session)) == 1
     assert len(episodes(other_mind)) == 1
 
 
 def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
-    keep(mind, [a_memory("The archive opens at nine.", type=MemoryType.SEMANTIC)])
+    store_memories(mind, [a_memory("The archive opens at nine.", type=MemoryType.SEMANTIC)])
     assert episodes(mind, "") == []
     assert members(mind) == {None: [(0, 0)]}
 
 
 def test_a_repeated_memory_changes_no_episode(mind: Agent) -> None:
-    keep(mind, memories_at(0, 10))
-    keep(mind, memories_at(0, 10))
+    store_memories(mind, memories_at(0, 10))
+    store_memories(mind, memories_at(0, 10))
     assert [episode.size for episode in episodes(mind)] == [2]
 
 
 def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: Agent) -> None:
     minutes = [0, 10, 45, 50, 120, 125, 300]
-    keep(mind, memories_at(*minutes))
-    keep(other_mind, memories_at(*reversed(minutes)))
+    store_memories(mind, memories_at(*minutes))
+    store_memories(other_mind, memories_at(*reversed(minutes)))
     one, other = (sorted(members(agent).values()) for agent in (mind, other_mind))
     assert one == other
     assert len(one) == 4
@@ -128,17 +128,17 @@ def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: A
 
 def test_the_gap_is_a_setting(mind: Agent, settings: Any) -> None:
     settings.ARBOR_EPISODE_GAP = timedelta(minutes=5)
-    keep(mind, memories_at(0, 10))
+    store_memories(mind, memories_at(0, 10))
     assert len(episodes(mind)) == 2
     settings.ARBOR_EPISODE_GAP = timedelta(minutes=-5)
     with pytest.raises(ConfigurationInvalid, match="ARBOR_EPISODE_GAP_MINUTES must be 0 or more, got -5"):
-        keep(mind, memories_at(20))
+        store_memories(mind, memories_at(20))
 
 
 def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> None:
     def write(writer: int) -> None:
         for minute in range(writer, 160, 8):
-            keep(mind, memories_at(minute))
+            store_memories(mind, memories_at(minute))
 
     at_once(write, writers=8)
     with tenant_transaction(mind.tenant_id):
@@ -151,5 +151,5 @@ def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> N
 
 
 def test_conversations_of_one_file_do_not_mix(mind: Agent) -> None:
-    keep(mind, [*turns("Hello.", "Hello to you.", session="a"), *turns("Good day.", session="b")])
+    store_memories(mind, [*turns("Hello.", "Hello to you.", session="a"), *turns("Good day.", session="b")])
     assert [len(episodes(mind, session)) for session in ("a", "b")] == [1, 1]

@@ -28,11 +28,11 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
-from tests.support.memories import keep
+from tests.support.memories import store_memories
 
 
 def test_a_memory_is_stored_with_all_its_fields(mind: Agent) -> None:
-    stored = keep(
+    stored = store_memories(
         mind,
         a_memory(
             "The archive opens at nine.",
@@ -61,8 +61,8 @@ def test_a_memory_is_stored_with_all_its_fields(mind: Agent) -> None:
 
 
 def test_the_same_content_at_the_same_place_is_one_memory(mind: Agent) -> None:
-    first = keep(mind, *turns("The river froze.", "The ice held."))
-    again = keep(mind, *turns("The river froze.", "The ice broke."))
+    first = store_memories(mind, *turns("The river froze.", "The ice held."))
+    again = store_memories(mind, *turns("The river froze.", "The ice broke."))
     assert (first.stored, again.stored) == (2, 1)
     assert again.ids[0] == first.ids[0]
     assert again.duplicates == {first.ids[0]}
@@ -71,14 +71,14 @@ def test_the_same_content_at_the_same_place_is_one_memory(mind: Agent) -> None:
 
 
 def test_white_space_and_unicode_composition_make_no_other_memory(mind: Agent) -> None:
-    first = keep(mind, a_memory("A café by the river."))
-    again = keep(mind, a_memory("  A cafe\u0301  by the\nriver. "))
+    first = store_memories(mind, a_memory("A café by the river."))
+    again = store_memories(mind, a_memory("  A cafe\u0301  by the\nriver. "))
     assert again.ids == first.ids
     assert again.stored == 0
 
 
 def test_the_same_words_elsewhere_are_another_memory(mind: Agent) -> None:
-    stored = keep(
+    stored = store_memories(
         mind,
         a_memory("Good morning!", session="monday"),
         a_memory("Good morning!", session="tuesday"),
@@ -88,7 +88,7 @@ def test_the_same_words_elsewhere_are_another_memory(mind: Agent) -> None:
 
 
 def test_a_memory_twice_in_a_batch_is_stored_once(mind: Agent) -> None:
-    stored = keep(mind, a_memory("Once."), a_memory("Once."))
+    stored = store_memories(mind, a_memory("Once."), a_memory("Once."))
     assert stored.stored == 1
     assert stored.ids[0] == stored.ids[1]
     assert term_counts(mind) == true_counts(mind)
@@ -96,12 +96,12 @@ def test_a_memory_twice_in_a_batch_is_stored_once(mind: Agent) -> None:
 
 def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        assert keep(agent, a_memory("The bridge is closed.")).stored == 1
+        assert store_memories(agent, a_memory("The bridge is closed.")).stored == 1
         assert len(memories_of(agent)) == 1
 
 
 def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) -> None:
-    assert keep(mind).ids == ()
+    assert store_memories(mind).ids == ()
     assert statements == []
 
 
@@ -117,7 +117,7 @@ def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) ->
 )
 def test_an_invalid_text_refuses_its_whole_batch(mind: Agent, content: str, complaint: str) -> None:
     with pytest.raises(ContentInvalid, match=complaint):
-        keep(mind, a_memory("A good one."), a_memory(content))
+        store_memories(mind, a_memory("A good one."), a_memory(content))
     assert memories_of(mind) == []
     assert term_counts(mind) == {}
 
@@ -125,7 +125,7 @@ def test_an_invalid_text_refuses_its_whole_batch(mind: Agent, content: str, comp
 def test_the_longest_text_of_rare_words_can_be_stored_and_found(mind: Agent) -> None:
     text = " ".join(f"word{number:x}" for number in range(MAX_CONTENT_BYTES // 10))
     assert len(text.encode()) <= MAX_CONTENT_BYTES
-    keep(mind, a_memory(text, session="s" * 100, role="r " * 50))
+    store_memories(mind, a_memory(text, session="s" * 100, role="r " * 50))
     assert term_counts(mind) == true_counts(mind)
 
 
@@ -154,7 +154,7 @@ def test_ten_writers_neither_deadlock_nor_double(
         mine = memories if writer % 2 else memories[::-1]
         stored = 0
         for half in (mine[: len(mine) // 2], mine[len(mine) // 2 :]):
-            stored += keep(mind, *half).stored
+            stored += store_memories(mind, *half).stored
         return stored
 
     assert sum(at_once(write, writers=10)) == len(memories)
@@ -177,7 +177,7 @@ def test_repeated_writes_in_one_transaction_do_not_deadlock(mind: Agent) -> None
 
 
 def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
-    results = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
+    results = at_once(lambda _: store_memories(mind, a_memory("The key is under the stone.")), writers=6)
     (row,) = memories_of(mind)
     assert {result.ids for result in results} == {(row.id,)}
     assert sum(result.stored for result in results) == 1
@@ -188,9 +188,9 @@ def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
 
 def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
     passing = a_memory("The gate code is 4711.", expires_at=NOON)
-    (lost,) = keep(mind, passing).ids
+    (lost,) = store_memories(mind, passing).ids
     assert expire_memories().done == 1
-    again = keep(mind, a_memory("The gate code is 4711."))
+    again = store_memories(mind, a_memory("The gate code is 4711."))
     (row,) = memories_of(mind)
     assert again.ids == (lost,)
     assert again.stored == 1
@@ -199,8 +199,8 @@ def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> N
 
 
 def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> None:
-    keep(mind, a_memory("The gate code is 4711.", expires_at=NOON))
-    assert keep(mind, a_memory("The gate code is 4711.")).stored == 1
+    store_memories(mind, a_memory("The gate code is 4711.", expires_at=NOON))
+    assert store_memories(mind, a_memory("The gate code is 4711.")).stored == 1
     assert expire_memories().done == 0
     (row,) = memories_of(mind)
     assert (row.status, row.expires_at) == (MemoryStatus.ACTIVE, None)
@@ -209,10 +209,10 @@ def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> N
 
 def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent, tenant: Tenant) -> None:
     soon, later = (NOON + timedelta(days=days) for days in (9000, 9001))
-    keep(mind, a_memory("The boat is moored at pier 3.", expires_at=later))
-    assert keep(mind, a_memory("The boat is moored at pier 3.", expires_at=soon)).stored == 0
+    store_memories(mind, a_memory("The boat is moored at pier 3.", expires_at=later))
+    assert store_memories(mind, a_memory("The boat is moored at pier 3.", expires_at=soon)).stored == 0
     assert memories_of(mind)[0].expires_at == later
-    assert keep(mind, a_memory("The boat is moored at pier 3.")).stored == 0
+    assert store_memories(mind, a_memory("The boat is moored at pier 3.")).stored == 0
     assert memories_of(mind)[0].expires_at is None
 
 
@@ -221,7 +221,7 @@ def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent, tenant: Ten
 
 def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
-    assert keep(mind, a_memory("The lighthouse is dark.")).stored == 1
+    assert store_memories(mind, a_memory("The lighthouse is dark.")).stored == 1
     (row,) = memories_of(mind)
     assert (row.embedding, row.embedding_model) == (None, "")
 
@@ -241,10 +241,10 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
 def test_storing_takes_few_statements_for_any_number(
     mind: Agent, statements: list[str], parts: dict[str, Any], most: int
 ) -> None:
-    keep(mind, a_memory("One.", **parts))
+    store_memories(mind, a_memory("One.", **parts))
     assert len(statements) == most
     statements.clear()
-    keep(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
+    store_memories(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
     assert len(statements) == most
 
 
@@ -275,8 +275,8 @@ def test_code_of_several_agents_takes_one_statement(
 
 
 def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
-    keep(mind, a_memory("The ferry leaves at dawn."))
-    keep(mind, a_memory("The bell rings at noon."))
+    store_memories(mind, a_memory("The ferry leaves at dawn."))
+    store_memories(mind, a_memory("The bell rings at noon."))
     with tenant_transaction(mind.tenant_id):
         flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
         mind.refresh_from_db()
@@ -287,7 +287,9 @@ def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
 def test_only_memories_without_importance_wait_for_a_model(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
     settings.ARBOR_WEIGH_MEMORIES = True
-    keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
+    store_memories(
+        mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4)
+    )
     with tenant_transaction(mind.tenant_id):
         unweighed = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
         assert list(unweighed) == ["The ferry leaves at dawn."]
@@ -313,7 +315,7 @@ def test_only_memories_without_importance_wait_for_a_model(mind: Agent, settings
 def test_a_memory_without_importance_is_appraised_when_stored(
     mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
 ) -> None:
-    keep(mind, a_memory(text, **parts))
+    store_memories(mind, a_memory(text, **parts))
     (row,) = memories_of(mind)
     assert row.importance == pytest.approx(importance)
     assert row.retention == retention
@@ -326,14 +328,14 @@ def test_a_memory_without_importance_is_appraised_when_stored(
 
 def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
     until = NOON + timedelta(days=9000)
-    keep(mind, a_memory("Remember this: pier 3.", role="user", expires_at=until))
+    store_memories(mind, a_memory("Remember this: pier 3.", role="user", expires_at=until))
     (row,) = memories_of(mind)
     assert (row.expires_at, row.retention) == (until, Retention.LASTING)
 
 
 def test_retention_times_are_settings(mind: Agent, settings: Any) -> None:
     settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
-    keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
+    store_memories(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
     small_talk, decision = memories_of(mind)
     assert small_talk.expires_at is None
     assert decision.expires_at is not None

@@ -21,7 +21,7 @@ from arbor.heartbeat.replay import RecordedHeartbeat, prompt_of, replay
 from arbor.heartbeat.replies.reply import COMMON_KEYS, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Notice, NoticeKind, Situation
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, follow_up
 from arbor.heartbeat.views import (
     AspectView,
@@ -114,7 +114,7 @@ def rich_situation(**changes: Any) -> Situation:
     return situation(**(values | changes))
 
 
-def asked(window: int, view: Situation | None = None, **changes: Any) -> tuple[Beat, Question]:
+def asked(window: int, view: Situation | None = None, **changes: Any) -> tuple[HeartbeatState, Question]:
     """Build the prompt and ask the model."""
     moment = moment_of(rules=rules_of(model_context=window, reply_tokens=4_096, default_model="ollama/small"))
     given: dict[str, Any] = {"view": view or rich_situation(), "character": CHARACTER, "moment": moment}
@@ -263,14 +263,14 @@ def test_a_small_window_has_room_for_a_further_turn() -> None:
     assert "with its piers" in result.state.follow_up
 
 
-def heartbeat_of_turn(heartbeat: Beat, brought: str) -> Beat:
+def heartbeat_of_turn(heartbeat: HeartbeatState, brought: str) -> HeartbeatState:
     """Return the heartbeat after a recall."""
     deed = action_record_of("recall", brought=brought)
     return replace(
         heartbeat,
         reply=Reply(thinking="hm"),
         reply_text='{"thinking": "hm"}',
-        present=TurnRecord(deeds=[deed]),
+        present=TurnRecord(action_records=[deed]),
     )
 
 

@@ -14,9 +14,9 @@ from arbor.errors import ArborError, NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.needs import Materials, OpenBacklog, PlacedMemories, Placing, Service, Themes
+from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Placing, Service
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
-from arbor.heartbeat.state import Beat, BudgetTerms
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence, Source
@@ -47,7 +47,7 @@ def permitted(action: str, **params: Any) -> Decision:
     return decision_of(action, **whole).model_copy(update={"cost": spec.cost})
 
 
-def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
+def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
     return (answers or Answers()).run(act(heartbeat_of(**values))).state
@@ -69,15 +69,15 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
         answers=answers,
     )
 
-    assert [(record.result.action, record.result.outcome.value) for record in heartbeat.deeds] == [
+    assert [(record.result.action, record.result.outcome.value) for record in heartbeat.action_records] == [
         ("recall", "partial"),
         ("fly", "blocked"),
         ("rest", "success"),
     ]
     assert heartbeat.energy_end == heartbeat.state.energy == 9.0
     assert (heartbeat.rests, heartbeat.has_acted) == (1, True)
-    assert [record.to_json()["verdict"] for record in heartbeat.deeds] == ["run", "unknown", "run"]
-    assert "turn" not in heartbeat.deeds[0].to_json()
+    assert [record.to_json()["verdict"] for record in heartbeat.action_records] == ["run", "unknown", "run"]
+    assert "turn" not in heartbeat.action_records[0].to_json()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_budget_states_the_remaining_amount(
 def test_actions_of_a_later_turn_carry_its_number() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
     heartbeat = run_actions(permitted("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
-    assert heartbeat.deeds[0].to_json()["turn"] == 2
+    assert heartbeat.action_records[0].to_json()["turn"] == 2
     assert heartbeat.present.goal_changes == [before]
 
 
@@ -115,7 +115,7 @@ def test_an_action_that_the_template_forbids_is_audited() -> None:
 
 def test_percepts_are_consumed_together_with_the_actions() -> None:
     view = situation(percepts=[percept(id=str(UUID(int=50)))])
-    assert run_actions(permitted("rest"), view=view).effects.heard == (UUID(int=50),)
+    assert run_actions(permitted("rest"), view=view).effects.received_percepts == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
@@ -126,7 +126,7 @@ def test_a_domain_error_fails_the_action_and_others_propagate(error: Exception) 
             run_actions(permitted("observe"), answers=answers)
         return
     heartbeat = run_actions(permitted("observe"), permitted("rest"), answers=answers)
-    (failed, rested) = heartbeat.deeds
+    (failed, rested) = heartbeat.action_records
     assert (failed.result.outcome, rested.result.outcome) == (ActionOutcome.FAILURE, ActionOutcome.SUCCESS)
     assert failed.result.summary == "did not work: there is no such thing"
 
@@ -153,7 +153,7 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
 
     (need,) = done.needs
     assert need == Service(decision=decision, situation=heartbeat.situation, vectors=vectors, model=MODEL)
-    assert heartbeat.deeds[0].result.summary == "done"
+    assert heartbeat.action_records[0].result.summary == "done"
     wrote = heartbeat.state.last_reach_out_at
     assert wrote == (NOW if decision.action == "reach_out_user" else None)
 
@@ -169,7 +169,7 @@ def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
 
 def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     memories = [recalled_memory(1, role="Ada"), recalled_memory(2, content="x" * 1_000)]
-    answers = Answers({RecallRequest: memories, Themes: ["evenings", "club"]})
+    answers = Answers({RecallRequest: memories, PartialRecalls: ["evenings", "club"]})
     decision = permitted("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
     heartbeat = run_actions(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
 
@@ -181,7 +181,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     # A deliberate search does not depend on the mood.
     assert request.mood is None
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
-    result = heartbeat.deeds[0].result
+    result = heartbeat.action_records[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
     assert result.summary.endswith("on the tip of the tongue: theme evenings; club")
     assert result.memory_ids == [str(memory.id) for memory in memories]
@@ -213,21 +213,21 @@ def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
 
 def test_a_recalled_summary_names_its_episode() -> None:
     summary = recalled_memory(1, session=f"episode:{UUID(int=9)}")
-    answers = Answers({RecallRequest: [summary], Themes: []})
+    answers = Answers({RecallRequest: [summary], PartialRecalls: []})
     heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
-    assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.deeds[0].result.brought
+    assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.action_records[0].result.brought
 
 
 def test_an_empty_recall_is_reported_and_not_counted() -> None:
     answers = Answers({RecallRequest: []})
     heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert answers.kinds == [RecallRequest]
-    assert heartbeat.deeds[0].result.summary == "nothing came to mind about 'ferries'"
+    assert heartbeat.action_records[0].result.summary == "nothing came to mind about 'ferries'"
     assert heartbeat.effects.recalls == ()
 
 
 def test_each_recall_of_a_heartbeat_counts_separately() -> None:
-    answers = Answers({RecallRequest: lambda need: [recalled_memory(len(need.text))], Themes: []})
+    answers = Answers({RecallRequest: lambda need: [recalled_memory(len(need.text))], PartialRecalls: []})
     heartbeat = run_actions(permitted("recall", query="a"), permitted("recall", query="bb"), answers=answers)
     assert [set(scores) for scores in heartbeat.effects.recalls] == [
         {recalled_memory(1).id},
@@ -286,7 +286,7 @@ def test_a_created_memory_is_placed_with_its_vector(
     assert (memory.retention, memory.occurred_at, memory.source) == (retention, NOW, f"heartbeat:{HEARTBEAT}")
     np.testing.assert_array_equal(need.vectors, np.asarray([[0.5, 0.5]], dtype=np.float32))
     assert need.model == MODEL
-    result = heartbeat.deeds[0].result
+    result = heartbeat.action_records[0].result
     assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(KNOWN)])
 
 
@@ -299,7 +299,7 @@ def test_a_memory_without_a_vector_is_left_to_maintenance() -> None:
 def test_a_known_memory_counts_as_partial_success() -> None:
     known = PlacedMemories(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
     heartbeat = run_actions(permitted("remember", content="a"), answers=Answers({Placing: known}))
-    result = heartbeat.deeds[0].result
+    result = heartbeat.action_records[0].result
     assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
     assert result.memory_ids == [str(KNOWN)]
 
@@ -327,7 +327,7 @@ def test_a_memory_derived_from_foreign_memories_is_not_created() -> None:
     answers = Answers({Materials: NotFound("there is no memory x")})
     heartbeat = run_actions(permitted("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
     assert answers.kinds == [Materials]
-    assert heartbeat.deeds[0].result.outcome is ActionOutcome.FAILURE
+    assert heartbeat.action_records[0].result.outcome is ActionOutcome.FAILURE
 
 
 # --- Goals ---------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     answers = Answers({OpenBacklog: backlog})
     heartbeat = run_actions(permitted("brainstorm_goals", goals=wanted), answers=answers)
 
-    result = heartbeat.deeds[0].result
+    result = heartbeat.action_records[0].result
     assert answers.kinds == [OpenBacklog]
     assert result.outcome is ActionOutcome.PARTIAL
     assert result.summary.startswith("'Count the lamps' is ")
@@ -357,10 +357,10 @@ def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
     missing = permitted("reprioritize", goal_id=str(UUID(int=9)), state="active")
     heartbeat = run_actions(moved, missing, answers=Answers({OpenBacklog: backlog}))
 
-    assert [record.result.outcome.value for record in heartbeat.deeds] == ["success", "failure"]
+    assert [record.result.outcome.value for record in heartbeat.action_records] == ["success", "failure"]
     assert backlog.goal(goal.id).state is GoalState.QUEUED
     assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
-    assert "there is no open goal" in heartbeat.deeds[1].result.summary
+    assert "there is no open goal" in heartbeat.action_records[1].result.summary
 
 
 # --- Inquiries -----------------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
     refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
     heartbeat = run_actions(permitted("rest"), shallow, refused, deep, energy_start=20.0)
 
-    assert [record.result.outcome.value for record in heartbeat.deeds] == [
+    assert [record.result.outcome.value for record in heartbeat.action_records] == [
         "success",
         "unknown",
         "blocked",

@@ -16,7 +16,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.replies.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import Degradation
 from tests.unit.heartbeat.builders import goal as goal_view
@@ -36,13 +36,15 @@ REEF = goal_row("reef")
 MISSING_ID = str(UUID(int=99))
 
 
-def run_with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
+def run_with_backlog(
+    step: Any, heartbeat: HeartbeatState, backlog: Backlog | None
+) -> tuple[HeartbeatState, Answers]:
     """Run a step; without a backlog the step must not need one."""
     answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
     return answers.run(step(heartbeat)).state, answers
 
 
-def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
+def changes_of(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
     return [(change.title, change.kind.value) for change in heartbeat.present.goal_changes]
 
 
@@ -187,7 +189,7 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
 # --- After the actions ---------------------------------------------------------------------------------
 
 
-def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
+def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[HeartbeatState, Backlog]:
     """Run `goals` after these actions, with intents locked where their actions ran."""
     rows = [goal_row("reef")]
     ran = {record.decision.intent_id for record in records if record.decision.runs}
@@ -197,7 +199,7 @@ def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, B
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
     backlog = backlog_of(*rows, intents=intents)
     values: dict[str, Any] = {
-        "present": TurnRecord(deeds=list(records)),
+        "present": TurnRecord(action_records=list(records)),
         "served": keys,
         "counted": keys,
         "reply": Reply(),
@@ -315,7 +317,7 @@ def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
 
 
 def test_a_heartbeat_that_changes_no_goal_loads_no_backlog() -> None:
-    heartbeat = heartbeat_of(present=TurnRecord(deeds=[action_record_of("recall")]), reply=Reply())
+    heartbeat = heartbeat_of(present=TurnRecord(action_records=[action_record_of("recall")]), reply=Reply())
     same, answers = run_with_backlog(goals, heartbeat, None)
     assert (same is heartbeat, answers.needs) == (True, [])
 

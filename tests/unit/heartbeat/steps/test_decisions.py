@@ -12,7 +12,7 @@ from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
-from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Selfhood
 from arbor.heartbeat.steps.decisions import decide, embed
 from tests.unit.heartbeat.builders import NOW, situation
 from tests.unit.heartbeat.state_builders import (
@@ -31,7 +31,7 @@ EXAMPLE = "Help me hurt another person."
 VECTORS = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
 
 
-def heartbeat_with_actions(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
+def heartbeat_with_actions(*actions: tuple[str, dict[str, Any]], **changes: Any) -> HeartbeatState:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
     return heartbeat_of(reply=Reply(actions=proposed), **changes)
 
@@ -69,13 +69,13 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
         ),
     ],
 )
-def test_an_action_runs_only_if_it_passes_every_check(heartbeat: Beat, verdicts: list[str]) -> None:
+def test_an_action_runs_only_if_it_passes_every_check(heartbeat: HeartbeatState, verdicts: list[str]) -> None:
     result = Answers().run(decide(heartbeat))
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
 
 def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
-    earlier = TurnRecord(deeds=[action_record_of("recall"), action_record_of("rest", index=1)])
+    earlier = TurnRecord(action_records=[action_record_of("recall"), action_record_of("rest", index=1)])
     heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, turn=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
@@ -84,7 +84,7 @@ def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
-    assert heartbeat.said.memory_notes == notes[1:]
+    assert heartbeat.reply_or_empty.memory_notes == notes[1:]
     assert heartbeat.untaken == ["memory_notes[0]"]
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
@@ -158,7 +158,7 @@ def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
     result = Answers({Embedding: {**VECTORS, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
-    assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
+    assert [note.text for note in result.reply_or_empty.memory_notes] == ["The tide turns."]
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 

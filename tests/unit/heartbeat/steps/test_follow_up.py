@@ -9,7 +9,7 @@ import pytest
 
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
-from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
 from tests.unit.heartbeat.builders import NONCE, percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -25,11 +25,11 @@ RECALLED = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
 PERCEPTS = [percept(id=str(UUID(int=50)))]
 
 
-def heartbeat_after_actions(**changes: Any) -> Beat:
+def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
     """Return a heartbeat whose first turn ran actions with results to read."""
     values: dict[str, Any] = {
         "view": situation(percepts=PERCEPTS, energy=10.0),
-        "present": TurnRecord(deeds=[RECALLED], reasoning="Who?"),
+        "present": TurnRecord(action_records=[RECALLED], reasoning="Who?"),
         "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
         "energy_end": 9.0,
         "turn": 1,
@@ -46,7 +46,7 @@ def heartbeat_after_actions(**changes: Any) -> Beat:
     return heartbeat_of(**(values | changes))
 
 
-def run_follow_up(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
+def run_follow_up(heartbeat: HeartbeatState) -> tuple[HeartbeatState, tuple[str, ...]]:
     result = Answers().run(follow_up(heartbeat))
     return result.state, result.changed
 
@@ -60,8 +60,13 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert "9 energy left." in heartbeat.follow_up
     assert heartbeat.said_tokens > 100
     # The decisions of the turn are cleared; its actions are recorded.
-    assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
-    assert heartbeat.earlier.deeds == [RECALLED]
+    assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.action_records) == (
+        None,
+        [],
+        [],
+        [],
+    )
+    assert heartbeat.earlier.action_records == [RECALLED]
     assert heartbeat.earlier_reply is not None
     assert heartbeat.earlier_reply.thinking == "Who?"
     assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
@@ -69,14 +74,14 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert heartbeat.situation.energy == 10.0
     # Notes are stored at the end.
     assert heartbeat.vectors == {"a note": [1.0]}
-    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
+    assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"turns_allowed": 1}, ()),
-        ({"present": TurnRecord(deeds=[action_record_of("rest")])}, ()),
+        ({"present": TurnRecord(action_records=[action_record_of("rest")])}, ()),
         ({"energy_end": 0.0}, ()),
         ({"asked_tokens": 31_900}, ("the model has no room for a further turn",)),
         (
@@ -92,12 +97,12 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
 
     assert changed == why
     assert not heartbeat.goes_on
-    assert heartbeat.said.thinking == "Who?"
+    assert heartbeat.reply_or_empty.thinking == "Who?"
 
 
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
-    earlier = TurnRecord(deeds=[RECALLED], reasoning="Who?")
-    present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
+    earlier = TurnRecord(action_records=[RECALLED], reasoning="Who?")
+    present = TurnRecord(action_records=[action_record_of("rest", index=1)], reasoning="Ines.")
     heartbeat, _ = run_follow_up(
         heartbeat_after_actions(
             turn=2,
@@ -109,8 +114,8 @@ def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
         )
     )
 
-    assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
-    assert [record.result.action for record in heartbeat.whole.deeds] == ["recall", "rest"]
+    assert (heartbeat.goes_on, heartbeat.reply_or_empty.thinking) == (False, "Who?\n\nInes.")
+    assert [record.result.action for record in heartbeat.whole.action_records] == ["recall", "rest"]
     # The energy at the beginning: the results contain the spending.
     assert heartbeat.situation.energy == 10.0
 
@@ -121,7 +126,7 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
             turn=2,
             failure="ModelTimeout: no answer",
             unreadable="x",
-            earlier=TurnRecord(deeds=[RECALLED]),
+            earlier=TurnRecord(action_records=[RECALLED]),
             earlier_reply=Reply(thinking="Who?"),
             present=TurnRecord(reasoning="half a thought"),
             reply=None,
@@ -131,8 +136,8 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
 
     assert changed == ("turn 2 came to nothing",)
     assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
-    assert heartbeat.said.thinking == "Who?"
-    assert heartbeat.whole.deeds == [RECALLED]
+    assert heartbeat.reply_or_empty.thinking == "Who?"
+    assert heartbeat.whole.action_records == [RECALLED]
     assert heartbeat.whole.reasoning == ""
     (lost,) = heartbeat.present.dropped
     assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
@@ -140,7 +145,7 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
 
 def test_percepts_are_consumed_once() -> None:
     heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=PERCEPTS)))
-    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
+    assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
     nobody = heartbeat_of()
     assert with_percepts_received(nobody) is nobody

@@ -12,7 +12,7 @@ from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.state import Beat, Selfhood
+from arbor.heartbeat.state import HeartbeatState, Selfhood
 from arbor.heartbeat.steps.inner_state import feel
 from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
@@ -28,9 +28,15 @@ KNOWN = [
 ]
 
 
-def run_feel(*records: Any, answers: Any = None, sides: dict[str, Any] | None = None, **changes: Any) -> Beat:
+def run_feel(
+    *records: Any, answers: Any = None, sides: dict[str, Any] | None = None, **changes: Any
+) -> HeartbeatState:
     view = situation(**{"capabilities": KNOWN, **(sides or {})})
-    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(records)), "reply": Reply()}
+    values: dict[str, Any] = {
+        "view": view,
+        "present": TurnRecord(action_records=list(records)),
+        "reply": Reply(),
+    }
     return (
         Answers({Meetings: answers if answers is not None else []})
         .run(feel(heartbeat_of(**(values | changes))))
@@ -88,7 +94,7 @@ def test_events_of_a_heartbeat_move_the_mood(
     events: list[Event],
 ) -> None:
     heartbeat = run_feel(
-        present=TurnRecord(deeds=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
+        present=TurnRecord(action_records=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
     )
 
     calm = Mood(valence=USUAL.valence, arousal=USUAL.arousal, at=NOW)

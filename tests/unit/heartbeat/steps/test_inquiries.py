@@ -12,7 +12,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
-from arbor.heartbeat.state import Beat, Inquiry
+from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, Work, pending_work
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -55,7 +55,7 @@ def inquiry_at_appraisal(**changes: Any) -> Inquiry:
     return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN_PAGES, answer=answer, **changes)
 
 
-def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> Beat:
+def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> HeartbeatState:
     """Return a heartbeat whose actions have started these inquiries."""
     records = [
         action_record_of(
@@ -63,7 +63,11 @@ def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> Beat:
         )
         for place, item in enumerate(work)
     ]
-    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=records)}
+    values: dict[str, Any] = {
+        "work": [*work],
+        "embedding_model": MODEL,
+        "present": TurnRecord(action_records=records),
+    }
     return heartbeat_of(**(values | changes))
 
 
@@ -76,11 +80,13 @@ def failed_call(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
     return EndedCall(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def resume_inquiries(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
+def resume_inquiries(
+    heartbeat: HeartbeatState, result: EndedCall, answers: Answers | None = None
+) -> NodeResult[HeartbeatState]:
     return (answers or Answers()).run(Work().resume(heartbeat, result))
 
 
-def suspension_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
+def suspension_of(result: NodeResult[HeartbeatState]) -> tuple[str, str, ModelRequest]:
     """Return the kind, model and request of a suspension."""
     assert result.suspend is not None
     question: Question = result.suspend.payload
@@ -156,7 +162,7 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
     # The text is new: maintenance embeds it.
     assert need.vectors is None
     heartbeat = result.state
-    (record,) = heartbeat.deeds
+    (record,) = heartbeat.action_records
     assert record.result.outcome is ActionOutcome.SUCCESS
     assert record.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
     assert record.result.memory_ids == [str(UUID(int=1000))]
@@ -181,7 +187,7 @@ def test_an_unusable_or_worthless_answer_is_not_stored(
     answers = Answers()
     result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(reply), answers)
     assert answers.kinds == kinds
-    ended = result.state.deeds[0].result
+    ended = result.state.action_records[0].result
     assert (ended.outcome.value, ended.cost) == (outcome, 3)
     assert ended.summary.startswith(summary)
     assert result.state.work == []
@@ -214,7 +220,7 @@ def test_a_judged_answer_is_stored_with_the_judged_confidence() -> None:
 
     ((memory,),) = [need.memories for need in answers.needs]
     assert (memory.detail["confidence"], memory.importance) == (0.6, 0.7)
-    assert "Confidence 0.60 (two copies)." in result.state.deeds[0].result.brought
+    assert "Confidence 0.60 (two copies)." in result.state.action_records[0].result.brought
 
 
 @pytest.mark.parametrize("result", [failed_call("ModelRefused", JUDGE), complete_call("so what", JUDGE)])
@@ -224,7 +230,7 @@ def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall
 
     ((memory,),) = [need.memories for need in answers.needs]
     assert memory.detail["confidence"] == 0.4
-    action_result = ended.state.deeds[0].result
+    action_result = ended.state.action_records[0].result
     assert action_result.outcome is ActionOutcome.PARTIAL
     assert "nobody could judge it" in action_result.brought
 
@@ -252,7 +258,7 @@ def test_a_failed_call_asks_the_next_model_or_fails_the_action(
     result = resume_inquiries(heartbeat_with_inquiries(work, models_left=left), failed_call(kind), answers)
 
     if next_model is None:
-        ended = result.state.deeds[0].result
+        ended = result.state.action_records[0].result
         assert (ended.outcome, ended.cost) == (ActionOutcome.FAILURE, 3)
         assert ended.summary == f"did not find out {QUESTION!r}: it is away"
         assert (result.state.work, Placing in answers.kinds) == ([], False)
@@ -268,6 +274,6 @@ def test_inquiries_are_processed_one_after_the_other() -> None:
     result = resume_inquiries(heartbeat, complete_call({**REPLY, "worth_keeping": False}))
 
     assert [item.place for item in result.state.work] == [1]
-    assert [record.result.outcome.value for record in result.state.deeds] == ["success", "unknown"]
+    assert [record.result.outcome.value for record in result.state.action_records] == ["success", "unknown"]
     second = Answers().run(Work()(result.state))
     assert suspension_of(second)[0] == "web"

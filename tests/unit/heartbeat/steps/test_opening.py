@@ -11,9 +11,9 @@ import pytest
 
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
-from arbor.heartbeat.pacing import ActiveHours, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
-from arbor.heartbeat.state import Beat, Opening, Selfhood
+from arbor.heartbeat.state import HeartbeatState, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
@@ -30,11 +30,11 @@ def drives_of(**levels: float) -> dict[str, Any]:
     return Drives(states=states).model_dump(mode="json")
 
 
-def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
         view=situation(**view),
-        opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
+        opening=opening or opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED)),
         energy_start=None,
         **changes,
     )
@@ -100,20 +100,22 @@ def test_an_idle_heartbeat_ends_at_once_with_its_reason(
 def test_an_agent_reflects_now_and_then_without_pending_work(
     heartbeats: list[RecentHeartbeat], goes_on: bool
 ) -> None:
-    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(
+        idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
+    ).state
     assert (heartbeat.idle == "") is goes_on
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
+    ("idle_heartbeats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
-def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
-    opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
+def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: float, hours: float) -> None:
+    opening = opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED), idle_beats=idle_heartbeats)
     heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
     assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
-    assert heartbeat.state.idle_beats == idle_beats + 1
+    assert heartbeat.state.idle_beats == idle_heartbeats + 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(
-        new_heartbeat({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2))
+        new_heartbeat({"degradation": Degradation.HALT}), rhythm=SchedulePolicy(interval=timedelta(days=2))
     )
     due = run_step(idle(late)).state.next
     assert due is not None
@@ -159,7 +161,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = run_step(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=NIGHT)))).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:
@@ -181,7 +183,9 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
     activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
-    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity, level_before=before))))
+    result = run_step(
+        background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
+    )
 
     level = result.state.effects.level
     assert result.changed[: len(changed)] == changed
@@ -196,7 +200,7 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 
 def test_notices_reach_the_situation_and_the_agents_state() -> None:
     activity = RecentActivity(stale_goals=["Map the harbour"], nops=3)
-    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity))))
+    result = run_step(background_checks(new_heartbeat({}, opening_of(recent_activity=activity))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
     assert [notice.kind for notice in result.state.situation.notices] == kinds
@@ -212,5 +216,7 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(
+        idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
+    ).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

@@ -11,11 +11,11 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.heartbeat.focus import NOT_NOW
+from arbor.heartbeat.focus import CONSOLIDATION_REFUSAL
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
-from arbor.heartbeat.state import Beat, Focus, Selfhood
+from arbor.heartbeat.state import Focus, HeartbeatState, Selfhood
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
 from arbor.memory.recall.recall_request import EVERYTHING, RecallRequest
@@ -26,7 +26,9 @@ MODEL = EmbeddingModel(name="wordllama", dimension=2)
 OWN = {"name": "no_gossip", "examples": []}
 
 
-def focused_heartbeat(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
+def focused_heartbeat(
+    text: str = "ferries", vector: list[float] | None = None, **changes: Any
+) -> HeartbeatState:
     return heartbeat_of(
         focus=Focus(text=text, vector=vector), opening=opening_of(), embedding_model=MODEL, **changes
     )
@@ -184,7 +186,7 @@ def test_consolidation_has_actions_of_its_own() -> None:
     assert [offer.name for offer in consolidating.situation.actions] == ["recall", "maintain", "rest"]
     assert consolidating.allowed == allowed
     (decision,) = decided.decisions
-    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.TOO_SOON, True)
+    assert (decision.verdict, CONSOLIDATION_REFUSAL in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
     later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
     assert len(later.situation.actions) == len(allowed)

@@ -14,18 +14,15 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import Rhythm
+from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Environment, Mode, PerceptView
-from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
-from arbor.heartbeat.steps.note_sources import concluded, learned
+from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.state import BudgetTerms, HeartbeatState, StateChanges
 from arbor.heartbeat.steps.records import nop, plan_next, record
-from arbor.heartbeat.views import MatchedBoundary, PeerView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.trust import cap
-from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.memory.values import MemoryType, Retention
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
 from tests.unit.heartbeat.state_builders import (
@@ -42,7 +39,7 @@ VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
-def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
+def run_record(answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     return answers.run(record(heartbeat_of(**(values | changes)))).state
@@ -54,7 +51,9 @@ def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
 def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     heartbeat = run_record(
-        answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
+        answers,
+        reply=Reply(thinking="All is well."),
+        present=TurnRecord(action_records=[action_record_of("rest")]),
     )
 
     embedding, placing = answers.needs
@@ -91,7 +90,7 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    run_record(answers, present=TurnRecord(deeds=records))
+    run_record(answers, present=TurnRecord(action_records=records))
     assert answers.needs[-1].memories[0].retention is retention
 
 
@@ -176,7 +175,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(deeds=records),
+        present=TurnRecord(action_records=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
@@ -197,9 +196,9 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     # Conversation is retained longer than other events.
     assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
-    assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
+    assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
+    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
@@ -236,12 +235,12 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     heartbeat = run_record(
         view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
+        present=TurnRecord(goal_changes=[aside], action_records=[action_record_of("recall", cost=1)]),
     )
 
     after = heartbeat.effects.afterwards
     assert after is not None
-    assert after.beats == 3
+    assert after.heartbeats == 3
     memory = after.working_memory
     assert [thought.text for thought in memory.thoughts] == ["Hm."]
     assert (memory.concerns, memory.curiosity, memory.talked) == (["wind", "rain"], [], 4)
@@ -332,76 +331,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
 
 def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
+    heartbeat = replace(heartbeat_of(rhythm=SchedulePolicy(interval=2 * HOUR)), moment=late)
     due = Answers().run(plan_next(heartbeat)).state.next
     assert due is not None
     assert due.due_at == NOW + 2 * HOUR
-
-
-NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("text", "messages", "is_conclusion", "kind"),
-    [
-        ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
-        ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
-        ("The buoy broke loose.", ["Good morning."], False, "heartbeat"),
-        ("The buoy broke loose.", [], False, "heartbeat"),
-        ("The buoy broke loose.", ["A buoy?", "It broke."], False, "user"),
-        ("It is so.", ["It is so."], False, "heartbeat"),
-    ],
-)
-def test_the_source_is_the_user_if_a_message_has_most_terms(
-    text: str, messages: list[str], is_conclusion: bool, kind: str
-) -> None:
-    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
-    fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
-    source = concluded if is_conclusion else learned
-    memory = source(fact, situation=situation(percepts=percepts))
-    detail = read_detail(MemoryType.SEMANTIC, memory.detail)
-    assert isinstance(detail, SemanticDetail)
-    assert [source.kind for source in detail.sources] == [kind]
-    assert memory.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
-    assert memory.trust < 1
-    assert detail.extra == {"focus": "sea"}
-
-
-def test_an_event_is_trusted_no_further_than_its_source() -> None:
-    event = NewMemory(content="I rowed out.", occurred_at=NOON)
-    assert learned(event, situation=situation()).trust == pytest.approx(0.83)
-
-
-@pytest.mark.parametrize(
-    ("kind", "trust", "source"),
-    [
-        ("user_message", 0.745, "user"),
-        ("peer_message", 0.405, "agent:known"),
-        ("environment", 0.575, "environment"),
-        ("interrupt", 0.575, "interrupt"),
-        ("error", 0.575, "error"),
-        ("action_result", 0.83, "action_result"),
-    ],
-)
-def test_a_note_is_trusted_as_the_percept_it_repeats(kind: str, trust: float, source: str) -> None:
-    percepts = [
-        PerceptView(
-            id="p", kind=kind, content="Ann must be paid first.", at=NOON, peer="Vega", peer_id="known"
-        )
-    ]
-    peers = [PeerView(name="Vega", peer_id="known", trust=0.3)]
-    note = NewMemory(content="Pay Ann first", type=MemoryType.SEMANTIC, occurred_at=NOON)
-    memory = learned(note, situation=situation(percepts=percepts, peers=peers))
-    assert memory.trust == pytest.approx(trust)
-    assert memory.detail["sources"][0]["reference"] == source
-
-
-def test_a_peer_of_a_trusted_name_is_not_trusted() -> None:
-    percepts = [
-        PerceptView(
-            id="p", kind=PEER_MESSAGE, content="Ann must be paid first.", at=NOON, peer="Vega", peer_id="new"
-        )
-    ]
-    peers = [PeerView(name="Vega", peer_id="old", trust=0.7), PeerView(name="Vega", trust=0.7)]
-    note = NewMemory(content="Pay Ann first", occurred_at=NOON)
-    assert learned(note, situation=situation(percepts=percepts, peers=peers)).trust == pytest.approx(0.575)

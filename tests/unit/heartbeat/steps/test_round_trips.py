@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
+from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.prompts.questions import request_of
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.state import Beat, PromptParts, Routing
+from arbor.heartbeat.state import HeartbeatState, PromptParts, Routing
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
@@ -24,7 +24,7 @@ from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
-PAST_QUESTION = AskedBefore(
+PAST_QUESTION = PastExchange(
     system="You live.",
     messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
@@ -112,14 +112,14 @@ def test_the_situation_states_whether_a_language_model_is_used(handle: str, refl
 # --- Asking --------------------------------------------------------------------------------------------
 
 
-def heartbeat_with_prompt(**changes: Any) -> Beat:
+def heartbeat_with_prompt(**changes: Any) -> HeartbeatState:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
     return heartbeat_of(
         prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
     )
 
 
-def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, Question]:
+def question_of(heartbeat: HeartbeatState, answers: Answers | None = None) -> tuple[HeartbeatState, Question]:
     result = (answers or Answers()).run(Think()(heartbeat))
     assert result.suspend is not None
     assert result.suspend.kind == CallPurpose.THINK.value
@@ -231,7 +231,7 @@ def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
 
     heartbeat = result.state
     assert result.outcome is NodeOutcome.SUCCESS
-    assert [action.action for action in heartbeat.said.actions] == ["rest"]
+    assert [action.action for action in heartbeat.reply_or_empty.actions] == ["rest"]
     assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.turns) == (
         "",
         "",
@@ -261,6 +261,6 @@ def test_later_turns_share_the_limit_of_new_goals() -> None:
         present=TurnRecord(dropped=[before]),
     )
     heartbeat = parse(heartbeat).state
-    assert [item.title for item in heartbeat.said.new_goals] == ["goal 0"]
+    assert [item.title for item in heartbeat.reply_or_empty.new_goals] == ["goal 0"]
     assert [item.path for item in heartbeat.present.dropped] == ["a", "new_goals[1]"]
     assert heartbeat.turns == 2

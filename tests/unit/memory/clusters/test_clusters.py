@@ -26,13 +26,13 @@ from arbor.memory.clusters.clusters import (
     check_vectors,
     cosines_among,
     feeling_of,
-    tip_of_tongue,
+    find_partial_recalls,
 )
 from arbor.memory.clusters.links import (
     ClusterLink,
-    FoundLink,
     MemoryRelation,
     PlacedCluster,
+    RankedClusterLink,
     middle_half,
     relate,
 )
@@ -132,7 +132,7 @@ def test_a_memory_stays_in_its_cluster_while_near_enough() -> None:
     rows = check_vectors([[1.0, 0.9], [1.0, 2.0]])
     centers = check_vectors([[1.0, 0.0], [0.0, 1.0]])
     current = np.array([[True, False], [True, False]])
-    strengths = assign(rows, centers, least=0.8, held=current, leaves=0.7, most=1)
+    strengths = assign(rows, centers, least=0.8, members=current, leaves=0.7, most=1)
     assert (strengths > 0).tolist() == [[True, False], [False, True]]
 
 
@@ -277,7 +277,9 @@ def test_a_resonant_cluster_without_clear_memory_is_partial(
     center: float, best_memory: float, partial: bool
 ) -> None:
     cosines = Cosines(mean=0.1, deviation=0.1)
-    resonances = tip_of_tongue([ClusterResonance(id=IDS[0], center=center, best_memory=best_memory)], cosines)
+    resonances = find_partial_recalls(
+        [ClusterResonance(id=IDS[0], center=center, best_memory=best_memory)], cosines
+    )
     assert bool(resonances) is partial
 
 
@@ -285,7 +287,7 @@ def test_the_nearest_three_clusters_are_partially_recalled() -> None:
     clusters = [
         ClusterResonance(id=IDS[place], center=0.45 + place / 100, best_memory=0.3) for place in range(6)
     ]
-    resonances = tip_of_tongue(clusters, Cosines(mean=0.1, deviation=0.1))
+    resonances = find_partial_recalls(clusters, Cosines(mean=0.1, deviation=0.1))
     assert [resonance.id for resonance in resonances] == [IDS[5], IDS[4], IDS[3]]
 
 
@@ -304,7 +306,7 @@ def placed_cluster(place: int, members: range, center: list[float], *, day: int 
     )
 
 
-def link_values(links: list[FoundLink]) -> set[tuple[int, str, int, float]]:
+def link_values(links: list[RankedClusterLink]) -> set[tuple[int, str, int, float]]:
     return {
         (link.source.int - 300, link.link.value, link.target.int - 300, round(link.strength, 3))
         for link in links

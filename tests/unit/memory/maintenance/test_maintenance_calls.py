@@ -14,10 +14,10 @@ from arbor.errors import ModelRejected, ReplyInvalid
 from arbor.memory.maintenance.calls import (
     PROMPT_CHARACTERS,
     Excerpt,
-    asked_again,
     combine_importances,
     left_out_of_prompt,
     maintenance_request,
+    retry_request,
     rule_reply,
 )
 from arbor.memory.maintenance.replies import (
@@ -81,8 +81,8 @@ def test_a_prompt_is_bounded(texts: list[str]) -> None:
 
 def test_repeated_requests_do_not_grow() -> None:
     request = _request("The keel is laid.")
-    once = asked_again(request, reply="no" * 9_000, fault="it is no JSON")
-    twice = asked_again(once, reply="", fault="it is empty")
+    once = retry_request(request, reply="no" * 9_000, fault="it is no JSON")
+    twice = retry_request(once, reply="", fault="it is empty")
     assert [len(case.messages) for case in (request, once, twice)] == [1, 3, 3]
     assert twice.messages[0] == request.messages[0]
     assert twice.messages[1].content == "(nothing)"

@@ -130,19 +130,19 @@ def test_equal_vectors_are_equally_near_wherever_they_are(dimension: int) -> Non
     ("revision", "visible"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
 )
 def test_running_and_later_transactions_are_invisible(revision: int, visible: bool) -> None:
-    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is visible
+    assert Snapshot.parse("100:110:100,104", own=None).includes(revision) is visible
 
 
 def test_the_own_transaction_is_invisible() -> None:
-    assert Snapshot.parse("100:110:", own=None).saw(105)
-    assert not Snapshot.parse("100:110:", own=105).saw(105)
+    assert Snapshot.parse("100:110:", own=None).includes(105)
+    assert not Snapshot.parse("100:110:", own=105).includes(105)
 
 
 @pytest.mark.parametrize("own", [90, 110, 120])
 def test_an_own_transaction_outside_the_bounds_is_invisible(own: int) -> None:
     snapshot = Snapshot.parse("100:110:104", own=own)
-    assert not snapshot.saw(own)
-    assert snapshot.saw(103)
-    assert not snapshot.saw(104)
+    assert not snapshot.includes(own)
+    assert snapshot.includes(103)
+    assert not snapshot.includes(104)
     # What is asked for begins here.
     assert snapshot.since <= own

@@ -11,16 +11,16 @@ import pytest
 
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
-from arbor.memory.mind.search import MindSearch, Ties, choose, complete
+from arbor.memory.mind.search import Associations, MindSearch, choose, complete
 from arbor.memory.recall.candidates import Candidates, Links, id_halves, ids_of_halves
-from arbor.memory.recall.fusion import MOST_BESIDE, REMINDED, SEEDS
+from arbor.memory.recall.fusion import MAX_ASSOCIATED_MEMORIES, MOST_BESIDE, SEEDS
 from arbor.memory.recall.recall_request import ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.timespan import mentioned_span
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
 from arbor.memory.values import MemoryType
 from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 
-NO_ASSOCIATIONS = Ties(lender=id_halves([]), borrower=id_halves([]), share=np.empty(0))
+NO_ASSOCIATIONS = Associations(source=id_halves([]), target=id_halves([]), share=np.empty(0))
 
 
 def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> MindSearch:
@@ -40,13 +40,13 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def candidate_ids(mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS) -> list[int]:
+def candidate_ids(mind_search: MindSearch, associations: Associations = NO_ASSOCIATIONS) -> list[int]:
     _, candidates, _ = complete_search(mind_search, associations)
     return [memory_id.int for memory_id in ids_of_halves(candidates.ids)]
 
 
 def complete_search(
-    mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS
+    mind_search: MindSearch, associations: Associations = NO_ASSOCIATIONS
 ) -> tuple[Any, Candidates, Links]:
     return complete(mind_search, choose(mind_search), associations)
 
@@ -66,8 +66,8 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     ]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
-    lenders = choice.lenders[np.argsort(-choice.fits)]
-    assert [memory_id.int for memory_id in ids_of_halves(mind_search.image.ids_of(lenders))][:2] == [601, 600]
+    sources = choice.sources[np.argsort(-choice.fits)]
+    assert [memory_id.int for memory_id in ids_of_halves(mind_search.image.ids_of(sources))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 
@@ -139,22 +139,22 @@ def test_a_named_time_adds_memories_of_that_time() -> None:
 
 def test_associations_add_associated_memories() -> None:
     others = [{"id": number} for number in range(100, 150)]
-    borrowers = [*range(100, 140), 4_000]
-    associations = Ties(
-        lender=id_halves([UUID(int=1)] * len(borrowers)),
-        borrower=id_halves([UUID(int=number) for number in borrowers]),
-        share=np.linspace(0.9, 0.1, len(borrowers)),
+    targets = [*range(100, 140), 4_000]
+    associations = Associations(
+        source=id_halves([UUID(int=1)] * len(targets)),
+        target=id_halves([UUID(int=number) for number in targets]),
+        share=np.linspace(0.9, 0.1, len(targets)),
     )
     _, candidates, links = complete_search(search(matching(1), *others, limit=1), associations)
     ids = [memory_id.int for memory_id in ids_of_halves(candidates.ids)]
-    assert ids == [1, *range(100, 100 + REMINDED)]
-    assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
-    assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
+    assert ids == [1, *range(100, 100 + MAX_ASSOCIATED_MEMORIES)]
+    assert [ids[place] for place in links.source.tolist()] == [1] * MAX_ASSOCIATED_MEMORIES
+    assert sorted(ids[place] for place in links.target.tolist()) == ids[1:]
 
 
 def test_associations_of_another_agent_are_ignored() -> None:
-    associations = Ties(
-        lender=id_halves([UUID(int=50)]), borrower=id_halves([UUID(int=2)]), share=np.array([1.0])
+    associations = Associations(
+        source=id_halves([UUID(int=50)]), target=id_halves([UUID(int=2)]), share=np.array([1.0])
     )
     _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), associations)
     assert [memory_id.int for memory_id in ids_of_halves(candidates.ids)] == [1]

@@ -13,9 +13,9 @@ from typing import Any
 import click
 import django
 
-from bench.figures import say, table
-from bench.installation import Installation
-from bench.stub_process import RunningStub
+from bench.support.figures import print_progress, table
+from bench.support.installation import Installation
+from bench.support.stub_process import RunningStub
 from config.interpreter import this_interpreter
 
 #: Settings of the database that record each statement.
@@ -86,15 +86,15 @@ def measure_on_servers(
     # Prepared statements, as in workers.
     all_settings = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
     with Installation(
-        settings=all_settings, postgres_settings=_STATISTICS, durable=durable, say=say
+        settings=all_settings, postgres_settings=_STATISTICS, durable=durable, print_progress=print_progress
     ) as installation:
         os.environ.update(installation.env)
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         # Settings, and modules that need them, are read only now that the servers' addresses are known.
         django.setup()
-        say("migrating")
-        importlib.import_module("bench.database").migrate()
+        print_progress("migrating")
+        importlib.import_module("bench.support.database").migrate()
         figures: dict[str, Any] = importlib.import_module(module).measure(installation, **options)
-        say("cleaning up")
+        print_progress("cleaning up")
     return figures

@@ -1,6 +1,6 @@
 """A model server for tests and load runs: OpenAI's protocol, hundreds of waiting requests, no model.
 
-    python -m bench.stub_model --port 0 --latency 0
+    python -m bench.support.stub_model --port 0 --latency 0
 
 prints its base URL and serves until it is stopped. A reply is a function of the prompt, so goals and actions
 vary from heartbeat to heartbeat. `--mode` sets how a `--share` of the requests fail; the model name `stub-MODE` sets it
@@ -18,7 +18,7 @@ import threading
 from enum import StrEnum
 from typing import Any
 
-from bench.stub_reply import reply_to
+from bench.support.stub_reply import reply_to
 
 MODEL_PREFIX = "stub-"
 
@@ -258,7 +258,7 @@ def _exit_when_stdin_closes() -> None:
 
 def main() -> None:
     """Serve until stopped."""
-    parser = argparse.ArgumentParser(prog="python -m bench.stub_model", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.support.stub_model", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds until the answer")
     parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.OK)

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from apps.agents.services.templates import seed_builtin_templates
-from bench.installation import Installation
+from bench.support.installation import Installation
 
 #: Statements that only begin, scope or end a transaction, which are not counted as work.
 _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT set_config", "SELECT 1")

@@ -29,7 +29,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 _started = time.monotonic()
 
 
-def say(line: str) -> None:
+def print_progress(line: str) -> None:
     """Print a line of progress."""
     print(f"{time.monotonic() - _started:7.1f} s  {line}", file=sys.stderr, flush=True)
 

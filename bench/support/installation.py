@@ -154,7 +154,7 @@ class Installation:
         postgres_settings: Mapping[str, str] | None = None,
         durable: bool = True,
         command: tuple[str, ...] | None = None,
-        say: Callable[[str], None] = lambda _line: None,
+        print_progress: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines."""
         self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
@@ -165,7 +165,7 @@ class Installation:
         self.valkey = EmbeddedValkey(self.folder / "valkey" / "data", durable=durable, throwaway=True)
         self._settings = dict(settings or {})
         self._command = command
-        self._say = say
+        self._say = print_progress
         self._parts: dict[str, PartProcess] = {}
         # The roles' passwords depend on the key, so all processes need the same one.
         self._master_key = os.environ.get("ARBOR_MASTER_KEY") or secrets.token_hex(32)

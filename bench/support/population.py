@@ -12,7 +12,7 @@ from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
-from bench.figures import say
+from bench.support.figures import print_progress
 
 #: Kinds of agents with different characters, goals and actions.
 TEMPLATES = ("Researcher", "Scout", "Monitor", "Diagnostician", "CodeReviewer")
@@ -37,7 +37,7 @@ def populate(
     templates: Sequence[str] = TEMPLATES,
 ) -> list[BenchAgent]:
     """Create a number of active agents, spread over the tenants, from these templates in turn."""
-    say(f"creating {agents} agents of {tenants} tenants")
+    print_progress(f"creating {agents} agents of {tenants} tenants")
     created: dict[int, BenchAgent] = {}
     for tenant in range(tenants):
         tenant_id = create_tenant(slug=f"bench-{tenant}", name=f"Bench {tenant}").id

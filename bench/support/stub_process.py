@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.stub_model import Mode
+from bench.support.stub_model import Mode
 
 
 class RunningStub:
@@ -33,7 +33,7 @@ def stub_model(
     *, latency_s: float = 0.0, mode: Mode = Mode.OK, share: float = 1.0, retry_after_s: int = 1
 ) -> Iterator[RunningStub]:
     """Run a stub beside this process for the length of the block."""
-    command = [sys.executable, "-m", "bench.stub_model", "--port", "0", "--latency", str(latency_s)]
+    command = [sys.executable, "-m", "bench.support.stub_model", "--port", "0", "--latency", str(latency_s)]
     command += ["--mode", mode, "--share", str(share), "--retry-after", str(retry_after_s)]
     # The stub ends when the pipe to its standard input is closed, however this process ends.
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Maintenance rounds: fair between tenants, bounded in time, and delayed by nobody."""
+"""Job runs: fair between tenants, bounded in time, and delayed by nobody."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services.jobs import rounds
-from apps.memories.services.jobs.rounds import make_round
+from apps.memories.services.jobs import job_runs
+from apps.memories.services.jobs.job_runs import run_job
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 
-EVERYBODY = "SELECT id AS agent_id FROM agents_agent WHERE tenant_id = t.id"
+ALL_AGENTS = "SELECT id AS agent_id FROM agents_agent WHERE tenant_id = t.id"
 
 
 @pytest.fixture(autouse=True)
@@ -39,16 +39,16 @@ class RecordedJob:
 
     def __init__(self, steps: int = 1) -> None:
         self._steps = steps
-        self.tended: list[UUID] = []
+        self.visited: list[UUID] = []
         self.tenants: list[UUID] = []
         self.broken: set[UUID] = set()
 
-    def tend(self, tenant_id: UUID, agent_id: UUID) -> int:
-        self.tended.append(agent_id)
+    def visit(self, tenant_id: UUID, agent_id: UUID) -> int:
+        self.visited.append(agent_id)
         self.tenants.append(tenant_id)
         if agent_id in self.broken:
             raise RuntimeError("a fault of this agent's memories")
-        return int(self.tended.count(agent_id) <= self._steps)
+        return int(self.visited.count(agent_id) <= self._steps)
 
 
 def test_each_agent_gets_steps_until_no_work_is_left(
@@ -56,24 +56,24 @@ def test_each_agent_gets_steps_until_no_work_is_left(
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
     job = RecordedJob(steps=4)
-    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    job_run = run_job("test", waiting=ALL_AGENTS, step=job.visit)
     assert (job_run.steps, job_run.done, job_run.failed) == (25, 20, 0)
-    assert {job.tended.count(agent.id) for agent in agents} == {5}
+    assert {job.visited.count(agent.id) for agent in agents} == {5}
 
 
 def test_a_failing_agent_delays_no_other_and_is_retried(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_OF_TENANT", 2)
+    monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 2)
     agents = make_agents(tenant, 8)
     job = RecordedJob()
     job.broken = {agent.id for agent in agents[:5]}
-    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    job_run = run_job("test", waiting=ALL_AGENTS, step=job.visit)
     assert (job_run.done, job_run.failed) == (3, 5)
-    assert set(job.tended) == {agent.id for agent in agents}
+    assert set(job.visited) == {agent.id for agent in agents}
     job.broken.clear()
-    job.tended.clear()
-    assert make_round("test", waiting=EVERYBODY, step=job.tend).done == 8
+    job.visited.clear()
+    assert run_job("test", waiting=ALL_AGENTS, step=job.visit).done == 8
 
 
 def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
@@ -82,67 +82,69 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     make_agents: Callable[[Tenant, int], list[Agent]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rounds, "_OF_TENANT", 3)
+    monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 3)
     make_agents(tenant, 30)
     (few,) = make_agents(other_tenant, 1)
     job = RecordedJob(steps=0)
-    make_round("test", waiting=EVERYBODY, step=job.tend)
-    assert job.tended.index(few.id) <= 3
+    run_job("test", waiting=ALL_AGENTS, step=job.visit)
+    assert job.visited.index(few.id) <= 3
 
 
 def test_all_agents_are_visited_before_one_is_visited_again(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 30)}
-    tended: list[UUID] = []
+    visited: list[UUID] = []
 
-    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
-        tended.append(agent_id)
-        return int(len(tended) < 90)
+    def visit(_tenant_id: UUID, agent_id: UUID) -> int:
+        visited.append(agent_id)
+        return int(len(visited) < 90)
 
-    make_round("endless", waiting=f"{EVERYBODY} ORDER BY id", step=tend)
-    assert [set(tended[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
+    run_job("endless", waiting=f"{ALL_AGENTS} ORDER BY id", step=visit)
+    assert [set(visited[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
 
 
-def test_a_short_round_is_continued_with_the_other_agents(
+def test_a_short_run_is_continued_with_the_other_agents(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 6)}
-    tended: list[UUID] = []
+    visited: list[UUID] = []
 
-    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
-        tended.append(agent_id)
+    def visit(_tenant_id: UUID, agent_id: UUID) -> int:
+        visited.append(agent_id)
         time.sleep(0.15)
         return 1
 
     for _ in range(3):
-        make_round("too short", waiting=f"{EVERYBODY} ORDER BY id", step=tend, lasts=timedelta(seconds=0.2))
-    assert len(tended) >= 6
-    assert set(tended[:6]) == agents
+        run_job(
+            "too short", waiting=f"{ALL_AGENTS} ORDER BY id", step=visit, max_duration=timedelta(seconds=0.2)
+        )
+    assert len(visited) >= 6
+    assert set(visited[:6]) == agents
 
 
 @pytest.mark.bar
-def test_a_round_ends_in_time_and_the_next_goes_on(
+def test_a_job_run_ends_in_time_and_the_next_goes_on(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 0.01
     agents = make_agents(tenant, 30)
-    tended: set[UUID] = set()
+    visited: set[UUID] = set()
 
-    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
+    def visit(_tenant_id: UUID, agent_id: UUID) -> int:
         time.sleep(0.02)
-        tended.add(agent_id)
+        visited.add(agent_id)
         return 1
 
-    waiting = f"{EVERYBODY} AND id <> ALL(%(passed)s::uuid[])"
+    waiting = f"{ALL_AGENTS} AND id <> ALL(%(passed)s::uuid[])"
     started = time.monotonic()
-    make_round("test", waiting=waiting, step=tend, lasts=timedelta(seconds=0.3))
-    # The rest after a long step does not outlast the round.
+    run_job("test", waiting=waiting, step=visit, max_duration=timedelta(seconds=0.3))
+    # The rest after a long step does not outlast the job run.
     assert time.monotonic() - started < 1.5
-    assert 1 <= len(tended) < len(agents)
+    assert 1 <= len(visited) < len(agents)
 
 
-def test_a_round_rests_between_its_steps_as_the_share_says(
+def test_a_job_run_rests_between_its_steps_as_the_share_says(
     tenant: Tenant,
     make_agents: Callable[[Tenant, int], list[Agent]],
     settings: Any,
@@ -154,11 +156,13 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     monkeypatch.setattr(time, "sleep", rests.append)
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
+    run_job(
+        "test", waiting=ALL_AGENTS, step=lambda _tenant_id, _agent_id: 0, max_duration=timedelta(seconds=500)
+    )
     # A second of work by this clock is followed by three of rest.
     assert rests == [3.0, 3.0]
 
 
-def test_a_round_without_waiting_agents_runs_no_step(tenant: Tenant) -> None:
-    job_run = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
-    assert job_run == rounds.Round()
+def test_a_job_run_without_waiting_agents_runs_no_step(tenant: Tenant) -> None:
+    job_run = run_job("test", waiting=ALL_AGENTS, step=lambda _tenant_id, _agent_id: 1)
+    assert job_run == job_runs.JobRunResult()

@@ -20,12 +20,12 @@ from apps.tenants.scope import OPS
 log = structlog.get_logger(__name__)
 
 #: How long a job run processes agents: well below the time limit of a maintenance task, one minute.
-ROUND_LASTS = timedelta(seconds=20)
+JOB_RUN_DURATION = timedelta(seconds=20)
 #: Agents found by one query, and agents of one tenant among them.
-_FOUND = 200
-_OF_TENANT = 20
+_MAX_AGENTS = 200
+_MAX_AGENTS_OF_TENANT = 20
 #: Agents that a process remembers as visited between two runs of a job.
-_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 #: By job: the agents that this process has visited in the current pass over all waiting agents.
@@ -33,7 +33,7 @@ _visited_before: dict[str, set[UUID]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class JobRunResult:
     """The result of a job run."""
 
     #: Steps taken, and the units of work done in all of them: rows changed, neighborhoods computed…
@@ -43,14 +43,14 @@ class Round:
     failed: int = 0
 
 
-def make_round(
+def run_job(
     name: str,
     *,
     waiting: str,
     step: Callable[[UUID, UUID], int],
-    lasts: timedelta = ROUND_LASTS,
-) -> Round:
-    """Run the step for waiting agents until none waits, or `lasts` is over.
+    max_duration: timedelta = JOB_RUN_DURATION,
+) -> JobRunResult:
+    """Run the step for waiting agents until none waits, or `max_duration` is over.
 
     `waiting` is SQL that selects `agent_id` of the waiting agents of tenant `t.id`, such as
     `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` does one bounded step in
@@ -59,7 +59,7 @@ def make_round(
     short for all is continued by the next one. The run works for a share `ARBOR_MAINTENANCE_SHARE` of its time and sleeps
     for the rest, so that the database is free for others.
     """
-    ends_at = time.monotonic() + lasts.total_seconds()
+    ends_at = time.monotonic() + max_duration.total_seconds()
     steps = done = failed = 0
     passed: set[UUID] = set()
     visited = _visited_before.pop(name, set())
@@ -73,7 +73,7 @@ def make_round(
             except Exception:
                 # An error of one agent must not stop the job for the others.
                 log.exception(
-                    "maintenance_failed", chore=name, tenant_id=str(tenant_id), agent_id=str(agent_id)
+                    "maintenance_failed", job=name, tenant_id=str(tenant_id), agent_id=str(agent_id)
                 )
                 failed += 1
                 did = 0
@@ -85,11 +85,11 @@ def make_round(
             pause = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
             # The pause ends with the run, so that it does not delay the next jobs.
             time.sleep(max(0.0, min(pause, ends_at - ended)))
-    if len(visited) <= _REMEMBERED:
+    if len(visited) <= _MAX_REMEMBERED:
         _visited_before[name] = visited
     if steps:
-        log.info("round_finished", chore=name, steps=steps, done=done, failed=failed)
-    return Round(steps=steps, done=done, failed=failed)
+        log.info("job_run_finished", job=name, steps=steps, done=done, failed=failed)
+    return JobRunResult(steps=steps, done=done, failed=failed)
 
 
 def _find_next(waiting: str, passed: set[UUID], visited: set[UUID]) -> list[tuple[UUID, UUID]]:
@@ -105,7 +105,7 @@ def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             queries.WAITING_AGENTS.replace("{waiting}", waiting),
-            {"passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
+            {"passed": list(passed), "per_tenant": _MAX_AGENTS_OF_TENANT, "found": _MAX_AGENTS},
         )
         rows: list[tuple[UUID, UUID]] = cursor.fetchall()
         return rows
@@ -125,12 +125,12 @@ def expect_runs(periods: Mapping[str, float]) -> None:
 def record_job_run(
     *, name: str, period_s: float, seconds: float, result: object = None, error: Exception | None = None
 ) -> None:
-    """Record the end of a run: its result, a Round or a count, or the error that ended it. Two statements.
+    """Record the end of a run: a JobRunResult or a count, or the error that ended it. Two statements.
 
     Of an error only the class is stored, because its message may contain a tenant's data.
     """
     done, failed = 0, 0
-    if isinstance(result, Round):
+    if isinstance(result, JobRunResult):
         done, failed = result.done, result.failed
     elif isinstance(result, int):
         done = result

@@ -1,0 +1,138 @@
+"""The statement by hand that scans a mind, and its parts."""
+
+from __future__ import annotations
+
+from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall.fusion import (
+    DEVIATIONS,
+    LEAST_DEVIATION,
+    MAX_ASSOCIATED_MEMORIES,
+    MAX_ASSOCIATION_SOURCES,
+)
+
+# Part: the columns of a candidate, packed.
+SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
+    uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
+        || float8send(m.decay_rate) || float8send(m.trust)
+        || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
+        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
+        || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
+
+# Part: memories from the neighborhoods of the best-fitting memories, the sources of associations; the fit is that of `arbor.memory.fusion.score`.
+# The statement must define `best`, `background`, `chosen` and `found`.
+ASSOCIATIONS = f"""), association_source AS MATERIALIZED (
+    SELECT id, fit FROM (
+        SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
+            THEN least(1, greatest(0, -(away + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
+        FROM chosen JOIN best USING (id) CROSS JOIN background
+    ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {MAX_ASSOCIATION_SOURCES}
+), association AS MATERIALIZED (
+    SELECT source.id AS source, source.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
+    FROM association_source source JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = source.id
+    CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
+"""  # noqa: S608 (no external input)
+
+# Part: memories of ASSOCIATIONS that are not candidates yet.
+ASSOCIATED_MEMORIES = f"""
+    SELECT memory.* FROM (
+        SELECT id, max(fit * share) AS worth FROM association WHERE id NOT IN (SELECT id FROM found)
+        GROUP BY id ORDER BY worth DESC, id
+    ) near CROSS JOIN LATERAL (
+        SELECT {{row}} FROM memories_memory m
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = near.id AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > %(now)s){{conditions}} LIMIT 1
+    ) memory ORDER BY near.worth DESC, near.id LIMIT {MAX_ASSOCIATED_MEMORIES}
+"""  # noqa: S608
+
+# Part: the links among candidates, packed.
+PACKED_LINKS = (
+    "(SELECT string_agg(uuid_send(source) || uuid_send(id) || float8send(share), ''::bytea) FROM association)"
+)
+
+# Score all memories of a mind by one index-only scan.
+# pgvector's operator returns the negative inner product, so lower values of `away` and `unsaid` are better. `OFFSET 0` prevents
+# that they are computed again at each use. The stretches around the seeds of a session do not overlap: each begins where the
+# previous one ends. LIMIT 1 makes the planner read one row by its key; it would otherwise read all rows of the tenant.
+SCAN = """
+WITH asked AS MATERIALIZED (
+    SELECT {vector} AS vector
+), sample AS MATERIALIZED (
+    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+    FROM {mind} LIMIT %(sample)s
+), edge AS MATERIALIZED (
+    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
+        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
+    FROM sample
+), scored AS MATERIALIZED (
+    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
+        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
+    FROM (
+        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+        FROM {mind} OFFSET 0
+    ) memory
+), background AS MATERIALIZED (
+    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
+), best AS MATERIALIZED (
+    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
+), chosen AS (
+    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(max_seeds)s)
+    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(max_seeds)s)
+    {or_timely}
+    {or_recent}
+), found AS MATERIALIZED (
+    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+{associations}), stretch AS (
+    SELECT session, position::bigint + {reach} AS until, greatest(
+            position::bigint - {reach},
+            lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
+        ) AS since
+    FROM found WHERE session <> ''
+), candidate AS (
+    SELECT * FROM found
+    UNION ALL
+    SELECT turn.* FROM stretch CROSS JOIN LATERAL (
+        SELECT {row} FROM memories_memory m
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
+            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
+        ORDER BY position LIMIT {most_beside}
+    ) turn
+    UNION ALL
+    (SELECT * FROM ({associated_memories}) associated)
+)
+SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
+        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
+        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
+    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
+    (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
+    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
+        >= (SELECT least(%(max_seeds)s, embedded) FROM background)
+    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(max_seeds)s)
+FROM candidate c
+LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT level, at FROM memories_activation
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) v ON true
+"""
+
+# Part: the rows that are scanned.
+SCANNED_MIND = """memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > %(now)s)"""
+
+# Part: what happened last, where too little fits.
+OR_RECENT = """UNION (SELECT id FROM (
+        SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
+    ) recent)"""
+
+# Part: the guess of what can be among the best.
+AMONG_THE_BEST = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
+
+# Part: what happened in the time that is spoken of.
+TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
+
+# Part: the best of that time.
+OR_TIMELY = """UNION (
+        SELECT id FROM best, background WHERE timely
+        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
+        LIMIT %(kept_by_time)s
+    )"""

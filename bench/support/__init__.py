@@ -1,0 +1,1 @@
+"""Servers, databases, populations and figures that several benchmarks share."""

@@ -1,0 +1,80 @@
+"""Sections of a prompt about the self, and the peers of percepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.heartbeat.prompts.prompt import render
+from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.views import (
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    MatchedBoundary,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
+from arbor.selves.drives import Drive
+from tests.unit.heartbeat.builders import percept, situation
+
+SITUATION = situation(
+    mood=MoodView(valence=0.3, arousal=0.7),
+    drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
+    capabilities=[CapabilityView(action="recall", attempts=4, successes=4)],
+    experiences=[
+        ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
+    ],
+    preferences=[PreferenceView(key="tone", value="dry")],
+    peers=[PeerView(name="Bo", trust=0.75, interests=["eels"], interactions=4, present=True)],
+    contradictions=[
+        ContradictionView(belief_id="b1", statement="Ice holds.", memory_id="m1", content="It broke.")
+    ],
+    proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
+    crossed=[
+        MatchedBoundary(
+            boundary="identity_core", response="negotiate", why="it says “x”", about="e1", words_wanted=14
+        )
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("mood", "Good and stirred up: valence +0.30 (-1 to 1), arousal 0.70 (0 to 1)."),
+        ("drives", "- curiosity (0.90 of 1): you have learned nothing new. It calms down by: recall"),
+        ("capabilities", "- well: recall (4 of 4)"),
+        ("experiences", "heartbeat 4, recall about the pier (failure): Avoid fog."),
+        ("preferences", "tone: dry"),
+        ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
+        ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
+        ("proposals", "[p1] identity, 70% sure, 2 memories for it: I am patient."),
+        ("boundaries", "[e1] identity_core (negotiate):"),
+        ("boundaries", "in at least 14 more words."),
+    ],
+)
+def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
+    texts = {section.name: section.text for section in render(SITUATION, "4f9c2b7a81d06e35")}
+    assert line in texts[section]
+
+
+def test_an_empty_self_has_no_sections() -> None:
+    texts = {section.name: section.text for section in render(situation(), "4f9c2b7a81d06e35")}
+    names = (
+        "mood",
+        "drives",
+        "capabilities",
+        "experiences",
+        "preferences",
+        "peers",
+        "proposals",
+        "boundaries",
+    )
+    assert not any(texts[name] for name in names)
+
+
+def test_a_percept_names_its_peer() -> None:
+    assert PerceptView.model_validate({**percept("x").model_dump(), "peer": "Bo"}).peer == "Bo"
