@@ -16,6 +16,7 @@ ORDER = (
     "audit",
     "signals",
     "agents",
+    "access",
     "calls",
     "memories",
     "goals",
@@ -25,6 +26,7 @@ ORDER = (
     "heartbeats",
     "fleet",
     "console",
+    "api",
 )
 #: {(file, table): reason}
 EXCEPTIONS: dict[tuple[str, str], str] = {
