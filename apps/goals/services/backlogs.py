@@ -99,7 +99,7 @@ def lock_backlog(agent_id: UUID, *, now: datetime, heartbeat_id: UUID | None = N
 
 
 def save_backlogs(backlogs: Iterable[Backlog]) -> None:
-    """Save the changes of backlogs by at most two statements."""
+    """Save the changes of backlogs by at most two statements, and their signals."""
     saved = list(backlogs)
     save_changes([backlog.changes() for backlog in saved])
     for backlog in saved:
@@ -107,12 +107,12 @@ def save_backlogs(backlogs: Iterable[Backlog]) -> None:
 
 
 def save_backlog(backlog: Backlog) -> None:
-    """Save the changes of a backlog by at most two statements."""
+    """Save the changes of a backlog by at most two statements, and its signals."""
     save_backlogs([backlog])
 
 
 def save_changes(changes: Sequence[BacklogChanges]) -> None:
-    """Save changes of several backlogs by at most two statements, log the closed goals, and emit signals."""
+    """Save changes of several backlogs by at most two statements, log the closed goals, and emit the signals."""
     if not any(changes):
         return
     write_values(_inserted(changes), _updated(changes))

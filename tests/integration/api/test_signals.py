@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -12,12 +13,14 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from apps.access.services import revoke_token, token_by_name
+from apps.access.services import authenticate, revoke_token, token_by_name
 from apps.api.routers.signals import event_of
+from apps.api.signal_hub import SignalHub
 from apps.signals.services.emission import emit
 from apps.signals.services.reading import read_signals
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import RateLimited
 from arbor.signals import Cursor, SignalName, signal
 from tests.integration.api.test_server import server
 from tests.support.api import Caller, caller_of
@@ -171,3 +174,18 @@ def test_streams_choose_agents_and_names(server: str, tenant: Tenant, reader: Ca
     stream.wait_for(1)
     assert stream.numbers == [2]
     stream.leave(lambda: emit_numbers(tenant, 3, agent_id=mine))
+
+
+def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, reader: Caller, settings: Any) -> None:
+    settings.ARBOR_API_STREAMS = 1
+    access = authenticate(reader.token)
+
+    async def open_two() -> None:
+        hub = SignalHub(tenant.id)
+        listener = hub.join(access)
+        with pytest.raises(RateLimited, match="1 open streams"):
+            hub.require_room(access)
+        hub.leave(listener)
+        hub.require_room(access)
+
+    asyncio.run(open_two())

@@ -38,6 +38,7 @@ LISTED: dict[str, dict[str, str]] = {
     "memories_embedderfault": {APP: EVERYTHING, OPS: "SELECT"},
     "memories_jobrun": {APP: "INSERT SELECT UPDATE", OPS: "DELETE SELECT"},
     "selves_selfchange": {APP: "INSERT SELECT", OPS: "SELECT"},
+    "signals_signalbatch": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
     "tenants_consolesession": {
         OPS: "DELETE SELECT(expire_date) SELECT(public_id)",
         ACCOUNTS: EVERYTHING,
