@@ -8,10 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from django.db.models import Q
-
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
-from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
+from apps.agents.services.profile import find_agent, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.creation import create_agent
@@ -31,7 +29,7 @@ from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import GoalStackFull, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import GoalStackFull, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.views import PlanView
@@ -239,16 +237,7 @@ class Runtime:
         return agent_id
 
     def _find(self, agent: AgentRef) -> Agent:
-        if isinstance(agent, UUID):
-            return agent_by_id(agent)
-        named = agent.strip()
-        if not named or "\0" in named:
-            raise NotFound(f"an agent is named by its id or its name, got {agent!r}")
-        by_id = Q(public_id=named)
-        if (agent_id := read_id(named)) is not None:
-            by_id |= Q(id=agent_id)
-        row: Agent | None = Agent.objects.filter(by_id).first()
-        return row or agent_by_name(named)
+        return find_agent(agent)
 
     def _audit(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(
