@@ -36,6 +36,8 @@ class McpCaller:
     role: Role
     #: The only agent that the client may use; None: all of the tenant.
     only_agent: UUID | None = None
+    #: Whether this process calls models, as the command line does; if not, the workers do.
+    calls_models: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

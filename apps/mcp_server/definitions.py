@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
-from inspect import getdoc
+from inspect import getdoc, iscoroutinefunction
 from typing import Annotated, Any
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
+from apps.mcp_server.threads import in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError
 
+DATABASE_AWAY = "the database does not answer; try again in a moment"
 #: The parameter of all tools about one agent.
 AgentParam = Annotated[
     str | None,
@@ -49,8 +51,8 @@ class ToolDefinition:
         return getdoc(self.run) or ""
 
     @property
-    def guarded(self) -> Callable[..., Any]:
-        """The function, whose errors become answers, and which returns its database connections."""
+    def guarded(self) -> Callable[..., Awaitable[Any]]:
+        """The function, whose errors become answers; one that blocks runs in a thread."""
         return guarded(self.run)
 
 
@@ -85,19 +87,18 @@ def writing(
     return ToolDefinition(run=run, title=title, role=Role.OPERATOR, annotations=annotations)
 
 
-def guarded[**P, R](run: Callable[P, R]) -> Callable[P, R]:
-    """Answer Arbor's errors with their messages, and close the thread's database connections after the call."""
+def guarded(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Answer Arbor's errors with their messages, and run a function that blocks in a thread."""
 
     @wraps(run)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return run(*args, **kwargs)
+            if iscoroutinefunction(run):
+                return await run(*args, **kwargs)
+            return await in_thread(run, *args, **kwargs)
         except ArborError as error:
             raise ToolError(str(error)) from error
         except (OperationalError, InterfaceError) as error:
-            raise ToolError("the database does not answer; try again in a moment") from error
-        finally:
-            # A pooled connection goes back to its pool. The thread may end at any time.
-            connections.close_all()
+            raise ToolError(DATABASE_AWAY) from error
 
     return call

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Resource
 from pydantic import BaseModel
@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from apps.agents.services.profile import agent_by_id, system_prompt_of
 from apps.heartbeats.services.loaded_agents import load_agent
 from apps.mcp_server.callers import ToolContext, called_agent, caller_transaction, served_agents
+from apps.mcp_server.definitions import DATABASE_AWAY
+from apps.mcp_server.threads import in_thread
 from arbor.errors import ArborError, NotFound
 from arbor.runtime import LoadedAgent
 
@@ -74,36 +76,35 @@ PARTS = (
 )
 
 
-def reader_of(part: CorePart) -> Callable[[ToolContext, str], str]:
+def reader_of(part: CorePart) -> Callable[[ToolContext, str], Awaitable[str]]:
     """Return the function that reads a part of an agent's core."""
 
-    def read(context: ToolContext, agent: str) -> str:
+    async def read(context: ToolContext, agent: str) -> str:
         try:
-            called = called_agent(context, unquote(agent))
-            with called.transaction():
-                document = _document(part, load_agent(called.id))
-                if part.has_prompt:
-                    document["character"] = system_prompt_of(agent_by_id(called.id))
-            return json.dumps(document, ensure_ascii=False, indent=2)
+            return await in_thread(_read_part, part, context, agent)
         except NotFound as error:
             raise ResourceNotFoundError(str(error)) from error
         except ArborError as error:
             raise ResourceError(str(error)) from error
         except (OperationalError, InterfaceError) as error:
-            raise ResourceError("the database does not answer; try again in a moment") from error
-        finally:
-            connections.close_all()
+            raise ResourceError(DATABASE_AWAY) from error
 
     return read
 
 
+def _read_part(part: CorePart, context: ToolContext, agent: str) -> str:
+    called = called_agent(context, unquote(agent))
+    with called.transaction():
+        document = _document(part, load_agent(called.id))
+        if part.has_prompt:
+            document["character"] = system_prompt_of(agent_by_id(called.id))
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
 def core_resources(context: ToolContext) -> list[Resource]:
     """Return the resources of the agents that the caller may use."""
-    try:
-        with caller_transaction(context) as caller:
-            names = [agent.name for agent in served_agents(caller)]
-    finally:
-        connections.close_all()
+    with caller_transaction(context) as caller:
+        names = [agent.name for agent in served_agents(caller)]
     return [
         Resource(
             uri=part.uri(name),

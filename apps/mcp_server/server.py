@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-import anyio.to_thread
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
@@ -15,6 +13,7 @@ from mcp.types import INVALID_PARAMS, ListResourcesResult
 
 from apps.mcp_server.callers import McpCaller
 from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_of
+from apps.mcp_server.threads import in_thread
 from apps.mcp_server.tools import TOOLS
 from apps.tenants.models import Role
 from arbor.errors import ArborError
@@ -76,7 +75,7 @@ async def _list_core_resources(ctx: ServerRequestContext[Any, Any], call_next: C
     if ctx.method != "resources/list":
         return result
     try:
-        resources = await anyio.to_thread.run_sync(partial(core_resources, Context(request_context=ctx)))
+        resources = await in_thread(core_resources, Context(request_context=ctx))
     except ArborError as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
     return ListResourcesResult(resources=resources)

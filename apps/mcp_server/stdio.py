@@ -20,5 +20,5 @@ def serve_stdio(*, tenant: str, agent: str | None, role: Role, actor: str) -> No
     with tenant_transaction(tenant_id):
         require_active()
         only_agent = find_agent(agent).id if agent is not None else None
-    caller = McpCaller(tenant_id=tenant_id, actor=actor, role=role, only_agent=only_agent)
+    caller = McpCaller(tenant_id=tenant_id, actor=actor, role=role, only_agent=only_agent, calls_models=True)
     build_server(role=role, caller=caller).run("stdio")

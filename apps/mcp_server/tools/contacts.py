@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from pydantic import Field
 
 from apps.agents.models import Agent, PerceptKind
 from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
-from apps.contacts.models import ChatSession
-from apps.contacts.services.chat import end_session, open_session, say
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import answer_to, end_session, open_session, receive_turn, say
 from apps.fleet.contact import message_agent as send_message
 from apps.heartbeats.services.calls import execute_call
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
+from apps.mcp_server.threads import in_thread
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+
+#: The seconds between two looks for the answer of a worker.
+_POLL_S = 0.3
 
 
 class AgentReply(ToolResult):
@@ -50,7 +57,7 @@ class SentPercept(ToolResult):
     due_now: bool = Field(description="Whether the next heartbeat is due at once.")
 
 
-def chat(
+async def chat(
     context: ToolContext,
     message: Annotated[str, Field(min_length=1, max_length=TURN_LENGTH)],
     agent: AgentParam = None,
@@ -59,15 +66,49 @@ def chat(
 
     The agent answers from its memory and keeps its boundaries. A language model is asked, which may take a minute.
     """
-    called = called_agent(context, agent)
+    called = await in_thread(called_agent, context, agent)
+    if called.caller.calls_models:
+        return await in_thread(_answer_here, called, message)
+    turn = await in_thread(_enqueue_turn, called, message)
+    deadline = time.monotonic() + settings.ARBOR_MODEL_DEADLINE_S
+    while time.monotonic() < deadline:
+        await asyncio.sleep(_POLL_S)
+        reply = await in_thread(_find_reply, called, turn)
+        if reply is not None:
+            return reply
+    raise ServerError(
+        f"{called.name} has not answered in {settings.ARBOR_MODEL_DEADLINE_S:g} s; the answer is stored when it comes."
+        " Do workers of the queue llm run?"
+    )
+
+
+def _answer_here(called: CalledAgent, message: str) -> AgentReply:
+    """Send a turn and call the model in this process."""
     with called.transaction():
         session = open_session(agent_id=called.id, person=called.actor)
     answer = say(tenant_id=called.tenant_id, session_id=session.id, text=message, execute=execute_call)
+    return _reply(called, answer)
+
+
+def _enqueue_turn(called: CalledAgent, message: str) -> ChatMessage:
+    with called.transaction():
+        session = open_session(agent_id=called.id, person=called.actor)
+        return receive_turn(session_id=session.id, text=message)
+
+
+def _find_reply(called: CalledAgent, turn: ChatMessage) -> AgentReply | None:
+    with called.transaction():
+        answer = answer_to(turn)
+    return None if answer is None else _reply(called, answer)
+
+
+def _reply(called: CalledAgent, answer: ChatMessage) -> AgentReply:
+    """Return the agent's turn. Raises ServerError for one without an answer."""
     if answer.error:
         raise ServerError(f"{called.name} gave no answer: {answer.error}")
     return AgentReply(
         agent=called.name,
-        conversation=session.id,
+        conversation=answer.session_id,
         reply=answer.content,
         model=answer.model,
         boundaries=[str(boundary) for boundary in answer.detail.get("boundaries", [])],

@@ -97,7 +97,13 @@ class MemoryClient:
 
     def run(self, use: Use) -> Any:
         """Return what `use` returns for a session."""
-        caller = McpCaller(tenant_id=self.tenant.id, actor=ACTOR, role=self.role, only_agent=self.only_agent)
+        caller = McpCaller(
+            tenant_id=self.tenant.id,
+            actor=ACTOR,
+            role=self.role,
+            only_agent=self.only_agent,
+            calls_models=True,
+        )
         return in_session(build_server(role=self.role, caller=caller), use)
 
     def tool(self, name: str, /, **arguments: Any) -> Any:
