@@ -13,7 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.mcp_server.threads import in_thread
+from apps.api.threads import in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError
 

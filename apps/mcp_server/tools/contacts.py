@@ -13,13 +13,13 @@ from pydantic import Field
 
 from apps.agents.models import Agent, PerceptKind
 from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
+from apps.api.threads import in_thread
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_to, end_session, open_session, receive_turn, say
 from apps.fleet.contact import message_agent as send_message
 from apps.heartbeats.services.calls import execute_call
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
-from apps.mcp_server.threads import in_thread
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError

@@ -200,4 +200,18 @@ _manage = PassedArguments(
     help="Run a management command of Django: `arbor manage help` lists them.",
 )
 
-COMMANDS = (_up, _down, _status, _doctor, _demo, _prepare, _worker, _scheduler, _web, _api, _mcp, _flower, _manage)
+COMMANDS = (
+    _up,
+    _down,
+    _status,
+    _doctor,
+    _demo,
+    _prepare,
+    _worker,
+    _scheduler,
+    _web,
+    _api,
+    _mcp,
+    _flower,
+    _manage,
+)

@@ -94,6 +94,7 @@ class MemoryClient:
     tenant: Tenant
     role: Role = Role.OPERATOR
     only_agent: Any = None
+    calls_models: bool = True
 
     def run(self, use: Use) -> Any:
         """Return what `use` returns for a session."""
@@ -102,7 +103,7 @@ class MemoryClient:
             actor=ACTOR,
             role=self.role,
             only_agent=self.only_agent,
-            calls_models=True,
+            calls_models=self.calls_models,
         )
         return in_session(build_server(role=self.role, caller=caller), use)
 

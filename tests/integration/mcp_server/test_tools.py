@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import anyio
+import anyio.to_thread
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditEvent
+from apps.contacts.services.chat import answer_turn
+from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
@@ -18,6 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.integration.chat.conftest import model_answer
 from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.mcp_server.conftest import ACTOR, MemoryClient, SessionCalls, ToolFailed
 
@@ -108,6 +114,30 @@ class TestContacts:
         first, second, ended = client.run(use)
         assert (first["reply"], second["reply"]) == ("Good morning.", "At noon.")
         assert first["conversation"] == second["conversation"] == ended["conversation"]
+
+    def test_a_worker_answers_where_no_model_is_called(
+        self, tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+    ) -> None:
+        scripted(model_answer("At noon."))
+
+        def answer() -> bool:
+            turn_id = UUID(fleet.messages[-1].arguments["turn_id"])
+            try:
+                return answer_turn(tenant_id=tenant.id, turn_id=turn_id, execute=execute_call)
+            finally:
+                connections.close_all()
+
+        async def answer_when_enqueued() -> None:
+            while not fleet.messages:
+                await anyio.sleep(0.02)
+            assert await anyio.to_thread.run_sync(answer)
+
+        async def use(session: SessionCalls) -> Any:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(answer_when_enqueued)
+                return await session.tool("chat", message="When does the ferry leave?")
+
+        assert MemoryClient(tenant=tenant, calls_models=False).run(use)["reply"] == "At noon."
 
     def test_an_event_waits_for_the_next_heartbeat(self, client: MemoryClient, tenant: Tenant) -> None:
         event = client.tool("notify_agent", event="The build failed.", kind="error", detail={"job": 7})
