@@ -25,6 +25,8 @@ class Call[T]:
     body: Mapping[str, Any] | None = None
     #: Repeated with each retry, so that the server carries the request out once.
     idempotency_key: str = ""
+    #: The call that asks again for a value that is not complete yet; None: the value is complete.
+    follow: Callable[[T], Call[T] | None] | None = None
 
     def request(self, client: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """Return the request, with the client's address and headers."""
@@ -64,6 +66,11 @@ def post[T](kind: type[T], path: str, body: Mapping[str, Any] | None = None) -> 
         body=None if body is None else _given(body),
         idempotency_key=str(uuid4()),
     )
+
+
+def patch[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
+    """Return a call that changes what is given, with a new idempotency key."""
+    return replace(post(kind, path, body), method="PATCH")
 
 
 def delete[T](kind: type[T], path: str, **query: Any) -> Call[T]:

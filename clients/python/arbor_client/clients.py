@@ -59,8 +59,8 @@ class Arbor:
                 return value
             answer = None
             match step:
-                case Send():
-                    answer = self._attempt(call)
+                case Send(sent_call):
+                    answer = self._attempt(sent_call)
                 case Wait(seconds):
                     time.sleep(seconds)
 
@@ -135,8 +135,8 @@ class AsyncArbor:
                 return value
             answer = None
             match step:
-                case Send():
-                    answer = await self._attempt(call)
+                case Send(sent_call):
+                    answer = await self._attempt(sent_call)
                 case Wait(seconds):
                     await asyncio.sleep(seconds)
 

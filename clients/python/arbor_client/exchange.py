@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
 from arbor_client.calls import Call
 from arbor_client.errors import Unreachable, UnreadableAnswer, error_of
 
+#: The seconds between two requests for a value that is not complete yet.
+FOLLOW_S = 0.5
 #: Answers after which a request may succeed if it is sent again.
 _PASSING = frozenset({429, 502, 503, 504})
 _FIRST_WAIT_S = 0.5
@@ -20,7 +23,9 @@ _NO_CONTENT = 204
 
 @dataclass(frozen=True)
 class Send:
-    """Send the request of the call; the answer is sent back into the generator."""
+    """Send the request of a call; the answer is sent back into the generator."""
+
+    call: Call[Any]
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,22 @@ type Sent = httpx.Response | httpx.TransportError | None
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     """Send a call until it is answered, at most `retries` times again, and return the value of its answer.
 
-    A request that changes something is repeated only under its idempotency key. Raises ArborClientError.
+    A request that changes something is repeated only under its idempotency key. A value that is not complete yet is asked for
+    again. Raises ArborClientError.
     """
+    while True:
+        value = yield from _attempts(call, retries=retries)
+        further = None if call.follow is None else call.follow(value)
+        if further is None:
+            return value
+        yield Wait(FOLLOW_S)
+        call = further
+
+
+def _attempts[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     attempt = 0
     while True:
-        sent = yield Send()
+        sent = yield Send(call)
         assert sent is not None
         wait = _wait_s(sent, attempt)
         if wait is None or attempt >= retries or not _may_repeat(call, sent):
@@ -70,7 +86,7 @@ def _value[T](call: Call[T], sent: httpx.Response | httpx.TransportError) -> T:
     return call.parse(value)
 
 
-def _may_repeat(call: Call[object], sent: httpx.Response | httpx.TransportError) -> bool:
+def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) -> bool:
     if call.method in ("GET", "HEAD", "PUT", "DELETE") or call.idempotency_key:
         return True
     # Nothing of the request has left, or the server has refused to begin.
