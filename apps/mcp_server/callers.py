@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from mcp.server.mcpserver import Context
 
 from apps.agents.models import Agent
@@ -83,10 +84,10 @@ def caller_transaction(context: ToolContext) -> Iterator[McpCaller]:
         yield caller
 
 
-def served_agents(caller: McpCaller) -> list[Agent]:
+def served_agents(caller: McpCaller) -> QuerySet[Agent]:
     """Return the agents that the caller may use, by name. In the open transaction."""
-    agents = Agent.objects.order_by("name")
-    return list(agents if caller.only_agent is None else agents.filter(id=caller.only_agent))
+    agents: QuerySet[Agent] = Agent.objects.order_by("name")
+    return agents if caller.only_agent is None else agents.filter(id=caller.only_agent)
 
 
 def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
@@ -103,10 +104,11 @@ def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
 
 
 def _only_agent(caller: McpCaller) -> Agent:
-    agents = served_agents(caller)
+    agents = list(served_agents(caller)[: _NAMED + 1])
     if not agents:
         raise NotFound("there is no agent yet; create one with `arbor agent create` or in the console")
     if len(agents) > 1:
         names = ", ".join(agent.name for agent in agents[:_NAMED])
-        raise Invalid(f"say which agent is meant: agent is one of {names}")
+        more = ", …" if len(agents) > _NAMED else ""
+        raise Invalid(f"say which agent is meant: agent is one of {names}{more}")
     return agents[0]

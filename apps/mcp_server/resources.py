@@ -22,6 +22,8 @@ from arbor.errors import ArborError, NotFound
 from arbor.runtime import LoadedAgent
 
 MIME_TYPE = "application/json"
+#: The most agents whose resources are listed; the others are read by their addresses all the same.
+MOST_AGENTS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +104,9 @@ def _read_part(part: CorePart, context: ToolContext, agent: str) -> str:
 
 
 def core_resources(context: ToolContext) -> list[Resource]:
-    """Return the resources of the agents that the caller may use."""
+    """Return the resources of the first agents that the caller may use."""
     with caller_transaction(context) as caller:
-        names = [agent.name for agent in served_agents(caller)]
+        names = list(served_agents(caller).values_list("name", flat=True)[:MOST_AGENTS])
     return [
         Resource(
             uri=part.uri(name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 from uuid import UUID
 
 from django.db.models import Count
@@ -22,6 +23,8 @@ from arbor.selves.proposals import ProposalStatus
 
 #: The period over which ended heartbeats are counted.
 WINDOW = timedelta(hours=24)
+#: The most agents of one answer.
+MOST_AGENTS = 200
 
 
 class AgentLine(ToolResult):
@@ -40,6 +43,7 @@ class AgentList(ToolResult):
     """The agents that this server serves."""
 
     agents: list[AgentLine]
+    more: bool = Field(description="Whether there are more agents than these.")
 
 
 class TenantHealth(ToolResult):
@@ -57,58 +61,51 @@ class TenantHealth(ToolResult):
     pending_proposals: int
 
 
-def list_agents(context: ToolContext) -> AgentList:
+def list_agents(
+    context: ToolContext,
+    name: Annotated[str, Field(max_length=100, description="Only agents whose name has this text.")] = "",
+    limit: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 50,
+) -> AgentList:
     """List the agents whose memory and goals this server gives access to, by name."""
     with caller_transaction(context) as caller:
-        agents = served_agents(caller)
-        schedules = {
-            schedule.agent_id: schedule
-            for schedule in HeartbeatSchedule.objects.filter(agent_id__in=[agent.id for agent in agents])
-        }
-        beats = dict(
-            Agent.objects.filter(id__in=[agent.id for agent in agents]).values_list("id", "state__beats")
-        )
-        return AgentList(
-            agents=[_line(agent, schedules.get(agent.id), beats.get(agent.id) or 0) for agent in agents]
-        )
+        rows = served_agents(caller).select_related("state", "schedule").filter(name__icontains=name)
+        agents = list(rows[: limit + 1])
+        return AgentList(agents=[_line(agent) for agent in agents[:limit]], more=len(agents) > limit)
 
 
 def show_health(context: ToolContext) -> TenantHealth:
-    """Show whether the tenant's agents and the workers are well: statuses, heartbeats, backlogs."""
-    with caller_transaction(context):
-        now = datetime.now(UTC)
-        statuses = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
-        ended = dict(
-            Heartbeat.objects.filter(started_at__gte=now - WINDOW)
-            .order_by()
-            .values_list("status")
-            .annotate(Count("id"))
-        )
-        idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now)
-        active = Memory.objects.filter(status=MemoryStatus.ACTIVE)
+    """Show whether the agents and the workers are well: statuses, heartbeats of the last day, backlogs."""
+    with caller_transaction(context) as caller:
+        now, agents = datetime.now(UTC), served_agents(caller).order_by()
+        own = {} if caller.only_agent is None else {"agent_id": caller.only_agent}
+        ended = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **own).order_by()
+        idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now, **own)
+        active = Memory.objects.filter(status=MemoryStatus.ACTIVE, **own)
+        statuses = dict(agents.values_list("status").annotate(Count("id")))
+        heartbeats = dict(ended.values_list("status").annotate(Count("id")))
         figures = {
             "overdue": idle.exclude(paused_until__gt=now).count(),
             "memories": active.count(),
             "memories_without_vector": active.filter(embedding__isnull=True).count(),
-            "pending_proposals": Proposal.objects.filter(status=ProposalStatus.PENDING).count(),
+            "pending_proposals": Proposal.objects.filter(status=ProposalStatus.PENDING, **own).count(),
         }
     return TenantHealth(
         agents={status.value: statuses.get(status.value, 0) for status in AgentStatus},
         workers_alive=fleet_is_live(),
         model=fleet_model(),
-        heartbeats_24h={status.value: ended.get(status.value, 0) for status in HeartbeatStatus},
+        heartbeats_24h={status.value: heartbeats.get(status.value, 0) for status in HeartbeatStatus},
         **figures,
     )
 
 
-def _line(agent: Agent, schedule: HeartbeatSchedule | None, heartbeats: int) -> AgentLine:
-    has_heartbeats = schedule is not None and schedule.state != ScheduleState.OFF
+def _line(agent: Agent) -> AgentLine:
+    schedule: HeartbeatSchedule = agent.schedule
     return AgentLine(
         id=agent.id,
         public_id=agent.public_id,
         name=agent.name,
         status=AgentStatus(agent.status),
         role=str(agent.character.get("role", "")),
-        heartbeats=heartbeats,
-        next_heartbeat_at=schedule.due_at if schedule is not None and has_heartbeats else None,
+        heartbeats=agent.state.beats,
+        next_heartbeat_at=None if schedule.state == ScheduleState.OFF else schedule.due_at,
     )

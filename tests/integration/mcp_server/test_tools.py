@@ -204,6 +204,7 @@ class TestAccess:
         bea = new_agent(tenant, name="Bea")
         client = MemoryClient(tenant=tenant, only_agent=bea.id)
         assert [line["name"] for line in client.tool("list_agents")["agents"]] == ["Bea"]
+        assert client.tool("show_health")["agents"]["active"] == 1
         assert client.tool("remember", content="Mine.")["agent"] == "Bea"
         with pytest.raises(ToolFailed, match="this server serves Bea alone, not Ada"):
             client.tool("recall", query="x", agent="Ada")
@@ -221,6 +222,13 @@ class TestAccess:
     def test_wrong_arguments_are_named(self, client: MemoryClient) -> None:
         with pytest.raises(ToolFailed, match="limit"):
             client.tool("recall", query="x", limit=1_000)
+
+    def test_lists_of_agents_are_bounded(self, tenant: Tenant, client: MemoryClient, new_agent: Any) -> None:
+        new_agent(tenant, name="Bea")
+        first = client.tool("list_agents", limit=1)
+        assert ([line["name"] for line in first["agents"]], first["more"]) == (["Ada"], True)
+        named = client.tool("list_agents", name="be")
+        assert ([line["name"] for line in named["agents"]], named["more"]) == (["Bea"], False)
 
 
 class TestResources:
