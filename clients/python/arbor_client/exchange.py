@@ -19,6 +19,8 @@ _PASSING = frozenset({429, 502, 503, 504})
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _NO_CONTENT = 204
+_CONFLICT = 409
+_UNDERWAY = "request-underway"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) ->
 def _wait_s(sent: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
     """Return the seconds until the next attempt; None if another one would not help."""
     if isinstance(sent, httpx.Response):
-        if sent.status_code not in _PASSING:
+        if sent.status_code not in _PASSING and not _is_underway(sent):
             return None
         asked = sent.headers.get("retry-after", "")
         if asked.isdigit():
@@ -106,3 +108,8 @@ def _wait_s(sent: httpx.Response | httpx.TransportError, attempt: int) -> float 
     # Spread, so that many clients do not come back at the same moment.
     longest = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)
     return longest * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def _is_underway(response: httpx.Response) -> bool:
+    """Return whether the server still carries out an earlier attempt under the same idempotency key."""
+    return response.status_code == _CONFLICT and error_of(response).kind == _UNDERWAY

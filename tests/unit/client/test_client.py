@@ -7,6 +7,7 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -109,7 +110,7 @@ def test_a_value_is_read(run: Run) -> None:
 
 def test_a_creation_is_repeated_under_one_key(run: Run) -> None:
     server = ScriptedServer(
-        httpx.ReadTimeout("late"), problem(503, "model-unavailable"), ok(AGENT, status=201)
+        httpx.ReadTimeout("late"), problem(409, "request-underway"), ok(AGENT, status=201)
     )
     assert run(server, lambda client: client.agents.create("Vega", template="Scout")).name == "Vega"
     keys = {request.headers["idempotency-key"] for request in server.requests}
@@ -158,6 +159,17 @@ def test_an_answer_that_is_no_json_is_unreadable(run: Run) -> None:
     for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
         with pytest.raises(client_package.UnreadableAnswer):
             run(ScriptedServer(answer), lambda client: client.tenant.get())
+
+
+def test_a_value_is_asked_for_until_it_is_complete(run: Run) -> None:
+    server = ScriptedServer(ok({"done": False}), ok({"done": False}), ok({"done": True}))
+    asked: Call[Any] = Call(method="GET", path="/x", parse=lambda value: value)
+
+    def follow(value: Any) -> Call[Any] | None:
+        return None if value["done"] else replace(asked, follow=follow)
+
+    assert run(server, lambda client: client.send(follow({"done": False}))) == {"done": True}
+    assert len(server.requests) == 3
 
 
 def test_a_list_goes_through_its_pages(run: Run) -> None:
