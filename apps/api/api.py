@@ -9,7 +9,22 @@ from ninja.openapi.schema import OpenAPISchema
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
-from apps.api.routers import agents, tenant
+from apps.api.routers import (
+    administration,
+    agents,
+    boundaries,
+    chat,
+    contacts,
+    episodes,
+    goals,
+    graph,
+    heartbeats,
+    memories,
+    policies,
+    selves,
+    templates,
+    tenant,
+)
 from apps.api.scope import in_tenant
 
 VERSION = "1.0.0"
@@ -17,6 +32,18 @@ PATH = "/api/v1"
 #: Every capability with its operations: what comes new adds its router here. The name is its tag in the document.
 ROUTERS: tuple[tuple[str, Router], ...] = (
     ("agents", agents.router),
+    ("templates", templates.router),
+    ("memories", memories.router),
+    ("episodes", episodes.router),
+    ("graph", graph.router),
+    ("goals", goals.router),
+    ("selves", selves.router),
+    ("boundaries", boundaries.router),
+    ("chat", chat.router),
+    ("contacts", contacts.router),
+    ("heartbeats", heartbeats.router),
+    ("policies", policies.router),
+    ("administration", administration.router),
     ("tenant", tenant.router),
 )
 
@@ -44,7 +71,8 @@ class ArborAPI(NinjaAPI):
         }
         for operations in document["paths"].values():
             for operation in operations.values():
-                operation["responses"].setdefault("default", error)
+                answers = {str(status): answer for status, answer in operation["responses"].items()}
+                operation["responses"] = {**answers, "default": error}
         return document
 
 

@@ -152,6 +152,16 @@ _api = command(
     needs_django=False,
 )
 
+_openapi = command(
+    "openapi",
+    "Print the OpenAPI document of the API.",
+    option("--check", is_flag=True, help="Compare it with docs/reference/openapi.json instead."),
+    run="openapi:openapi",
+    details="Exit code 1 when the committed document is not up to date.",
+    examples=("arbor openapi > openapi.json",),
+    json=False,
+)
+
 _flower = command(
     "flower",
     "Run Flower, the view of the queues. It asks for the operator's name and password.",
@@ -212,6 +222,7 @@ COMMANDS = (
     _web,
     _api,
     _mcp,
+    _openapi,
     _flower,
     _manage,
 )
