@@ -11,8 +11,13 @@ import httpx
 
 from arbor_client.agents import Agents
 from arbor_client.calls import Call, PagedCall
+from arbor_client.conversations import Conversations
 from arbor_client.errors import Unreachable
 from arbor_client.exchange import Send, Sent, Wait, check, exchange
+from arbor_client.goals import Goals
+from arbor_client.heartbeats import Heartbeats
+from arbor_client.memories import Memories
+from arbor_client.selves import Proposals
 from arbor_client.streams import Event, EventReader, StreamCall
 from arbor_client.tenants import TenantGroup
 
@@ -45,6 +50,11 @@ class Arbor:
         self._http = httpx.Client(**_options(base_url, token, timeout), transport=transport)
         self._retries = retries
         self.agents = Agents[Arbor](self)
+        self.memories = Memories[Arbor](self)
+        self.goals = Goals[Arbor](self)
+        self.conversations = Conversations[Arbor](self)
+        self.proposals = Proposals[Arbor](self)
+        self.heartbeats = Heartbeats[Arbor](self)
         self.tenant = TenantGroup[Arbor](self)
 
     def send[T](self, call: Call[T]) -> T:
@@ -121,6 +131,11 @@ class AsyncArbor:
         self._http = httpx.AsyncClient(**_options(base_url, token, timeout), transport=transport)
         self._retries = retries
         self.agents = Agents[AsyncArbor](self)
+        self.memories = Memories[AsyncArbor](self)
+        self.goals = Goals[AsyncArbor](self)
+        self.conversations = Conversations[AsyncArbor](self)
+        self.proposals = Proposals[AsyncArbor](self)
+        self.heartbeats = Heartbeats[AsyncArbor](self)
         self.tenant = TenantGroup[AsyncArbor](self)
 
     async def send[T](self, call: Call[T]) -> T:

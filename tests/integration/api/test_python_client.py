@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -58,6 +59,7 @@ def _value(name: str) -> Any:
     return {"ids": [_ID], "verb": "start"}.get(name, "x")
 
 
+@cache
 def operations_of_api() -> dict[str, re.Pattern[str]]:
     """Return the operations of the API, as `GET /path`, with the pattern of their paths."""
     paths = api.get_openapi_schema()["paths"]
@@ -111,6 +113,32 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
         assert arbor.agents.destroy(vega.id, confirm="Vega").id == vega.id
     with Arbor(server, "arbor_wrong") as stranger, pytest.raises(arbor_client.TokenInvalid):
         stranger.tenant.get()
+
+
+def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
+    seed_builtin_templates()
+    with Arbor(server, caller_of(tenant, Role.OWNER).token) as arbor:
+        vega = arbor.agents.create("Vega", template="Scout", start=True).id
+        stored = arbor.memories.remember(vega, "The ferry leaves at noon.", importance=0.8)
+        assert arbor.memories.recall(vega, "When does the ferry leave?", limit=1).results[0].id == stored.id
+        assert stored.id in [memory.id for memory in arbor.memories.list(vega, min_importance=0.7)]
+        assert arbor.memories.get(vega, stored.id).recalled == 0
+        assert arbor.memories.archive(vega, [stored.id], reason="A test.").changed == 1
+        assert arbor.memories.restore(vega, [stored.id], reason="A test.").changed == 1
+        goal = arbor.goals.add(vega, "Chart the reef", state="active")
+        changed = arbor.goals.change(vega, goal.id, note="Half.", fraction=0.5)
+        assert (changed.fraction, arbor.goals.get(vega, goal.id).fraction) == (0.5, 0.5)
+        assert goal.id in [listed.id for listed in arbor.goals.list(vega)]
+        proposal = arbor.proposals.add(vega, "Ferries leave at noon.")
+        assert arbor.proposals.decide(vega, proposal.id, "reject", reason="No.").status == "rejected"
+        assert list(arbor.proposals.list(vega, status="pending")) == []
+        assert arbor.heartbeats.notify(vega, "It rains.").kind == "environment"
+        assert list(arbor.heartbeats.list(vega)) == []
+        # No worker answers here: the client stops waiting.
+        said = arbor.conversations.say(vega, "Hello.", wait_s=0.5)
+        assert said.answer is None
+        assert arbor.conversations.turn(vega, said.turn.id).turn == said.turn
+        assert [turn.content for turn in arbor.conversations.turns(vega).items] == ["Hello."]
 
 
 def test_an_asynchronous_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
