@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from arbor.heartbeat.views import (
     ProposalView,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.memory.values import MemoryType, Recalled
 
 #: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in the tenant, in any case.
 type AgentRef = UUID | str
@@ -170,6 +171,33 @@ class LoadedAgent:
     percepts: Sequence[PerceptView]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConversationPrompt:
+    """A person's turn, and the prompt by which a program asks a model of its own for the answer."""
+
+    agent_id: UUID
+    conversation_id: UUID
+    turn_id: UUID
+    #: The system prompt and the message of the user, with memories and the turns before.
+    system: str
+    user: str
+    #: The JSON schema of the answer; a plain text is accepted too.
+    schema: Mapping[str, Any]
+    #: The recalled memories, [{id, score}].
+    recalled: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationAnswer:
+    """The agent's turn as it was stored."""
+
+    conversation_id: UUID
+    #: The answer; a refusal where a boundary withholds the model's text.
+    text: str
+    #: Boundaries that the answer touched: [{name, response, why, withheld}].
+    boundaries: Sequence[Mapping[str, Any]]
+
+
 class AgentRuntime(Protocol):
     """Runs the agents of one tenant. Every method raises NotFound for an agent that this tenant does not have."""
 
@@ -248,6 +276,38 @@ class AgentRuntime(Protocol):
 
     def load(self, agent: AgentRef) -> LoadedAgent:
         """Return an agent's full state."""
+        ...
+
+    def remember(
+        self,
+        agent: AgentRef,
+        content: str,
+        *,
+        type: MemoryType = MemoryType.SEMANTIC,  # noqa: A002 (the name that callers know)
+        importance: float | None = None,
+        occurred_at: datetime | None = None,
+    ) -> UUID:
+        """Store a memory and return its id; the same content again is one memory. Raises Invalid."""
+        ...
+
+    def recall(self, agent: AgentRef, query: str, *, limit: int = 10) -> Sequence[Recalled]:
+        """Return an agent's memories about a query, the best first; they do not count as used. Raises Invalid."""
+        ...
+
+    def prepare_conversation(self, agent: AgentRef, text: str, *, person: str) -> ConversationPrompt:
+        """Store a person's turn and return the prompt for a model of the program's own (seed 000, 7).
+
+        Raises Invalid for text and person, and TransitionIllegal while the turn before is not answered.
+        """
+        ...
+
+    def finalize_conversation(
+        self, prompt: ConversationPrompt, reply: str, *, model: str = ""
+    ) -> ConversationAnswer:
+        """Store a model's answer after the check of boundaries, and remember both turns; `model` is `provider/model`.
+
+        Raises ReplyInvalid for a text without an answer, and TransitionIllegal if the turn is answered already.
+        """
         ...
 
     def nop_count(self, agent: AgentRef) -> int:

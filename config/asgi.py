@@ -1,4 +1,4 @@
-"""The ASGI application for uvicorn: the API."""
+"""The ASGI application for uvicorn: the API, and MCP beside it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ importlib.import_module("workers.app")
 django.setup(set_prefix=False)
 
 
+# Loads models, which Django must be set up for.
+_mcp_http: Any = importlib.import_module("apps.mcp_server.http")
+
+
 class ApiHandler(ASGIHandler):
     """Django's handler without a thread for each request, which a stream would keep: `apps.api.threads` has them."""
 
@@ -31,11 +35,16 @@ class Application:
 
     def __init__(self) -> None:
         self._http = BodyLimit(ApiHandler(), most_bytes=settings.ARBOR_API_BODY_BYTES)
+        self._mcp_endpoint = _mcp_http.McpEndpoint()
+        self._mcp = BodyLimit(self._mcp_endpoint, most_bytes=settings.ARBOR_API_BODY_BYTES)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer by the kind of the connection; a further protocol is a further case here."""
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            async with self._mcp_endpoint.running():
+                await _live(receive, send)
+        elif scope["type"] == "http" and scope["path"].rstrip("/") == _mcp_http.PATH:
+            await self._mcp(scope, receive, send)
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
         else:

@@ -8,12 +8,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from django.db.models import Q
-
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
-from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
+from apps.agents.services.profile import find_agent, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.contacts.services.program_turns import AskedTurn, finalize_turn, prepare_turn
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import (
     pause_agent,
@@ -23,21 +22,34 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.peer_models import find_peer_model
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.services.inline import allocate, allocate_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.situations.goal_situation import goal_views, plan_views
 from apps.heartbeats.services.situations.situation import load_agent
-from apps.selves.models import PeerModel
+from apps.memories.services.recall.recaller import recall
+from apps.memories.services.store.create import teach_agent
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import GoalStackFull, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import GoalStackFull, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.views import PlanView
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
-from arbor.ids import read_id
-from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.memory.values import MemoryType, NewMemory, Recalled
+from arbor.runtime import (
+    AgentRef,
+    ConversationAnswer,
+    ConversationPrompt,
+    Cycle,
+    GoalStack,
+    LoadedAgent,
+    NewGoal,
+    Peer,
+    Tick,
+)
 from arbor.selves.trust import trust
 
 #: The services that lead from one status to another; other changes are refused.
@@ -180,7 +192,7 @@ class Runtime:
         """Return an agent's model of another agent, or of a person by name."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
-            model = _peer(agent_id, peer)
+            model = find_peer_model(agent_id, peer)
             if model is None:
                 return None
             beats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent_id)
@@ -226,6 +238,67 @@ class Runtime:
         with tenant_transaction(self._tenant_id):
             return load_agent(agent if isinstance(agent, UUID) else self._find(agent).id)
 
+    def remember(
+        self,
+        agent: AgentRef,
+        content: str,
+        *,
+        type: MemoryType = MemoryType.SEMANTIC,  # noqa: A002 (the name that callers know)
+        importance: float | None = None,
+        occurred_at: datetime | None = None,
+    ) -> UUID:
+        """Store a memory and return its id."""
+        memory = NewMemory(
+            content=content,
+            type=_parse_member(MemoryType, type, "memory's type"),
+            importance=importance,
+            occurred_at=occurred_at or datetime.now(UTC),
+            source=self._actor,
+        )
+        stored = teach_agent(
+            tenant_id=self._tenant_id, agent_id=self._id(agent), memory=memory, actor=self._actor
+        )
+        return stored.ids[0]
+
+    def recall(self, agent: AgentRef, query: str, *, limit: int = 10) -> list[Recalled]:
+        """Return an agent's memories about a query, the best first."""
+        request = RecallRequest(agent_id=self._id(agent), text=query, limit=limit)
+        return recall(tenant_id=self._tenant_id, request=request)
+
+    def prepare_conversation(self, agent: AgentRef, text: str, *, person: str) -> ConversationPrompt:
+        """Store a person's turn and return the prompt for a model of the program's own."""
+        agent_id = self._id(agent)
+        turn = prepare_turn(tenant_id=self._tenant_id, agent_id=agent_id, person=person, text=text)
+        request = turn.prepared.request
+        return ConversationPrompt(
+            agent_id=agent_id,
+            conversation_id=turn.session_id,
+            turn_id=turn.turn_id,
+            system=request.system,
+            user="\n\n".join(message.content for message in request.messages),
+            schema=request.schema or {},
+            recalled=turn.prepared.recalled,
+        )
+
+    def finalize_conversation(
+        self, prompt: ConversationPrompt, reply: str, *, model: str = ""
+    ) -> ConversationAnswer:
+        """Store a model's answer after the check of boundaries, and remember both turns."""
+        answer = finalize_turn(
+            tenant_id=self._tenant_id,
+            agent_id=prompt.agent_id,
+            turn=AskedTurn(
+                turn_id=prompt.turn_id, session_id=prompt.conversation_id, recalled=prompt.recalled
+            ),
+            reply=reply,
+            model=model,
+        )
+        return ConversationAnswer(
+            conversation_id=prompt.conversation_id,
+            text=answer.content,
+            boundaries=answer.detail.get("boundaries", []),
+        )
+
     def nop_count(self, agent: AgentRef) -> int:
         """Return the number of heartbeats in a row without a usable reply."""
         with tenant_transaction(self._tenant_id):
@@ -239,16 +312,7 @@ class Runtime:
         return agent_id
 
     def _find(self, agent: AgentRef) -> Agent:
-        if isinstance(agent, UUID):
-            return agent_by_id(agent)
-        named = agent.strip()
-        if not named or "\0" in named:
-            raise NotFound(f"an agent is named by its id or its name, got {agent!r}")
-        by_id = Q(public_id=named)
-        if (agent_id := read_id(named)) is not None:
-            by_id |= Q(id=agent_id)
-        row: Agent | None = Agent.objects.filter(by_id).first()
-        return row or agent_by_name(named)
+        return find_agent(agent)
 
     def _audit(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(
@@ -266,29 +330,3 @@ def _parse_member[S: StrEnum](kind: type[S], value: str, what: str) -> S:
         return kind(value)
     except ValueError:
         raise Invalid(f"a {what} is one of {', '.join(kind)}, got {value!r}") from None
-
-
-def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
-    """Find an agent's model of a peer by either id, or by name, ignoring case; an exact match takes precedence.
-
-    Raises Invalid for an ambiguous name.
-    """
-    models = PeerModel.objects.filter(agent_id=agent_id)
-    peer_id = read_id(peer)
-    model: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
-    if model is not None or isinstance(peer, UUID) or "\0" in peer:
-        return model
-    wanted = peer.strip()
-    # Ids take precedence, because a peer may choose any name.
-    by_id: PeerModel | None = models.filter(peer__public_id=wanted).first()
-    if by_id is not None:
-        return by_id
-    named = list(models.filter(name__iexact=wanted).order_by("name"))
-    exact = [peer_model for peer_model in named if peer_model.name == wanted]
-    if len(named) > 1 and len(exact) != 1:
-        names = ", ".join(
-            f"{peer_model.name!r} ({peer_model.peer_id or ('gone' if peer_model.is_agent else 'person')})"
-            for peer_model in named
-        )
-        raise Invalid(f"several peers are called {peer!r}: give one of the exact names {names}, or an id")
-    return next(iter(exact or named), None)

@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "api": ("processes", "Run the API."),
         "openapi": ("processes", "Print the OpenAPI document of the API."),
         "flower": ("processes", "Run Flower, the view of the queues."),
+        "mcp": ("processes", "Serve agents as memory to programs that speak MCP."),
         "manage": ("processes", "Run a management command of Django."),
     },
     "Work with agents": {

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
+from django.db.models import Q
+
 from apps.agents.models import Agent
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
+from arbor.ids import read_id
 
 NAME_LENGTH = 64
 #: Names must be easy to type on a command line: letters of any script, digits, and punctuation of names.
@@ -46,6 +49,23 @@ def agent_by_id(agent_id: UUID) -> Agent:
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     return agent
+
+
+def find_agent(ref: UUID | str) -> Agent:
+    """Find the current tenant's agent by its id, as a UUID or its text, its public id, or its name in any case.
+
+    Raises NotFound.
+    """
+    if isinstance(ref, UUID):
+        return agent_by_id(ref)
+    named = ref.strip()
+    if not named or "\0" in named:
+        raise NotFound(f"an agent is named by its id or its name, got {ref!r}")
+    by_id = Q(public_id=named)
+    if (agent_id := read_id(named)) is not None:
+        by_id |= Q(id=agent_id)
+    row: Agent | None = Agent.objects.filter(by_id).first()
+    return row or agent_by_name(named)
 
 
 def lock_agent_row(agent_id: UUID) -> None:

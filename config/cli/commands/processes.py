@@ -10,6 +10,8 @@ from config.cli.kit.declarations import PassedArguments, Run, argument, command,
 
 #: The kinds of pools of a worker (`config.pools.PoolKind`).
 POOL_KINDS = ("prefork", "threads")
+#: The roles of a client of `arbor mcp` (`apps.tenants.models.Role`).
+MCP_ROLES = ("viewer", "operator", "owner")
 
 _up = command(
     "up",
@@ -176,6 +178,30 @@ _flower = command(
     needs_django=False,
 )
 
+_mcp = command(
+    "mcp",
+    "Serve agents as memory over MCP, on standard input and output.",
+    option(
+        "--tenant",
+        "tenant_slug",
+        metavar="SLUG",
+        help="The tenant.  [default: the only one]",
+    ),
+    option("--agent", metavar="NAME", help="Serve this agent alone.  [default: all of the tenant]"),
+    option(
+        "--role",
+        type=one_of(MCP_ROLES),
+        default="operator",
+        show_default=True,
+        help="The tools that the client gets: a viewer's only read.",
+    ),
+    run="mcp:serve",
+    details="Claude, Cursor and other clients start this command: docs/how-to/use-as-memory.md has their configurations.",
+    examples=("arbor mcp --tenant acme --agent Vega", "arbor mcp --tenant acme --role viewer"),
+    json=False,
+    needs_django=False,
+)
+
 _manage = PassedArguments(
     "manage",
     callback=Run("manage:manage", needs_django=False),
@@ -195,6 +221,7 @@ COMMANDS = (
     _scheduler,
     _web,
     _api,
+    _mcp,
     _openapi,
     _flower,
     _manage,

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.memories.services.graph.relations import NewRelation, unrelate
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -15,7 +15,8 @@ from apps.memories.services.graph.traversal import (
     find_supporting_evidence,
 )
 from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import record_evidence, withdraw_evidence
+from apps.selves.services.evidence import withdraw_evidence
+from apps.selves.services.relations import relate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
@@ -183,10 +184,8 @@ def relate_nodes(
         note=note,
         origin=actor(),
     )
-    edge = relate(agent_id=agent.id, new=new)
-    update_trust_of_ends(agent_id=agent.id, ends=new.ends)
-    proposed = record_evidence(agent_id=agent.id, edge=edge, source=actor())
-    audit_act(agent, f"related two things of {agent.name}: {edge_text(edge)}", **edge_value(edge))
+    related = relate_by_person(agent_id=agent.id, new=new, actor=actor())
+    edge, proposed = related.edge, related.proposed
     value = {"agent": agent.name, **edge_value(edge), "proposed": proposed}
     return Output(value, text=f"{edge_text(edge)}{f'; {proposed}' if proposed else ''}.")
 

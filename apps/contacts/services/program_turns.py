@@ -1,0 +1,100 @@
+"""Turns of conversations that a program answers with a model of its own: prepared here, asked there, finalized here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import answer_to, open_session, receive_turn
+from apps.contacts.services.chat_finalize import prepare_answer, store_answer
+from apps.contacts.services.chat_prepare import Prepared, prepare
+from apps.providers import default_model
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.chat_reply import read_chat_reply
+from arbor.errors import NotFound, TransitionIllegal
+
+#: The name of a program's model, where the program does not say.
+UNNAMED_MODEL = "program/unnamed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedTurn:
+    """A stored turn of a person, and the memories that its prompt shows: [{id, score}]."""
+
+    turn_id: UUID
+    session_id: UUID
+    recalled: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramTurn:
+    """A stored turn of a person, and its prompt."""
+
+    turn_id: UUID
+    session_id: UUID
+    prepared: Prepared
+
+
+def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> ProgramTurn:
+    """Store a person's turn, gather the agent's view of it, and render the prompt.
+
+    A turn that is not finalized is answered by the fleet after a while. Raises as `open_session` and `receive_turn` do.
+    """
+    with tenant_transaction(tenant_id):
+        session = open_session(agent_id=agent_id, person=person)
+        turn = receive_turn(session_id=session.id, text=text, enqueued=False)
+        model = session.agent.model or default_model()
+    prepared = prepare(tenant_id=tenant_id, turn_id=turn.id, models=(model,))
+    if prepared.boundary_matches:
+        with tenant_transaction(tenant_id):
+            turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
+            turn.save(update_fields=["detail"])
+    return ProgramTurn(turn_id=turn.id, session_id=session.id, prepared=prepared)
+
+
+def finalize_turn(
+    *, tenant_id: UUID, agent_id: UUID, turn: AskedTurn, reply: str, model: str = ""
+) -> ChatMessage:
+    """Check a model's text against the agent's boundaries, store it as the agent's turn, and remember both turns.
+
+    Raises ReplyInvalid for a text without an answer, NotFound for an unknown turn, and TransitionIllegal for one that is answered
+    already, here or by the fleet.
+    """
+    subject = subject_of_turn(
+        turn.session_id, turn.turn_id, recalled=[dict(memory) for memory in turn.recalled]
+    )
+    read = read_chat_reply(reply)
+    with tenant_transaction(tenant_id):
+        _require_pending(agent_id, turn)
+    answer = prepare_answer(tenant_id, agent_id, subject=subject, read=read)
+    with tenant_transaction(tenant_id):
+        asked = _require_pending(agent_id, turn)
+        store_answer(agent_id, subject, answer, model or UNNAMED_MODEL)
+        stored = answer_to(asked)
+    assert stored is not None
+    return stored
+
+
+def _require_pending(agent_id: UUID, turn: AskedTurn) -> ChatMessage:
+    """Lock the conversation, and return its turn. Raises NotFound, and TransitionIllegal if the turn is answered or asked."""
+    sessions = ChatSession.objects.select_for_update().filter(id=turn.session_id, agent_id=agent_id)
+    asked = (
+        ChatMessage.objects.filter(id=turn.turn_id, session_id=turn.session_id).first() if sessions else None
+    )
+    if asked is None:
+        raise NotFound(f"there is no turn {turn.turn_id} of this agent")
+    if answer_to(asked) is not None:
+        raise TransitionIllegal(f"the turn {turn.turn_id} is answered already")
+    calls = ExternalCall.objects.filter(
+        agent_id=agent_id,
+        subject_key=subject_key({"chat": str(turn.session_id)}),
+        status__in=[CallStatus.PENDING, CallStatus.RUNNING],
+    )
+    if calls.exists():
+        raise TransitionIllegal(f"the fleet answers the turn {turn.turn_id} by now; it waited too long")
+    return asked

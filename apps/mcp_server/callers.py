@@ -1,0 +1,114 @@
+"""The caller of a tool: the tenant, the actor of the audit log, the role, and the agent that the call is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from mcp.server.mcpserver import Context
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import find_agent
+from apps.tenants.models import Role
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import require_active
+from arbor.errors import Invalid, NotFound, PermissionDenied
+
+#: The context of a call: the lifespan's value is the caller of a process that serves one, such as `arbor mcp`.
+ToolContext = Context[Any, Any]
+
+#: The key of a request's ASGI scope under which the HTTP transport passes the caller on.
+SCOPE_KEY = "arbor.mcp_caller"
+#: The most agents that an error names.
+_NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpCaller:
+    """A client of the server, as one tenant's `role`."""
+
+    tenant_id: UUID
+    #: The actor in the audit log, and the person in conversations.
+    actor: str
+    role: Role
+    #: The only agent that the client may use; None: all of the tenant.
+    only_agent: UUID | None = None
+    #: Whether this process calls models, as the command line does; if not, the workers do.
+    calls_models: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalledAgent:
+    """The agent that a call is about, and its caller."""
+
+    id: UUID
+    name: str
+    caller: McpCaller
+
+    @property
+    def tenant_id(self) -> UUID:
+        """The tenant of the agent."""
+        return self.caller.tenant_id
+
+    @property
+    def actor(self) -> str:
+        """The actor in the audit log."""
+        return self.caller.actor
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Open a transaction of the agent's tenant."""
+        with tenant_transaction(self.tenant_id):
+            yield
+
+
+def caller_of(context: ToolContext) -> McpCaller:
+    """Return the caller: of the HTTP request, or of the process. Raises PermissionDenied for a request without one."""
+    request = context.request_context
+    caller = request.lifespan_context if request.request is None else request.request.scope.get(SCOPE_KEY)
+    if not isinstance(caller, McpCaller):
+        raise PermissionDenied("the request names no tenant: send a token of one")
+    return caller
+
+
+@contextmanager
+def caller_transaction(context: ToolContext) -> Iterator[McpCaller]:
+    """Open a transaction of the caller's tenant. Raises TransitionIllegal if the tenant is suspended."""
+    caller = caller_of(context)
+    with tenant_transaction(caller.tenant_id):
+        require_active()
+        yield caller
+
+
+def served_agents(caller: McpCaller) -> QuerySet[Agent]:
+    """Return the agents that the caller may use, by name. In the open transaction."""
+    agents: QuerySet[Agent] = Agent.objects.order_by("name")
+    return agents if caller.only_agent is None else agents.filter(id=caller.only_agent)
+
+
+def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
+    """Return the agent that a call names, or the only one that the caller may use.
+
+    Raises NotFound, Invalid where a name is needed, and PermissionDenied for an agent that is not served here.
+    """
+    with caller_transaction(context) as caller:
+        agent = _only_agent(caller) if ref is None else find_agent(ref)
+        if caller.only_agent not in (None, agent.id):
+            served = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
+            raise PermissionDenied(f"this server serves {served} alone, not {agent.name}")
+        return CalledAgent(id=agent.id, name=agent.name, caller=caller)
+
+
+def _only_agent(caller: McpCaller) -> Agent:
+    agents = list(served_agents(caller)[: _NAMED + 1])
+    if not agents:
+        raise NotFound("there is no agent yet; create one with `arbor agent create` or in the console")
+    if len(agents) > 1:
+        names = ", ".join(agent.name for agent in agents[:_NAMED])
+        more = ", …" if len(agents) > _NAMED else ""
+        raise Invalid(f"say which agent is meant: agent is one of {names}{more}")
+    return agents[0]

@@ -1,0 +1,104 @@
+"""Definitions of tools: the function, the annotations for clients, and the role that may call it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import getdoc, iscoroutinefunction
+from typing import Annotated, Any
+
+from django.db import InterfaceError, OperationalError
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field
+
+from apps.api.threads import in_thread
+from apps.tenants.models import Role
+from arbor.errors import ArborError
+
+DATABASE_AWAY = "the database does not answer; try again in a moment"
+#: The parameter of all tools about one agent.
+AgentParam = Annotated[
+    str | None,
+    Field(description="Name or id of the agent. Leave it out where only one agent is served."),
+]
+
+
+class ToolResult(BaseModel):
+    """The base of structured results."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    """A tool: its name and description are those of its function, its schemas come from the function's types."""
+
+    run: Callable[..., Any]
+    title: str
+    role: Role
+    annotations: ToolAnnotations
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return str(self.run.__name__)
+
+    @property
+    def description(self) -> str:
+        """The tool's description for the client's model: the whole docstring."""
+        return getdoc(self.run) or ""
+
+    @property
+    def guarded(self) -> Callable[..., Awaitable[Any]]:
+        """The function, whose errors become answers; one that blocks runs in a thread."""
+        return guarded(self.run)
+
+
+def reading(run: Callable[..., Any], title: str) -> ToolDefinition:
+    """Define a tool that changes nothing; every role may call it."""
+    annotations = ToolAnnotations(
+        title=title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    return ToolDefinition(run=run, title=title, role=Role.VIEWER, annotations=annotations)
+
+
+def writing(
+    run: Callable[..., Any],
+    title: str,
+    *,
+    destructive: bool = False,
+    idempotent: bool = False,
+    asks_model: bool = False,
+) -> ToolDefinition:
+    """Define a tool that changes an agent; operators may call it.
+
+    `destructive` if something may be lost by the change, `idempotent` if a second call with the same arguments changes nothing
+    more, `asks_model` if the call reaches a language model.
+    """
+    annotations = ToolAnnotations(
+        title=title,
+        read_only_hint=False,
+        destructive_hint=destructive,
+        idempotent_hint=idempotent,
+        open_world_hint=asks_model,
+    )
+    return ToolDefinition(run=run, title=title, role=Role.OPERATOR, annotations=annotations)
+
+
+def guarded(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Answer Arbor's errors with their messages, and run a function that blocks in a thread."""
+
+    @wraps(run)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if iscoroutinefunction(run):
+                return await run(*args, **kwargs)
+            return await in_thread(run, *args, **kwargs)
+        except ArborError as error:
+            raise ToolError(str(error)) from error
+        except (OperationalError, InterfaceError) as error:
+            raise ToolError(DATABASE_AWAY) from error
+
+    return call

@@ -1,0 +1,32 @@
+"""The tools of the server. A capability adds its tool here."""
+
+from __future__ import annotations
+
+from apps.mcp_server.definitions import ToolDefinition, reading, writing
+from apps.mcp_server.tools.agents import list_agents, show_health
+from apps.mcp_server.tools.contacts import chat, end_conversation, message_agent, notify_agent
+from apps.mcp_server.tools.goals import add_goal, list_goals, update_goal
+from apps.mcp_server.tools.graph import connect, show_connections
+from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
+from apps.mcp_server.tools.memories import recall, remember
+from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
+
+TOOLS: tuple[ToolDefinition, ...] = (
+    reading(list_agents, "List agents"),
+    reading(recall, "Recall memories"),
+    writing(remember, "Remember", idempotent=True),
+    reading(show_connections, "Show connections"),
+    writing(connect, "Connect memories", idempotent=True),
+    reading(list_goals, "List goals"),
+    writing(add_goal, "Add a goal"),
+    writing(update_goal, "Update a goal", destructive=True),
+    writing(chat, "Talk to an agent", asks_model=True),
+    writing(end_conversation, "End a conversation", idempotent=True),
+    writing(message_agent, "Send a message"),
+    writing(notify_agent, "Notify of an event"),
+    reading(list_heartbeats, "List heartbeats"),
+    reading(trace_heartbeat, "Trace a heartbeat"),
+    reading(list_proposals, "List proposals"),
+    writing(decide_proposal, "Decide a proposal", destructive=True),
+    reading(show_health, "Show health"),
+)

@@ -1,0 +1,46 @@
+"""Relate nodes of an agent's knowledge graph for a person: the trust of facts follows, and beliefs get evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.selves.services.alignment import update_trust_of_ends
+from apps.selves.services.evidence import record_evidence
+from arbor.memory.relations import TraversedEdge
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelatedNodes:
+    """A relation that a person created, and the change of a belief that is proposed because of it, in words or empty."""
+
+    edge: TraversedEdge
+    proposed: str
+
+
+def relate_by_person(*, agent_id: UUID, new: NewRelation, actor: str) -> RelatedNodes:
+    """Create a relation in the open transaction, with its consequences and its record in the audit log.
+
+    Raises NotFound for a node of another agent.
+    """
+    edge = relate(agent_id=agent_id, new=new)
+    update_trust_of_ends(agent_id=agent_id, ends=new.ends)
+    proposed = record_evidence(agent_id=agent_id, edge=edge, source=actor)
+    ends = f"{edge.source.kind}:{edge.source.id}", f"{edge.target.kind}:{edge.target.id}"
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"related two things of {agent_by_id(agent_id).name}: {ends[0]} {edge.relation.replace('_', ' ')} {ends[1]}",
+        detail={
+            "source": ends[0],
+            "relation": str(edge.relation),
+            "target": ends[1],
+            "weight": edge.weight,
+        },
+    )
+    return RelatedNodes(edge=edge, proposed=proposed)

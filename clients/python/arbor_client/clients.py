@@ -1,0 +1,199 @@
+"""The two clients: they drive the same exchanges, one by blocking and one by awaiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Self
+
+import httpx
+
+from arbor_client.agents import Agents
+from arbor_client.calls import Call, PagedCall
+from arbor_client.conversations import Conversations
+from arbor_client.errors import Unreachable
+from arbor_client.exchange import Send, Sent, Wait, check, exchange
+from arbor_client.goals import Goals
+from arbor_client.heartbeats import Heartbeats
+from arbor_client.memories import Memories
+from arbor_client.selves import Proposals
+from arbor_client.streams import Event, EventReader, StreamCall
+from arbor_client.tenants import TenantGroup
+
+PATH = "/api/v1"
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+#: Events may be minutes apart; the server sends comments in between.
+STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
+
+
+def _options(base_url: str, token: str, timeout: httpx.Timeout | float) -> dict[str, Any]:
+    return {
+        "base_url": base_url.rstrip("/") + PATH,
+        "headers": {"Authorization": f"Bearer {token}", "User-Agent": "arbor-client/0.1"},
+        "timeout": timeout,
+    }
+
+
+class Arbor:
+    """A client that blocks. Thread-safe; close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        timeout: httpx.Timeout | float = TIMEOUT,
+        retries: int = 2,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.Client(**_options(base_url, token, timeout), transport=transport)
+        self._retries = retries
+        self.agents = Agents[Arbor](self)
+        self.memories = Memories[Arbor](self)
+        self.goals = Goals[Arbor](self)
+        self.conversations = Conversations[Arbor](self)
+        self.proposals = Proposals[Arbor](self)
+        self.heartbeats = Heartbeats[Arbor](self)
+        self.tenant = TenantGroup[Arbor](self)
+
+    def send[T](self, call: Call[T]) -> T:
+        """Carry out a call and return its value."""
+        steps = exchange(call, retries=self._retries)
+        answer: Sent = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            answer = None
+            match step:
+                case Send(sent_call):
+                    answer = self._attempt(sent_call)
+                case Wait(seconds):
+                    time.sleep(seconds)
+
+    def iterate[T](self, call: PagedCall[T]) -> Iterator[T]:
+        """Yield the rows of all pages of a list."""
+        cursor: str | None = None
+        while True:
+            rows, cursor = self.send(call.page(cursor))
+            yield from rows
+            if cursor is None:
+                return
+
+    def stream(self, call: StreamCall) -> Iterator[Event]:
+        """Yield the events of a stream until it ends."""
+        reader = EventReader()
+        try:
+            response = self._http.send(call.request(self._http), stream=True)
+            try:
+                if response.is_error:
+                    response.read()
+                    check(response)
+                for line in response.iter_lines():
+                    yield from reader.feed(line)
+            finally:
+                response.close()
+        except httpx.TransportError as error:
+            raise Unreachable(f"the stream {call.path} ended: {error}") from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.TransportError:
+        try:
+            return self._http.send(call.request(self._http))
+        except httpx.TransportError as error:
+            return error
+
+
+class AsyncArbor:
+    """The same client for asyncio."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        timeout: httpx.Timeout | float = TIMEOUT,
+        retries: int = 2,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.AsyncClient(**_options(base_url, token, timeout), transport=transport)
+        self._retries = retries
+        self.agents = Agents[AsyncArbor](self)
+        self.memories = Memories[AsyncArbor](self)
+        self.goals = Goals[AsyncArbor](self)
+        self.conversations = Conversations[AsyncArbor](self)
+        self.proposals = Proposals[AsyncArbor](self)
+        self.heartbeats = Heartbeats[AsyncArbor](self)
+        self.tenant = TenantGroup[AsyncArbor](self)
+
+    async def send[T](self, call: Call[T]) -> T:
+        """Carry out a call and return its value."""
+        steps = exchange(call, retries=self._retries)
+        answer: Sent = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            answer = None
+            match step:
+                case Send(sent_call):
+                    answer = await self._attempt(sent_call)
+                case Wait(seconds):
+                    await asyncio.sleep(seconds)
+
+    async def iterate[T](self, call: PagedCall[T]) -> AsyncIterator[T]:
+        """Yield the rows of all pages of a list."""
+        cursor: str | None = None
+        while True:
+            rows, cursor = await self.send(call.page(cursor))
+            for row in rows:
+                yield row
+            if cursor is None:
+                return
+
+    async def stream(self, call: StreamCall) -> AsyncIterator[Event]:
+        """Yield the events of a stream until it ends."""
+        reader = EventReader()
+        try:
+            response = await self._http.send(call.request(self._http), stream=True)
+            try:
+                if response.is_error:
+                    await response.aread()
+                    check(response)
+                async for line in response.aiter_lines():
+                    for event in reader.feed(line):
+                        yield event
+            finally:
+                await response.aclose()
+        except httpx.TransportError as error:
+            raise Unreachable(f"the stream {call.path} ended: {error}") from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _attempt(self, call: Call[Any]) -> httpx.Response | httpx.TransportError:
+        try:
+            return await self._http.send(call.request(self._http))
+        except httpx.TransportError as error:
+            return error

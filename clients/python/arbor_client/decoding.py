@@ -1,0 +1,59 @@
+"""Read JSON into dataclasses. Fields that this version does not know are ignored."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from arbor_client.errors import UnreadableAnswer
+
+
+def decode(kind: Any, value: Any) -> Any:
+    """Return a value of JSON as this type. Raises UnreadableAnswer for one that does not fit."""
+    try:
+        return _read(kind, value)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UnreadableAnswer(
+            f"the server's answer is no {getattr(kind, '__name__', kind)}: {error}"
+        ) from error
+
+
+def _read(kind: Any, value: Any) -> Any:
+    origin = get_origin(kind)
+    if kind is Any or value is None:
+        return value
+    if origin in (Union, types.UnionType):
+        return _read(next(member for member in get_args(kind) if member is not type(None)), value)
+    if origin is list:
+        (member,) = get_args(kind)
+        return [_read(member, item) for item in value]
+    if origin is dict:
+        _, member = get_args(kind)
+        return {str(name): _read(member, item) for name, item in value.items()}
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    if kind is UUID:
+        return UUID(value)
+    if kind is float:
+        return float(value)
+    return _read_dataclass(kind, value) if is_dataclass(kind) else value
+
+
+def _read_dataclass(kind: Any, value: Any) -> Any:
+    hints = _hints(kind)
+    given = {}
+    for member in fields(kind):
+        if member.name in value:
+            given[member.name] = _read(hints[member.name], value[member.name])
+        elif member.default is MISSING and member.default_factory is MISSING:
+            raise ValueError(f"{member.name} is missing")
+    return kind(**given)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

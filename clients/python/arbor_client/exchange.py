@@ -1,0 +1,115 @@
+"""The exchange of a call with its retries, as a generator that the two clients drive: it sends and waits by yielding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from arbor_client.calls import Call
+from arbor_client.errors import Unreachable, UnreadableAnswer, error_of
+
+#: The seconds between two requests for a value that is not complete yet.
+FOLLOW_S = 0.5
+#: Answers after which a request may succeed if it is sent again.
+_PASSING = frozenset({429, 502, 503, 504})
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 30.0
+_NO_CONTENT = 204
+_CONFLICT = 409
+_UNDERWAY = "request-underway"
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send the request of a call; the answer is sent back into the generator."""
+
+    call: Call[Any]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait."""
+
+    seconds: float
+
+
+type Step = Send | Wait
+#: The answer of a `Send`: a response whose body was read, or the error of the connection.
+type Sent = httpx.Response | httpx.TransportError | None
+
+
+def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
+    """Send a call until it is answered, at most `retries` times again, and return the value of its answer.
+
+    A request that changes something is repeated only under its idempotency key. A value that is not complete yet is asked for
+    again. Raises ArborClientError.
+    """
+    while True:
+        value = yield from _attempts(call, retries=retries)
+        further = None if call.follow is None else call.follow(value)
+        if further is None:
+            return value
+        yield Wait(FOLLOW_S)
+        call = further
+
+
+def _attempts[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
+    attempt = 0
+    while True:
+        sent = yield Send(call)
+        assert sent is not None
+        wait = _wait_s(sent, attempt)
+        if wait is None or attempt >= retries or not _may_repeat(call, sent):
+            return _value(call, sent)
+        attempt += 1
+        yield Wait(wait)
+
+
+def check(response: httpx.Response) -> None:
+    """Raise the error of an answer whose body was read, if it has one."""
+    if response.is_error:
+        raise error_of(response)
+
+
+def _value[T](call: Call[T], sent: httpx.Response | httpx.TransportError) -> T:
+    if isinstance(sent, httpx.TransportError):
+        raise Unreachable(f"the server did not answer {call.method} {call.path}: {sent}") from sent
+    check(sent)
+    if sent.status_code == _NO_CONTENT:
+        return call.parse(None)
+    try:
+        value = sent.json()
+    except ValueError as error:
+        raise UnreadableAnswer(f"the answer of {call.method} {call.path} is no JSON") from error
+    return call.parse(value)
+
+
+def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) -> bool:
+    if call.method in ("GET", "HEAD", "PUT", "DELETE") or call.idempotency_key:
+        return True
+    # Nothing of the request has left, or the server has refused to begin.
+    return isinstance(sent, httpx.ConnectError) or (
+        isinstance(sent, httpx.Response) and sent.status_code == 429
+    )
+
+
+def _wait_s(sent: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
+    """Return the seconds until the next attempt; None if another one would not help."""
+    if isinstance(sent, httpx.Response):
+        if sent.status_code not in _PASSING and not _is_underway(sent):
+            return None
+        asked = sent.headers.get("retry-after", "")
+        if asked.isdigit():
+            return min(float(asked), _LONGEST_WAIT_S)
+    # Spread, so that many clients do not come back at the same moment.
+    longest = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def _is_underway(response: httpx.Response) -> bool:
+    """Return whether the server still carries out an earlier attempt under the same idempotency key."""
+    return response.status_code == _CONFLICT and error_of(response).kind == _UNDERWAY

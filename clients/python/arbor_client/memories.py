@@ -1,0 +1,175 @@
+"""Memories of an agent: remembered, recalled, listed, archived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from arbor_client.calls import Call, PagedCall, get, listed, post
+from arbor_client.groups import Group, listing, operation
+
+if TYPE_CHECKING:
+    from arbor_client.clients import Arbor, AsyncArbor
+
+type Id = UUID | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """A memory."""
+
+    id: UUID
+    #: episodic, semantic, procedural or strategic.
+    type: str
+    #: active or archived.
+    status: str
+    content: str
+    #: Who said it; empty: nobody.
+    role: str
+    session: str
+    source: str
+    importance: float
+    trust: float
+    occurred_at: datetime
+    created_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryDetails(Memory):
+    """A memory with all that is known about it."""
+
+    #: The parts of its type.
+    detail: Any
+    #: The number of times that the agent recalled it.
+    recalled: int
+    recalled_at: datetime | None
+    episode_id: UUID | None
+    embedding_model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remembered:
+    """A memory that was added, or that was known already."""
+
+    id: UUID
+    new: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalled:
+    """A recalled memory, with what each term adds to its score."""
+
+    id: UUID
+    score: float
+    terms: dict[str, float]
+    type: str
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+    importance: float
+    trust: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """The memories about a query, the best first."""
+
+    results: list[Recalled]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """The number of changed rows."""
+
+    changed: int
+
+
+class Memories[C: (Arbor, AsyncArbor)](Group[C]):
+    """Operations about memories."""
+
+    @operation
+    def remember(
+        self,
+        agent_id: Id,
+        text: str,
+        *,
+        type: str = "semantic",  # noqa: A002 (the name of the API)
+        importance: float | None = None,
+        expires_at: datetime | None = None,
+    ) -> Call[Remembered]:
+        """Add a memory; the same text twice is one memory."""
+        body = {"text": text, "type": type, "importance": importance, "expires_at": _stamp(expires_at)}
+        return post(Remembered, f"/agents/{agent_id}/memories", body)
+
+    @operation
+    def recall(
+        self,
+        agent_id: Id,
+        query: str,
+        *,
+        limit: int = 10,
+        types: Iterable[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float = 0.0,
+        min_trust: float = 0.0,
+    ) -> Call[Recall]:
+        """Recall memories about a query; a program's recall changes nothing."""
+        body = {
+            "query": query,
+            "limit": limit,
+            "types": list(types),
+            "since": _stamp(since),
+            "until": _stamp(until),
+            "min_importance": min_importance,
+            "min_trust": min_trust,
+        }
+        return post(Recall, f"/agents/{agent_id}/recall", body)
+
+    @listing
+    def list(
+        self,
+        agent_id: Id,
+        *,
+        type: str | None = None,  # noqa: A002
+        status: str | None = None,
+        session: str | None = None,
+        min_importance: float | None = None,
+    ) -> PagedCall[Memory]:
+        """List an agent's memories, the latest first."""
+        return listed(
+            Memory,
+            f"/agents/{agent_id}/memories",
+            type=type,
+            status=status,
+            session=session,
+            min_importance=min_importance,
+        )
+
+    @operation
+    def get(self, agent_id: Id, memory_id: Id) -> Call[MemoryDetails]:
+        """Return a memory with its details and use."""
+        return get(MemoryDetails, f"/agents/{agent_id}/memories/{memory_id}")
+
+    @operation
+    def archive(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+        """Exclude memories from recall. Nothing is lost."""
+        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": _texts(ids), "reason": reason})
+
+    @operation
+    def restore(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+        """Include archived memories in recall again."""
+        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": _texts(ids), "reason": reason})
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _texts(ids: Iterable[Id]) -> list[str]:
+    return [str(row_id) for row_id in ids]

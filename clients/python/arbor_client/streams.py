@@ -1,0 +1,74 @@
+"""Server-sent events: read from lines, resumed after the last one that arrived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+LAST_EVENT_ID = "Last-Event-ID"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One event of a stream."""
+
+    #: The id to resume after; empty for an event that cannot be resumed after.
+    id: str
+    name: str
+    #: The JSON of the event, or its text where that is no JSON.
+    data: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamCall:
+    """A request that is answered by a stream of events."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    #: Resume after this event.
+    after: str = ""
+
+    def request(self, client: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        """Return the request, with the client's address and headers."""
+        headers = {"Accept": "text/event-stream"} | ({LAST_EVENT_ID: self.after} if self.after else {})
+        query = {name: value for name, value in self.query.items() if value is not None}
+        return client.build_request(self.method, self.path, params=query, json=self.body, headers=headers)
+
+
+class EventReader:
+    """Assembles events from the lines of a stream."""
+
+    def __init__(self) -> None:
+        self._id = ""
+        self._name = ""
+        self._data: list[str] = []
+
+    def feed(self, line: str) -> Iterator[Event]:
+        """Yield the event that a line completes, if any."""
+        if not line:
+            if self._data:
+                yield Event(id=self._id, name=self._name or "message", data=_read("\n".join(self._data)))
+            self._name, self._data = "", []
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "id":
+                self._id = value
+            case "event":
+                self._name = value
+            case "data":
+                self._data.append(value)
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

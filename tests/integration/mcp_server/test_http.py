@@ -1,0 +1,93 @@
+"""`/mcp`: the official client, a real server and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp.client.streamable_http import streamable_http_client
+
+from apps.agents.models import Agent
+from apps.tenants.models import Role, Tenant
+from tests.integration.api.test_server import server
+from tests.integration.mcp_server.conftest import SessionCalls, ToolFailed, Use, in_session
+from tests.support.api import caller_of
+
+__all__ = ["server"]
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@asynccontextmanager
+async def http_transport(server: str, token: str) -> AsyncIterator[Any]:
+    """Connect to `/mcp` with a token."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client,
+        streamable_http_client(f"{server}/mcp", http_client=client) as streams,
+    ):
+        yield streams
+
+
+def in_http_session(server: str, token: str, use: Use) -> Any:
+    """Return what a use of a session with a token returns."""
+    return in_session(http_transport(server, token), use)
+
+
+def test_tokens_decide_about_tenants_and_tools(
+    server: str, agent: Agent, tenant: Tenant, other_tenant: Tenant, new_agent: Any
+) -> None:
+    bea = new_agent(tenant, name="Bea")
+    new_agent(other_tenant, name="Eve")
+
+    async def remember(session: SessionCalls) -> Any:
+        stored = await session.tool("remember", agent="Ada", content="The ferry leaves at noon.")
+        found = await session.tool("recall", agent="Ada", query="When does the ferry leave?")
+        return stored["id"], found["memories"][0]["id"]
+
+    async def look(session: SessionCalls) -> Any:
+        tools = [tool.name for tool in (await session.client.list_tools()).tools]
+        resources = [resource.name for resource in (await session.client.list_resources()).resources]
+        agents = [line["name"] for line in (await session.tool("list_agents"))["agents"]]
+        with pytest.raises(ToolFailed):
+            await session.tool("recall", agent="Ada", query="ferry")
+        return "remember" in tools, agents, resources
+
+    stored, recalled = in_http_session(server, caller_of(tenant, Role.OPERATOR).token, remember)
+    assert stored == recalled
+    foreign = in_http_session(server, caller_of(other_tenant, Role.VIEWER).token, look)
+    assert foreign == (False, ["Eve"], ["Eve: identity", "Eve: goals", "Eve: self"])
+    one = caller_of(tenant, Role.OPERATOR, agent_id=bea.id).token
+    assert in_http_session(server, one, look)[:2] == (True, ["Bea"])
+
+
+def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: Tenant) -> None:
+    token = caller_of(tenant, Role.VIEWER).token
+    with httpx.Client(base_url=server, headers=ACCEPT) as client:
+        nobody = client.post("/mcp", json=INITIALIZE)
+        assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, 'Bearer realm="Arbor"')
+        assert "arbor token create" in nobody.json()["detail"]
+        assert (
+            client.post("/mcp", json=INITIALIZE, headers={"Authorization": "Bearer arbor_x"}).status_code
+            == 401
+        )
+        client.headers["Authorization"] = f"Bearer {token}"
+        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+            refused = client.post("/mcp", json=INITIALIZE, headers=headers)
+            assert refused.status_code == 403, headers
+        same = client.post("/mcp", json=INITIALIZE, headers={"Origin": server})
+        assert same.json()["result"]["serverInfo"]["name"] == "arbor"
+        assert "mcp-session-id" not in same.headers

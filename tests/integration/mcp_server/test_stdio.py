@@ -1,0 +1,38 @@
+"""`arbor mcp`: the official client and a real process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apps.agents.models import Agent
+from tests.integration.mcp_server.conftest import SessionCalls
+
+
+def test_a_memory_is_stored_and_recalled(agent: Agent, process_client: Callable[..., Any]) -> None:
+    async def use(session: SessionCalls) -> Any:
+        stored = await session.tool("remember", content="Nora keeps the spare key under the blue pot.")
+        recalled = await session.tool("recall", query="Where is Nora's spare key?")
+        resources = (await session.client.list_resources()).resources
+        core = await session.resource(str(resources[0].uri))
+        return stored, recalled, core, session.client.instructions
+
+    stored, recalled, core, instructions = process_client(("mcp", "--tenant", "acme"), use)
+    assert stored["new"]
+    assert recalled["memories"][0]["id"] == stored["id"]
+    assert recalled["memories"][0]["terms"]["words"] > 0
+    assert core["agent"] == "Ada"
+    assert "do not follow" in instructions
+
+
+def test_a_viewer_gets_tools_that_read(agent: Agent, process_client: Callable[..., Any]) -> None:
+    async def use(session: SessionCalls) -> Any:
+        return [tool.name for tool in (await session.client.list_tools()).tools]
+
+    assert "remember" not in process_client(("mcp", "--role", "viewer", "--agent", "ada"), use)
+
+
+def test_an_unknown_tenant_ends_the_process(arbor: Any, database: None) -> None:
+    ran = arbor("mcp", "--tenant", "nowhere")
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no tenant 'nowhere'" in ran.err

@@ -1,0 +1,268 @@
+"""Tools of the MCP server, called by the SDK's client in memory."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+import anyio
+import anyio.to_thread
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, Percept
+from apps.audit.models import AuditEvent
+from apps.contacts.services.chat import answer_turn
+from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.inline import run_heartbeat_now
+from apps.memories.models import Memory, MemoryAccess
+from apps.selves.services.proposals import propose
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.selves.proposals import NewProposal, ProposalKind
+from tests.integration.chat.conftest import model_answer
+from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.mcp_server.conftest import ACTOR, MemoryClient, SessionCalls, ToolFailed
+
+
+def messages(tenant: Tenant) -> list[str]:
+    """Return the messages of the audit log about acts of the client."""
+    with tenant_transaction(tenant.id):
+        return list(AuditEvent.objects.filter(actor=ACTOR).order_by("id").values_list("message", flat=True))
+
+
+class TestMemories:
+    def test_a_memory_is_stored_once(self, client: MemoryClient, tenant: Tenant, agent: Agent) -> None:
+        first = client.tool("remember", content="The ferry leaves at noon.", concepts=["harbour"])
+        again = client.tool("remember", content="The ferry leaves at noon.")
+        assert (first["new"], again["new"]) == (True, False)
+        assert first["id"] == again["id"]
+        with tenant_transaction(tenant.id):
+            memory = Memory.objects.get(id=first["id"])
+            assert (memory.type, memory.retention, memory.source) == ("semantic", "lasting", ACTOR)
+        assert messages(tenant) == ["gave Ada something to remember"] * 2
+
+    def test_a_recall_is_filtered(self, client: MemoryClient) -> None:
+        for kind in ("semantic", "episodic"):
+            client.tool("remember", content=f"A {kind} word about the quince tree.", type=kind)
+        found = client.tool("recall", query="the quince tree", types=["episodic"])["memories"]
+        assert [memory["type"] for memory in found] == ["episodic"]
+        assert client.tool("recall", query="the quince tree", until="2001-01-01T00:00:00")["memories"] == []
+
+    def test_a_recall_changes_nothing(self, client: MemoryClient, tenant: Tenant) -> None:
+        client.tool("remember", content="The ferry leaves at noon.")
+        assert client.tool("recall", query="When does the ferry leave?")["memories"]
+        with tenant_transaction(tenant.id):
+            assert not MemoryAccess.objects.exists()
+
+    def test_a_procedure_has_steps(self, client: MemoryClient) -> None:
+        with pytest.raises(ToolFailed, match="a procedure has steps: give them in order"):
+            client.tool("remember", content="Moor a boat.", type="procedural")
+        client.tool(
+            "remember", content="Moor a boat.", type="procedural", steps=["Throw the line.", "Tie it."]
+        )
+        (memory,) = client.tool("recall", query="moor a boat", types=["procedural"])["memories"]
+        assert "Throw the line." in " ".join(memory["details"])
+
+    def test_memories_are_connected(self, client: MemoryClient, tenant: Tenant) -> None:
+        rain = client.tool("remember", content="It rained all week.")["id"]
+        flood = client.tool("remember", content="The cellar is under water.")["id"]
+        made = client.tool("connect", source=rain, relation="causes", target=flood, weight=0.8)
+        assert (made["source"], made["target"]) == (f"memory:{rain}", f"memory:{flood}")
+        (node,) = client.tool("show_connections", node=flood, relations=["causes"])["nodes"]
+        assert (node["id"], node["hops"]) == (rain, 1)
+        assert messages(tenant)[-1].startswith("related two things of Ada: memory:")
+
+    def test_an_unknown_node_is_explained(self, client: MemoryClient) -> None:
+        with pytest.raises(ToolFailed, match="Ada has nothing with the id"):
+            client.tool("show_connections", node=str(uuid4()))
+
+
+class TestGoals:
+    def test_a_goal_is_added_and_completed(self, client: MemoryClient, tenant: Tenant) -> None:
+        goal = client.tool("add_goal", title="Find the ford", state="active")
+        assert client.tool("update_goal", goal="find the ford", note="Half.", progress=0.5)["fraction"] == 0.5
+        done = client.tool("update_goal", goal=goal["id"], progress=1.0)
+        assert done["state"] == "completed"
+        assert "Find the ford" not in [line["title"] for line in client.tool("list_goals")["goals"]]
+        closed = client.tool("list_goals", closed=True)["goals"]
+        assert ("Find the ford", "completed") in [(line["title"], line["state"]) for line in closed]
+        assert messages(tenant)[0] == "added goal 'Find the ford', queued"
+
+    def test_an_abandoned_goal_needs_a_reason(self, client: MemoryClient) -> None:
+        client.tool("add_goal", title="Find the ford")
+        with pytest.raises(ToolFailed, match="reason"):
+            client.tool("update_goal", goal="Find the ford", state="abandoned")
+        with pytest.raises(ToolFailed, match="has no goal 'Ferry'; list_goals"):
+            client.tool("update_goal", goal="Ferry", note="Gone.")
+
+
+class TestContacts:
+    def test_a_conversation_goes_on(self, client: MemoryClient, scripted: Script) -> None:
+        scripted(model_answer("Good morning."), model_answer("At noon."))
+
+        async def use(session: SessionCalls) -> Any:
+            return [
+                await session.tool("chat", message="Good morning, Ada."),
+                await session.tool("chat", message="When does the ferry leave?"),
+                await session.tool("end_conversation"),
+            ]
+
+        first, second, ended = client.run(use)
+        assert (first["reply"], second["reply"]) == ("Good morning.", "At noon.")
+        assert first["conversation"] == second["conversation"] == ended["conversation"]
+
+    def test_a_worker_answers_where_no_model_is_called(
+        self, tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+    ) -> None:
+        scripted(model_answer("At noon."))
+
+        def answer() -> bool:
+            turn_id = UUID(fleet.messages[-1].arguments["turn_id"])
+            try:
+                return answer_turn(tenant_id=tenant.id, turn_id=turn_id, execute=execute_call)
+            finally:
+                connections.close_all()
+
+        async def answer_when_enqueued() -> None:
+            while not fleet.messages:
+                await anyio.sleep(0.02)
+            assert await anyio.to_thread.run_sync(answer)
+
+        async def use(session: SessionCalls) -> Any:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(answer_when_enqueued)
+                return await session.tool("chat", message="When does the ferry leave?")
+
+        assert MemoryClient(tenant=tenant, calls_models=False).run(use)["reply"] == "At noon."
+
+    def test_an_event_waits_for_the_next_heartbeat(self, client: MemoryClient, tenant: Tenant) -> None:
+        event = client.tool("notify_agent", event="The build failed.", kind="error", detail={"job": 7})
+        message = client.tool("message_agent", text="Please look at the build.")
+        assert (event["due_now"], message["due_now"]) == (False, True)
+        with tenant_transaction(tenant.id):
+            kinds = list(Percept.objects.order_by("id").values_list("kind", flat=True))
+        assert kinds == ["error", "user_message"]
+
+    def test_a_message_of_a_user_is_no_event(self, client: MemoryClient) -> None:
+        with pytest.raises(ToolFailed, match="environment, interrupt, error"):
+            client.tool("notify_agent", event="Hello.", kind="user_message")
+
+
+class TestHeartbeats:
+    def test_a_heartbeat_is_traced(self, client: MemoryClient, agent: Agent, scripted: Script) -> None:
+        with pytest.raises(ToolFailed, match="Ada has no heartbeat yet"):
+            client.tool("trace_heartbeat")
+        scripted(REST)
+        run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+        (line,) = client.tool("list_heartbeats")["heartbeats"]
+        trace = client.tool("trace_heartbeat", number=1)
+        assert line["actions"] == trace["actions"] == ["rest"]
+        assert trace["reasoning"] == "All is well."
+        assert trace["steps"][0]["node"]
+
+    def test_health_counts_agents(self, client: MemoryClient) -> None:
+        health = client.tool("show_health")
+        assert (health["agents"]["active"], health["workers_alive"]) == (1, False)
+
+
+class TestProposals:
+    def test_a_proposal_is_rejected(self, client: MemoryClient, agent: Agent) -> None:
+        with tenant_transaction(agent.tenant_id):
+            propose(
+                agent_id=agent.id,
+                proposals=[
+                    NewProposal(
+                        kind=ProposalKind.IDENTITY, content="I am patient.", confidence=0.8, source="test"
+                    )
+                ],
+            )
+        (proposal,) = client.tool("list_proposals")["proposals"]
+        decided = client.tool("decide_proposal", proposal=proposal["id"], decision="reject", reason="No.")
+        assert (decided["status"], decided["decided_by"]) == ("rejected", ACTOR)
+        assert client.tool("list_proposals")["proposals"] == []
+        with pytest.raises(ToolFailed, match="rejected"):
+            client.tool("decide_proposal", proposal=proposal["id"], decision="accept")
+
+
+class TestAccess:
+    def test_a_role_decides_about_tools(self, tenant: Tenant, agent: Agent) -> None:
+        async def use(session: SessionCalls) -> Any:
+            tools = (await session.client.list_tools()).tools
+            with pytest.raises(ToolFailed, match="Unknown tool: remember"):
+                await session.tool("remember", content="x")
+            return tools
+
+        tools = MemoryClient(tenant=tenant, role=Role.VIEWER).run(use)
+        assert all(tool.annotations.read_only_hint for tool in tools)
+        assert "recall" in [tool.name for tool in tools]
+
+    def test_one_agent_is_served_alone(self, tenant: Tenant, agent: Agent, new_agent: Any) -> None:
+        bea = new_agent(tenant, name="Bea")
+        client = MemoryClient(tenant=tenant, only_agent=bea.id)
+        assert [line["name"] for line in client.tool("list_agents")["agents"]] == ["Bea"]
+        assert client.tool("show_health")["agents"]["active"] == 1
+        assert client.tool("remember", content="Mine.")["agent"] == "Bea"
+        with pytest.raises(ToolFailed, match="this server serves Bea alone, not Ada"):
+            client.tool("recall", query="x", agent="Ada")
+        with pytest.raises(ToolFailed, match="say which agent is meant: agent is one of Ada, Bea"):
+            MemoryClient(tenant=tenant).tool("recall", query="x")
+
+    def test_agents_of_other_tenants_do_not_exist(
+        self, client: MemoryClient, other_tenant: Tenant, new_agent: Any
+    ) -> None:
+        foreign = new_agent(other_tenant, name="Eve")
+        for name in ("Eve", str(foreign.id)):
+            with pytest.raises(ToolFailed, match="there is no agent"):
+                client.tool("recall", query="x", agent=name)
+
+    def test_wrong_arguments_are_named(self, client: MemoryClient) -> None:
+        with pytest.raises(ToolFailed, match="limit"):
+            client.tool("recall", query="x", limit=1_000)
+
+    def test_lists_of_agents_are_bounded(self, tenant: Tenant, client: MemoryClient, new_agent: Any) -> None:
+        new_agent(tenant, name="Bea")
+        first = client.tool("list_agents", limit=1)
+        assert ([line["name"] for line in first["agents"]], first["more"]) == (["Ada"], True)
+        named = client.tool("list_agents", name="be")
+        assert ([line["name"] for line in named["agents"]], named["more"]) == (["Bea"], False)
+
+
+class TestResources:
+    def test_the_core_of_an_agent_is_read(self, client: MemoryClient, agent: Agent) -> None:
+        async def use(session: SessionCalls) -> Any:
+            listed = (await session.client.list_resources()).resources
+            return {resource.name: await session.resource(str(resource.uri)) for resource in listed}
+
+        core = client.run(use)
+        assert set(core) == {"Ada: identity", "Ada: goals", "Ada: self"}
+        assert "Ada" in core["Ada: identity"]["character"]
+        assert core["Ada: goals"]["goals"]
+
+    def test_names_are_quoted_in_addresses(
+        self, tenant: Tenant, client: MemoryClient, new_agent: Any
+    ) -> None:
+        new_agent(tenant, name="Old Tom's cat")
+
+        async def use(session: SessionCalls) -> Any:
+            listed = (await session.client.list_resources()).resources
+            uris = [str(resource.uri) for resource in listed if "Tom" in resource.name]
+            return [await session.resource(uri) for uri in uris]
+
+        assert [core["agent"] for core in client.run(use)] == ["Old Tom's cat"] * 3
+
+
+def test_every_tool_describes_itself(client: MemoryClient) -> None:
+    async def use(session: SessionCalls) -> Any:
+        return (await session.client.list_tools()).tools
+
+    for tool in client.run(use):
+        assert tool.title, tool.name
+        assert len(tool.description) > 40, tool.name
+        assert tool.output_schema["type"] == "object", tool.name
+        assert "context" not in tool.input_schema["properties"], tool.name
+        assert None not in (tool.annotations.destructive_hint, tool.annotations.idempotent_hint), tool.name
+        json.dumps(tool.input_schema)

@@ -1,0 +1,204 @@
+"""The Python client against scripted answers: retries, errors, pages, streams; blocking and awaiting alike."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+import arbor_client as client_package
+from arbor_client import Arbor, AsyncArbor
+from arbor_client.calls import Call
+from arbor_client.streams import StreamCall
+
+AGENT = {
+    "id": "01890000-0000-7000-8000-000000000001",
+    "public_id": "agent_1",
+    "name": "Vega",
+    "status": "active",
+    "template": "Scout",
+    "template_version": "1",
+    "trust_tier": "probationary",
+    "model": "",
+    "energy": 10,
+    "heartbeats": 3,
+    "interval_s": 60,
+    "due_at": None,
+    "last_heartbeat_at": None,
+    "created_at": "2026-11-01T10:00:00Z",
+    "from_a_later_version": True,
+}
+
+
+class ScriptedServer:
+    """Answers requests from a list, and keeps them."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self._answers: Iterator[httpx.Response | Exception] = iter(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+type Run = Callable[[ScriptedServer, Callable[[Any], Any]], Any]
+
+
+def blocking(server: ScriptedServer, use: Callable[[Any], Any]) -> Any:
+    """Use a blocking client; the items of an iterator are collected."""
+    with Arbor("http://arbor", "arbor_x", transport=httpx.MockTransport(server)) as client:
+        result = use(client)
+        return list(result) if inspect.isgenerator(result) else result
+
+
+def awaiting(server: ScriptedServer, use: Callable[[Any], Any]) -> Any:
+    """Use an asynchronous client in the same way."""
+
+    async def run() -> Any:
+        async with AsyncArbor("http://arbor", "arbor_x", transport=httpx.MockTransport(server)) as client:
+            result = use(client)
+            return [item async for item in result] if inspect.isasyncgen(result) else await result
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[blocking, awaiting])
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return the use of one of the two clients, which do not wait between attempts."""
+
+    async def return_at_once(_seconds: float) -> None: ...
+
+    monkeypatch.setattr(asyncio, "sleep", return_at_once)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    chosen: Run = request.param
+    return chosen
+
+
+def ok(value: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json=value)
+
+
+def problem(status: int, kind: str, **more: Any) -> httpx.Response:
+    body = {"type": f"urn:arbor:problem:{kind}", "detail": f"it is {kind}", "request_id": "r1", **more}
+    return httpx.Response(status, json=body, headers={"content-type": "application/problem+json"})
+
+
+def test_a_value_is_read(run: Run) -> None:
+    server = ScriptedServer(ok(AGENT))
+    agent = run(server, lambda client: client.agents.get(AGENT["id"]))
+    assert (agent.name, str(agent.id), agent.energy, agent.created_at.year) == (
+        "Vega",
+        AGENT["id"],
+        10.0,
+        2026,
+    )
+    (request,) = server.requests
+    assert request.headers["authorization"] == "Bearer arbor_x"
+    assert request.url.path == f"/api/v1/agents/{AGENT['id']}"
+
+
+def test_a_creation_is_repeated_under_one_key(run: Run) -> None:
+    server = ScriptedServer(
+        httpx.ReadTimeout("late"), problem(409, "request-underway"), ok(AGENT, status=201)
+    )
+    assert run(server, lambda client: client.agents.create("Vega", template="Scout")).name == "Vega"
+    keys = {request.headers["idempotency-key"] for request in server.requests}
+    assert (len(server.requests), len(keys)) == (3, 1)
+    assert json.loads(server.requests[0].content) == {"name": "Vega", "template": "Scout", "start": False}
+
+
+def test_a_call_without_key_is_not_repeated(run: Run) -> None:
+    server = ScriptedServer(httpx.ReadTimeout("late"))
+    call = Call(method="POST", path="/x", parse=lambda value: value)
+    with pytest.raises(client_package.Unreachable, match="did not answer POST /x"):
+        run(server, lambda client: client.send(call))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (401, "token-refused", client_package.TokenInvalid),
+        (403, "permission-denied", client_package.Forbidden),
+        (404, "not-found", client_package.Missing),
+        (409, "already-exists", client_package.Conflict),
+        (500, "failed", client_package.ServerFailed),
+    ],
+)
+def test_a_problem_is_an_error(run: Run, status: int, kind: str, error: type[client_package.Refused]) -> None:
+    with pytest.raises(error, match=f"it is {kind}") as caught:
+        run(ScriptedServer(problem(status, kind)), lambda client: client.tenant.get())
+    assert (caught.value.status, caught.value.kind, caught.value.request_id) == (status, kind, "r1")
+
+
+def test_wrong_fields_are_named(run: Run) -> None:
+    refusal = problem(422, "invalid", errors=[{"field": "body.name", "message": "too short"}])
+    with pytest.raises(client_package.Unprocessable) as caught:
+        run(ScriptedServer(refusal), lambda client: client.agents.create("", template="Scout"))
+    assert caught.value.fields == {"body.name": "too short"}
+
+
+def test_attempts_end(run: Run) -> None:
+    server = ScriptedServer(*[problem(429, "rate-limited")] * 3)
+    with pytest.raises(client_package.TooManyRequests):
+        run(server, lambda client: client.tenant.get())
+    assert len(server.requests) == 3
+
+
+def test_an_answer_that_is_no_json_is_unreadable(run: Run) -> None:
+    for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
+        with pytest.raises(client_package.UnreadableAnswer):
+            run(ScriptedServer(answer), lambda client: client.tenant.get())
+
+
+def test_a_value_is_asked_for_until_it_is_complete(run: Run) -> None:
+    server = ScriptedServer(ok({"done": False}), ok({"done": False}), ok({"done": True}))
+    asked: Call[Any] = Call(method="GET", path="/x", parse=lambda value: value)
+
+    def follow(value: Any) -> Call[Any] | None:
+        return None if value["done"] else replace(asked, follow=follow)
+
+    assert run(server, lambda client: client.send(follow({"done": False}))) == {"done": True}
+    assert len(server.requests) == 3
+
+
+def test_a_list_goes_through_its_pages(run: Run) -> None:
+    server = ScriptedServer(
+        ok({"items": [AGENT], "next_cursor": "c1"}),
+        ok({"items": [{**AGENT, "name": "Deneb"}], "next_cursor": None}),
+    )
+    agents = run(server, lambda client: client.agents.list(status="active"))
+    assert [agent.name for agent in agents] == ["Vega", "Deneb"]
+    assert [dict(request.url.params) for request in server.requests] == [
+        {"status": "active"},
+        {"status": "active", "cursor": "c1"},
+    ]
+
+
+def test_a_stream_yields_events(run: Run) -> None:
+    text = ': hello\n\nid: 7\nevent: token\ndata: {"text":\ndata: "Hi"}\n\ndata: plain\n\n'
+    server = ScriptedServer(httpx.Response(200, text=text))
+    events = run(server, lambda client: client.stream(StreamCall(method="GET", path="/s", after="6")))
+    assert [(event.id, event.name, event.data) for event in events] == [
+        ("7", "token", {"text": "Hi"}),
+        ("7", "message", "plain"),
+    ]
+    assert server.requests[0].headers["last-event-id"] == "6"
+
+
+def test_a_refused_stream_is_an_error(run: Run) -> None:
+    with pytest.raises(client_package.Forbidden):
+        run(
+            ScriptedServer(problem(403, "permission-denied")),
+            lambda client: client.stream(StreamCall(method="GET", path="/s")),
+        )
