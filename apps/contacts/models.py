@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
 from arbor.ids import uuid7
@@ -157,3 +157,20 @@ class ChatMessage(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.speaker}: {self.content[:60]}"
+
+
+class PartialReply(TenantModel):
+    """The sentences of a reply that may be shown while the model still writes; deleted when the conversation ends."""
+
+    #: The person's turn.
+    turn = TenantOneToOne(ChatMessage, primary_key=True, related_name="partial_reply")
+    #: The attempt of the external call that writes the reply; the sentences of an earlier one are void.
+    attempt = models.PositiveIntegerField()
+    #: Checked against the agent's boundaries, in order; each begins with the white space before it.
+    sentences = models.JSONField(default=list)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "partial replies"
+
+    def __str__(self) -> str:
+        return f"{len(self.sentences)} sentences of attempt {self.attempt}"

@@ -23,7 +23,7 @@ from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.usage import budget_status_of
-from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.memories.services.store.appraisal import word_lists
@@ -130,12 +130,7 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: CallExecutor) 
         turn = receive_turn(session_id=session_id, text=text, enqueued=False)
     answer_turn(tenant_id=tenant_id, turn_id=turn.id, execute=execute)
     with tenant_transaction(tenant_id):
-        answer = answer_to(turn)
-    if answer is None:
-        raise TransitionIllegal(
-            "another process answers this turn; look at it with `arbor chat NAME --history`"
-        )
-    return answer
+        return stored_answer_to(turn)
 
 
 def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
@@ -208,6 +203,7 @@ def end_session(*, session_id: UUID) -> EndedSession:
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
+    PartialReply.objects.filter(turn__session_id=session_id).delete()
     resume_schedule(agent_id=session.agent_id)
     due = _remove_person_from_working_memory(session)
     follows = False
@@ -229,6 +225,16 @@ def answer_to(turn: ChatMessage) -> ChatMessage | None:
     answer: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
+    return answer
+
+
+def stored_answer_to(turn: ChatMessage) -> ChatMessage:
+    """Return the agent's turn as `answer_to` does; raises TransitionIllegal while another process answers."""
+    answer = answer_to(turn)
+    if answer is None:
+        raise TransitionIllegal(
+            "another process answers this turn; look at it with `arbor chat NAME --history`"
+        )
     return answer
 
 
