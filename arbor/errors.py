@@ -18,10 +18,13 @@ ArborError
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
+├── PreconditionFailed        the row has changed since it was read
+├── RateLimited               too many requests; the caller waits
 ├── TenancyError              a person decides; never retried
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
-│   └── PermissionDenied      the operator's role does not allow it
+│   ├── PermissionDenied      the operator's role does not allow it
+│   └── TokenRefused          an API token is missing, unknown, expired or revoked
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
@@ -133,6 +136,19 @@ class AlreadyExists(ArborError):
     """The name is taken."""
 
 
+class PreconditionFailed(ArborError):
+    """The row has changed since it was read."""
+
+
+class RateLimited(ArborError):
+    """There were too many requests."""
+
+    def __init__(self, message: str | None = None, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        #: The wait until the next request is allowed, in seconds.
+        self.retry_after_s = retry_after_s
+
+
 # --- Tenancy -----------------------------------------------------------------------------------------
 
 
@@ -150,6 +166,10 @@ class TenantMismatch(TenancyError):
 
 class PermissionDenied(TenancyError):
     """The operator's role in this tenant does not allow that."""
+
+
+class TokenRefused(TenancyError):
+    """The API token is missing, unknown, expired or revoked."""
 
 
 # --- Identity ----------------------------------------------------------------------------------------

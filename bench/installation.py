@@ -232,6 +232,8 @@ class Installation:
             valkey=None,
             web_host="127.0.0.1",
             web_port=free_port(),
+            api_host="127.0.0.1",
+            api_port=free_port(),
             flower_port=free_port(),
             demo=False,
             fork_server=None,

@@ -48,6 +48,7 @@ class ServerUrls(TypedDict, total=False):
     database_url: str
     broker_url: str
     web_url: str
+    api_url: str
     flower_url: str
 
 

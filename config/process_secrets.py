@@ -26,6 +26,8 @@ _OF_PROCESS: dict[str, frozenset[str]] = {
     "scheduler": frozenset({APP, BROKER}),
     # The master key seals the keys of agents and the secrets of webhooks that are made there.
     "web": frozenset({APP, OPS, ACCOUNTS, BROKER, "SECRET_KEY", "ARBOR_METRICS_TOKEN"}) | MASTER_KEYS,
+    # Accounts are the console's: a token is looked up as its tenant. The operations role changes members and limits.
+    "api": frozenset({APP, OPS, BROKER}) | MASTER_KEYS,
     "flower": frozenset({ACCOUNTS, BROKER}),
     "fork-server": frozenset(),
 }
@@ -45,7 +47,17 @@ _OF_QUEUE: dict[str, frozenset[str]] = {
 }
 #: The processes and queues that embed texts, besides that of models.
 _EMBED = frozenset(
-    {"prepare", "web", "heartbeat", "embedding", "episodes", "cleanup", "consolidation", "neighborhoods"}
+    {
+        "prepare",
+        "web",
+        "api",
+        "heartbeat",
+        "embedding",
+        "episodes",
+        "cleanup",
+        "consolidation",
+        "neighborhoods",
+    }
 )
 #: All names under which a secret may be in the environment.
 ALL_SECRETS = (

@@ -128,6 +128,7 @@ INSTALLED_APPS = [
     "apps.tenants",
     "apps.audit",
     "apps.agents",
+    "apps.access",
     "apps.memories",
     "apps.goals",
     "apps.selves",
@@ -236,6 +237,17 @@ X_FRAME_OPTIONS = "DENY"
 # An installation without a mail server is valid; its mails fail with an error that names the missing setting. HSTS for subdomains
 # and preloading are left out, because it is not known whether all subdomains of the console's host have https.
 SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
+
+# --- API -----------------------------------------------------------------------------------------------
+
+#: Threads of the API's process, each with at most one connection for each role. Streams need none while they wait.
+ARBOR_API_THREADS = env.int("ARBOR_API_THREADS", default=16)
+if not 1 <= ARBOR_API_THREADS <= 500:
+    raise ConfigurationInvalid(f"ARBOR_API_THREADS must be 1 to 500, got {ARBOR_API_THREADS}")
+#: The largest body of a request, in bytes.
+ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
+if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:
+    raise ConfigurationInvalid(f"ARBOR_API_BODY_BYTES must be 1024 to 1 GiB, got {ARBOR_API_BODY_BYTES}")
 
 # --- Broker --------------------------------------------------------------------------------------------
 

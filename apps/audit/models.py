@@ -43,6 +43,8 @@ class AuditAction(models.TextChoices):
     SESSIONS_ENDED = "sessions.ended"
     ACCOUNT_DISABLED = "account.disabled"
     ACCOUNT_ENABLED = "account.enabled"
+    TOKEN_CREATED = "token.created"  # noqa: S105 (an act)
+    TOKEN_REVOKED = "token.revoked"  # noqa: S105 (an act)
     CROSS_TENANT_VIEW = "cross_tenant.view"
     HEALTH_CHANGED = "health.changed"
     BUDGET_LEVEL = "budget.level"
@@ -55,7 +57,7 @@ class AbstractAuditEvent(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(auto_now_add=True)
     action = models.CharField(max_length=40, choices=AuditAction)
-    #: The actor: `user:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
+    #: The actor: `user:NAME`, `token:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
     actor = models.CharField(max_length=200)
     message = models.TextField()
     detail = models.JSONField(default=dict)

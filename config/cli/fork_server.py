@@ -38,10 +38,12 @@ LOADED = (
     "celery.concurrency.prefork",
     "celery.concurrency.thread",
     "celery.worker.consumer",
+    "config.cli.api",
     "config.cli.celery_process",
     "config.cli.commands.processes",
     "config.cli.flower",
     "config.cli.web",
+    "django.core.handlers.asgi",
     "django.core.handlers.wsgi",
     "django.core.management",
     "django.core.serializers",
@@ -57,6 +59,8 @@ LOADED = (
     "pgvector.django",
     "psycopg_pool",
     "structlog",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
 )
 
 

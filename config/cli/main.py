@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "worker": ("processes", "Run one pool of workers."),
         "scheduler": ("processes", "Run the scheduler, which sends the periodic tasks."),
         "web": ("processes", "Run the console."),
+        "api": ("processes", "Run the API."),
         "flower": ("processes", "Run Flower, the view of the queues."),
         "manage": ("processes", "Run a management command of Django."),
     },
@@ -45,6 +46,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),
+        "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),
     },

@@ -27,7 +27,7 @@ from config.supervisor.run_folder import RunFolder, mark
 READY_FILE = "ARBOR_READY_FILE"
 #: The parts of `--only worker`.
 WORKERS = tuple(pool.name for pool in POOLS)
-NAMES = (*WORKERS, "scheduler", "web", "flower")
+NAMES = (*WORKERS, "scheduler", "web", "api", "flower")
 
 _PROBE_WITHIN_S = 0.5
 #: Extends the fork server's arguments, whose memory a forked process overwrites with its own.
@@ -53,6 +53,8 @@ class InstallationPlan:
     valkey: EmbeddedValkey | None
     web_host: str
     web_port: int
+    api_host: str
+    api_port: int
     flower_port: int
     demo: bool
     only: frozenset[str]
@@ -63,12 +65,17 @@ class InstallationPlan:
     @property
     def web_reached_at(self) -> str:
         """The host under which this machine reaches the console."""
-        return LOOPBACK if self.web_host == "0.0.0.0" else self.web_host  # noqa: S104 (asked, not chosen)
+        return _reached_at(self.web_host)
 
     @property
     def web_url(self) -> str:
         """The address of the console."""
         return f"http://{self.web_reached_at}:{self.web_port}/"
+
+    @property
+    def api_url(self) -> str:
+        """The address of the API."""
+        return f"http://{_reached_at(self.api_host)}:{self.api_port}/"
 
     @property
     def flower_url(self) -> str:
@@ -77,12 +84,16 @@ class InstallationPlan:
 
     def server_urls(self) -> dict[str, str]:
         """Return the addresses of the servers without passwords, for commands on this machine."""
-        urls = {"web_url": self.web_url, "flower_url": self.flower_url}
+        urls = {"web_url": self.web_url, "api_url": self.api_url, "flower_url": self.flower_url}
         if self.postgres is not None:
             urls["database_url"] = without_password(self.postgres.owner_url)
         if self.valkey is not None:
             urls["broker_url"] = without_password(self.valkey.url)
         return urls
+
+
+def _reached_at(host: str) -> str:
+    return LOOPBACK if host == "0.0.0.0" else host  # noqa: S104 (asked, not chosen)
 
 
 def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
@@ -108,7 +119,7 @@ def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
         once=True,
     )
     processes = [_pool_part(plan, pool) for pool in worker_pools()]
-    processes += [_scheduler_part(plan), _web_part(plan), _flower_part(plan)]
+    processes += [_scheduler_part(plan), _web_part(plan), _api_part(plan), _flower_part(plan)]
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
 
 
@@ -182,6 +193,22 @@ def _web_part(plan: InstallationPlan) -> ManagedProcess:
         ),
         needs=("prepare",),
         ready=_http_probe(plan.web_reached_at, plan.web_port, "/healthz"),
+    )
+
+
+def _api_part(plan: InstallationPlan) -> ManagedProcess:
+    return ManagedProcess(
+        name="api",
+        launch=_arbor(
+            plan,
+            "api",
+            "api",
+            f"--host={plan.api_host}",
+            f"--port={plan.api_port}",
+            secrets=secrets_of("api"),
+        ),
+        needs=("prepare",),
+        ready=_http_probe(_reached_at(plan.api_host), plan.api_port, "/healthz"),
     )
 
 

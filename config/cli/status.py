@@ -47,7 +47,7 @@ def _read_state() -> dict[str, Any]:
     connections.close_all()
     return {
         **fleet,
-        "urls": {name: url for name in ("web", "flower") if (url := urls.get(f"{name}_url"))},
+        "urls": {name: url for name in ("web", "api", "flower") if (url := urls.get(f"{name}_url"))},
         "supervised": bool(state),
         "parts": state.get("parts", []),
     }

@@ -55,7 +55,7 @@ def _choose_parts(value: str | None) -> frozenset[str]:
 
 
 def up(only: str | None, no_demo: bool, port: int | None) -> None:
-    """Run everything from this terminal: servers, workers, scheduler, console, Flower. Ctrl-C stops it."""
+    """Run everything from this terminal: servers, workers, scheduler, console, API, Flower. Ctrl-C stops it."""
     parts = _choose_parts(only)
     started = time.monotonic()
     run = RunFolder(data_dir())
@@ -111,12 +111,15 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         )
         _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
+    api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
     return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
         web_host=host,
         web_port=_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        api_host=api_host,
+        api_port=_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
         flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
         demo=demo,
         only=only,
@@ -151,7 +154,7 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
     log = Log([part.name for part in parts], mask=Mask(_known_secrets() | set(plan.secrets.values())))
 
     def note(states: list[dict[str, Any]]) -> None:
-        plan.run.note(web_url=plan.web_url, flower_url=plan.flower_url, parts=states)
+        plan.run.note(web_url=plan.web_url, api_url=plan.api_url, flower_url=plan.flower_url, parts=states)
 
     def show_panel() -> None:
         console().print(panel(_summary(plan, time.monotonic() - started)))
@@ -174,6 +177,7 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     first_time = report["operator_made"] and not own_password
     return PanelSummary(
         web_url=plan.web_url,
+        api_url=plan.api_url,
         flower_url=plan.flower_url,
         operator=report["operator"],
         # The password is shown on a terminal only, never written to a pipe or log; the file is readable by its owner only.
@@ -197,6 +201,7 @@ class PanelSummary:
     """The contents of the panel."""
 
     web_url: str
+    api_url: str
     flower_url: str
     operator: str
     #: The new operator's password, shown once; None afterwards.
@@ -214,6 +219,7 @@ def panel(summary: PanelSummary) -> Panel:
     rows.add_column(style="dim")
     rows.add_column()
     rows.add_row("console", Text(summary.web_url, style="bold underline"))
+    rows.add_row("api", Text(summary.api_url, style="underline"))
     rows.add_row("flower", Text(summary.flower_url, style="underline"))
     rows.add_row("operator", Text(summary.operator, style="bold"))
     if summary.password is None:

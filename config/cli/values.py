@@ -37,6 +37,16 @@ class DurationType(click.ParamType[timedelta]):
             self.fail(f"{value!r} is too long", param, ctx)
 
 
+class LifetimeType(DurationType):
+    """A length of time, or `none`."""
+
+    name = "lifetime"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse the value; `none` stays a text, because None means that the option was not given."""
+        return NONE if str(value).lower() == NONE else super().convert(value, param, ctx)
+
+
 class MomentType(click.ParamType[datetime]):
     """A date, or a date and time in ISO form; UTC by default."""
 

@@ -13,7 +13,7 @@ POOL_KINDS = ("prefork", "threads")
 
 _up = command(
     "up",
-    "Run everything from this terminal: servers, workers, scheduler, console, Flower. Ctrl-C stops it.",
+    "Run everything from this terminal: servers, workers, scheduler, console, API, Flower. Ctrl-C stops it.",
     option("--only", metavar="PARTS", help="Parts to run, such as web,worker,scheduler.  [default: all]"),
     option("--no-demo", is_flag=True, help="Make no demo tenants and agents."),
     option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]"),
@@ -134,6 +134,22 @@ _web = command(
     needs_django=False,
 )
 
+_api = command(
+    "api",
+    "Run the API.",
+    option(
+        "--host",
+        envvar="ARBOR_API_HOST",
+        default="127.0.0.1",
+        show_default=True,
+        help="Address to listen on.",
+    ),
+    option("--port", envvar="ARBOR_API_PORT", default=8001, show_default=True, help="Port to listen on."),
+    run="api:api",
+    json=False,
+    needs_django=False,
+)
+
 _flower = command(
     "flower",
     "Run Flower, the view of the queues. It asks for the operator's name and password.",
@@ -158,4 +174,4 @@ _manage = PassedArguments(
     help="Run a management command of Django: `arbor manage help` lists them.",
 )
 
-COMMANDS = (_up, _down, _status, _doctor, _demo, _prepare, _worker, _scheduler, _web, _flower, _manage)
+COMMANDS = (_up, _down, _status, _doctor, _demo, _prepare, _worker, _scheduler, _web, _api, _flower, _manage)

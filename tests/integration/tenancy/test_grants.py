@@ -18,6 +18,7 @@ EVERYTHING = "DELETE INSERT SELECT UPDATE"
 USUAL = {APP: EVERYTHING, OPS: "SELECT"}
 #: The tables that differ, and all tables of the installation. A privilege on single columns names them.
 LISTED: dict[str, dict[str, str]] = {
+    "access_apitoken": {APP: "INSERT SELECT UPDATE(last_used_at) UPDATE(revoked_at)", OPS: "SELECT"},
     "agents_agentkey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},

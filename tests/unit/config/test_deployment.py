@@ -109,12 +109,16 @@ def test_compose_runs_the_other_parts_too(services: dict[str, Any]) -> None:
         "prepare",
         "scheduler",
         "web",
+        "api",
         "flower",
     }
-    assert {name: services[name]["command"][0] for name in ("prepare", "scheduler", "web", "flower")} == {
+    assert {
+        name: services[name]["command"][0] for name in ("prepare", "scheduler", "web", "api", "flower")
+    } == {
         "prepare": "prepare",
         "scheduler": "scheduler",
         "web": "web",
+        "api": "api",
         "flower": "flower",
     }
 
@@ -142,8 +146,8 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
 
 def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
     expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
-    expected |= {name: secrets_of(name) for name in ("prepare", "scheduler", "web", "flower")}
-    embed = {"prepare", "web", "heartbeat", "maintenance", "model"}
+    expected |= {name: secrets_of(name) for name in ("prepare", "scheduler", "web", "api", "flower")}
+    embed = {"prepare", "web", "api", "heartbeat", "maintenance", "model"}
     for name, own in expected.items():
         environment = services[name]["environment"]
         missing = ALL_SECRETS - environment.keys()

@@ -103,10 +103,14 @@ def largest_page() -> Any:
         web.fetch.cache_clear()
 
 
-def web_host() -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ForkServer, "is_possible", lambda: False)
-        return up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None).web_host
+def planned(name: str) -> Callable[[], Any]:
+    def plan() -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ForkServer, "is_possible", lambda: False)
+            made = up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None)
+        return getattr(made, name)
+
+    return plan
 
 
 def history_age(record: Record) -> Callable[[], Any]:
@@ -135,6 +139,8 @@ PROBES: dict[str, Probe] = {
     "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
     "ARBOR_PAGES_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_PAGES_PER_MINUTE")),
     "ARBOR_ACTS_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_ACTS_PER_MINUTE")),
+    "ARBOR_API_HOST": Probe(values=("127.0.0.2", "127.0.0.3"), shows=planned("api_host")),
+    "ARBOR_API_PORT": Probe(values=("18123", "18124"), shows=planned("api_port")),
     "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),
     "ARBOR_OPS_DATABASE_URL": Probe(
         values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
@@ -192,7 +198,7 @@ PROBES: dict[str, Probe] = {
         values=("ollama=1", "ollama=9"),
         shows=applied("ARBOR_PROVIDER_CALLS", lambda: providers.calls_limit(Provider.OLLAMA)),
     ),
-    "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=web_host),
+    "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=planned("web_host")),
     **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
 

@@ -22,6 +22,7 @@ from config.supervisor.run_folder import RunFolder, write_private
 def panel_text(**changes: Any) -> str:
     values: dict[str, Any] = {
         "web_url": "http://127.0.0.1:8001/",
+        "api_url": "http://127.0.0.1:8002/",
         "flower_url": "http://127.0.0.1:5555/",
         "operator": "operator",
         "password": None,
@@ -84,6 +85,8 @@ def test_the_first_password_goes_to_a_terminal_only(
         valkey=None,
         web_host="127.0.0.1",
         web_port=8000,
+        api_host="127.0.0.1",
+        api_port=8001,
         flower_port=5555,
         demo=False,
         only=frozenset(),

@@ -24,6 +24,8 @@ def plan(tmp_path: Path) -> Any:
             "valkey": EmbeddedValkey(tmp_path / "valkey"),
             "web_host": "127.0.0.1",
             "web_port": 8000,
+            "api_host": "127.0.0.1",
+            "api_port": 8001,
             "flower_port": 5555,
             "demo": True,
             "only": frozenset(NAMES),

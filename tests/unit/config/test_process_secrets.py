@@ -62,6 +62,13 @@ EXPECTED = {
         "SECRET_KEY",
         "ARBOR_METRICS_TOKEN",
     },
+    "api": {
+        "ARBOR_APP_DATABASE_URL",
+        "ARBOR_OPS_DATABASE_URL",
+        "CELERY_BROKER_URL",
+        "ARBOR_MASTER_KEY",
+        "ARBOR_OTHER_MASTER_KEY",
+    },
     "flower": {"ARBOR_ACCOUNTS_DATABASE_URL", "CELERY_BROKER_URL"},
     "prepare": {
         "DATABASE_URL",
@@ -93,6 +100,8 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installati
         valkey=EmbeddedValkey(tmp_path / "valkey", password="secret-of-valkey"),
         web_host="127.0.0.1",
         web_port=8000,
+        api_host="127.0.0.1",
+        api_port=8001,
         flower_port=5555,
         demo=True,
         only=frozenset(NAMES),

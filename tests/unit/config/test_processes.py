@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import uvicorn
 from tornado.options import options
 
 import config.cli.with_django  # noqa: F401
 from arbor.errors import ServerError
-from config.cli import celery_process, flower, prepare, status, up, web
+from config.cli import api, celery_process, flower, prepare, status, up, web
 from config.cli.main import main
 
 
@@ -38,6 +39,17 @@ def test_the_console_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatc
     assert run("web", "--host", "0.0.0.0", "--port", "8123", "--processes", "2") == 0
     (settings,) = served
     assert (settings["bind"], settings["workers"]) == ("0.0.0.0:8123", 2)
+
+
+def test_the_api_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[dict[str, Any]] = []
+    # Changed by the command, and restored after the test.
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "config.settings")
+    monkeypatch.setattr(api, "refuse_unsafe_role", lambda: None)
+    monkeypatch.setattr(uvicorn, "run", lambda _application, **settings: served.append(settings))
+    assert run("api", "--host", "0.0.0.0", "--port", "8123") == 0
+    (settings,) = served
+    assert (settings["host"], settings["port"]) == ("0.0.0.0", 8123)
 
 
 def test_flower_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""API tokens as rows."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import Role, TenantModel
+from arbor.ids import uuid7
+
+
+class ApiToken(TenantModel):
+    """A program's credential for one tenant. The token itself is shown once; the row has its hash."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (last_used_at, revoked_at)"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=100)
+    role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
+    #: The only agent that the token reaches; empty: all agents of the tenant.
+    agent = TenantForeignKey(Agent, null=True, blank=True, related_name="+")
+    #: The beginning of the token, by which people recognize it.
+    prefix = models.CharField(max_length=20, editable=False)
+    #: SHA-256 of the token.
+    token_hash = models.BinaryField(max_length=32, editable=False)
+    created_by = models.CharField(max_length=200, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    #: Empty: it does not expire.
+    expires_at = models.DateTimeField(null=True, blank=True)
+    #: To the minute.
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "API token"
+        ordering = ["-created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "prefix"], name="access_apitoken_prefix"),
+            models.UniqueConstraint(
+                fields=["tenant", "name"],
+                condition=models.Q(revoked_at=None),
+                name="access_apitoken_name",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,169 @@
+"""Create, list, revoke and check API tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+
+from apps.access.models import ApiToken
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.tenants.models import Role, TenantStatus
+from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.access import USE_STORED_EVERY, generate_token, parse_token
+from arbor.clock import Clock, SystemClock
+from arbor.errors import AlreadyExists, Invalid, NotFound, TokenRefused, TransitionIllegal
+
+#: The life of a token unless another is asked for, and the longest one that ends.
+LIFETIME = timedelta(days=90)
+LONGEST_LIFETIME = timedelta(days=3650)
+NAME_LENGTH = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenAccess:
+    """The rights of a request: those of its token."""
+
+    token_id: UUID
+    name: str
+    tenant_id: UUID
+    tenant_slug: str
+    role: Role
+    #: The only agent that the token reaches; None: all of the tenant.
+    agent_id: UUID | None
+    suspended: bool
+
+    @property
+    def actor(self) -> str:
+        """The token as an actor of the audit log."""
+        return f"token:{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewToken:
+    """A new token: its row, and the text that is shown once."""
+
+    row: ApiToken
+    text: str
+
+
+def create_token(
+    *,
+    name: str,
+    role: Role,
+    actor: str,
+    lifetime: timedelta | None = LIFETIME,
+    agent_id: UUID | None = None,
+    clock: Clock | None = None,
+) -> NewToken:
+    """Create a token of the current tenant, for one of its agents or all of them; without a lifetime it does not expire.
+
+    Raises Invalid for name or lifetime, AlreadyExists for a name in use, NotFound for the agent.
+    """
+    name = name.strip()
+    if not 0 < len(name) <= NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"a token's name has 1 to {NAME_LENGTH} printable characters, got {name[:200]!r}")
+    if lifetime is not None and not timedelta(0) < lifetime <= LONGEST_LIFETIME:
+        raise Invalid(f"a token lives up to {LONGEST_LIFETIME.days} days, or without end, got {lifetime}")
+    if agent_id is not None:
+        agent_by_id(agent_id)
+    now = (clock or SystemClock()).now()
+    token = generate_token(current_tenant())
+    row = ApiToken(
+        tenant_id=token.tenant_id,
+        name=name,
+        role=role,
+        agent_id=agent_id,
+        prefix=token.prefix,
+        token_hash=token.digest,
+        created_by=actor,
+        expires_at=now + lifetime if lifetime is not None else None,
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        raise AlreadyExists(f"there is a token {name!r} already; choose another name") from error
+    record(
+        action=AuditAction.TOKEN_CREATED,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"created API token {name} as {role}",
+        detail={"token_id": str(row.id), "prefix": row.prefix, "expires_at": _stamp(row.expires_at)},
+    )
+    return NewToken(row=row, text=token.text)
+
+
+def revoke_token(*, token_id: UUID, actor: str, clock: Clock | None = None) -> ApiToken:
+    """Revoke a token of the current tenant, for good. Raises NotFound, and TransitionIllegal where it is revoked."""
+    row: ApiToken | None = ApiToken.objects.select_for_update(no_key=True).filter(id=token_id).first()
+    if row is None:
+        raise NotFound(f"there is no API token {token_id} in this tenant")
+    if row.revoked_at is not None:
+        raise TransitionIllegal(f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M}")
+    row.revoked_at = (clock or SystemClock()).now()
+    row.save(update_fields=["revoked_at"])
+    record(
+        action=AuditAction.TOKEN_REVOKED,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=f"revoked API token {row.name}",
+        detail={"token_id": str(row.id), "prefix": row.prefix},
+    )
+    return row
+
+
+def open_tokens(*, now: datetime) -> QuerySet[ApiToken]:
+    """Return the current tenant's tokens that are neither revoked nor expired, the latest first."""
+    rows: QuerySet[ApiToken] = ApiToken.objects.filter(revoked_at=None)
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+def token_by_name(name: str) -> ApiToken:
+    """Find the current tenant's token by its name or its prefix, unless it is revoked. Raises NotFound with the names."""
+    rows: QuerySet[ApiToken] = ApiToken.objects.filter(revoked_at=None)
+    row = rows.filter(Q(name=name) | Q(prefix=name)).first()
+    if row is None:
+        known = ", ".join(rows.values_list("name", flat=True)[:20]) or "none"
+        raise NotFound(f"there is no API token {name!r}; there is: {known}")
+    return row
+
+
+def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
+    """Return the access of a token, and store its use to the minute. Raises TokenRefused.
+
+    The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
+    requests reads the tokens of all tenants.
+    """
+    token = parse_token(text)
+    if token is None:
+        raise TokenRefused
+    now = (clock or SystemClock()).now()
+    with tenant_transaction(token.tenant_id):
+        row = ApiToken.objects.select_related("tenant").filter(prefix=token.prefix).first()
+        if row is None or not token.matches(bytes(row.token_hash)):
+            raise TokenRefused
+        if row.revoked_at is not None:
+            raise TokenRefused(f"the token {row.prefix}… is revoked")
+        if row.expires_at is not None and row.expires_at <= now:
+            raise TokenRefused(f"the token {row.prefix}… expired on {row.expires_at:%Y-%m-%d %H:%M} UTC")
+        if row.last_used_at is None or row.last_used_at < now - USE_STORED_EVERY:
+            ApiToken.objects.filter(id=row.id).update(last_used_at=now)
+        return TokenAccess(
+            token_id=row.id,
+            name=row.name,
+            tenant_id=row.tenant_id,
+            tenant_slug=row.tenant.slug,
+            role=Role(row.role),
+            agent_id=row.agent_id,
+            suspended=row.tenant.status != TenantStatus.ACTIVE,
+        )
+
+
+def _stamp(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

@@ -1,0 +1,68 @@
+"""The REST API: one router for each capability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninja import NinjaAPI, Router
+from ninja.openapi.schema import OpenAPISchema
+
+from apps.api.authentication import BY_METHOD
+from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
+from apps.api.routers import agents, tenant
+from apps.api.scope import in_tenant
+
+VERSION = "1.0.0"
+PATH = "/api/v1"
+#: Every capability with its operations: what comes new adds its router here. The name is its tag in the document.
+ROUTERS: tuple[tuple[str, Router], ...] = (
+    ("agents", agents.router),
+    ("tenant", tenant.router),
+)
+
+_DESCRIPTION = """
+Everything the command line does, over HTTP. A request names its tenant by its token: `Authorization: Bearer arbor_…`.
+
+Lists have pages: `limit` and `cursor`. Errors are problem details (RFC 9457).
+"""
+
+
+class ArborAPI(NinjaAPI):
+    """The API, with its errors in the document of each operation."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        """Return the OpenAPI document, with the answer of an error for each operation."""
+        options.setdefault("path_prefix", PATH + "/")
+        document = super().get_openapi_schema(**options)
+        document["components"]["schemas"]["Problem"] = Problem.model_json_schema(
+            ref_template="#/components/schemas/{model}"
+        )
+        document["components"]["schemas"] |= document["components"]["schemas"]["Problem"].pop("$defs", {})
+        error = {
+            "description": "The request is refused, or failed.",
+            "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                operation["responses"].setdefault("default", error)
+        return document
+
+
+def create_api() -> ArborAPI:
+    """Return the API with all its operations."""
+    made = ArborAPI(
+        title="Arbor",
+        version=VERSION,
+        description=_DESCRIPTION.strip(),
+        urls_namespace="api",
+        auth=BY_METHOD,
+        docs_url=None,
+    )
+    handle_errors(made)
+    made.add_decorator(in_tenant)
+    for name, router in ROUTERS:
+        made.add_router("", router, tags=[name])
+    return made
+
+
+api = create_api()

@@ -1,0 +1,88 @@
+"""The middleware of the API: request ids, threads, headers, problems instead of pages, and the access log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from apps.api.problems import CONTENT_TYPE, problem
+from apps.api.requests import REQUEST_ID, access_of, give_request_id
+from apps.api.threads import in_thread
+
+log = structlog.get_logger(__name__)
+
+_ERROR = 400
+_DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
+
+
+class ApiMiddleware:
+    """Frames each request. Under ASGI, operations that block run in the API's threads."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self.get_response = get_response
+        self._asynchronous = iscoroutinefunction(get_response)
+        if self._asynchronous:
+            markcoroutinefunction(self)
+            self.process_view = self._run_in_thread
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """Answer the request."""
+        give_request_id(request)
+        if self._asynchronous:
+            return self._answer(request)
+        started = time.perf_counter()
+        return _finish(request, self.get_response(request), started)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        return _finish(request, await self.get_response(request), started)
+
+    async def _run_in_thread(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, named: dict[str, Any]
+    ) -> HttpResponseBase | None:
+        """Answer by a view that blocks; None leaves an asynchronous view to the handler."""
+        if iscoroutinefunction(view):
+            return None
+        response: HttpResponseBase = await in_thread(view, request, *args, **named)
+        return response
+
+
+def _finish(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
+    content_type = response.headers.get("Content-Type", "")
+    if response.status_code >= _ERROR and content_type != CONTENT_TYPE:
+        # Django's own answers, such as that of an unknown path.
+        response = _as_problem(request, response)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers[REQUEST_ID] = request.arbor_request_id  # type: ignore[attr-defined]
+    match = request.resolver_match
+    access = access_of(request) if hasattr(request, "auth") else None
+    log.info(
+        "request_answered",
+        method=request.method,
+        # The pattern, without what the client wrote into the address.
+        route=match.route if match is not None else "",
+        status=response.status_code,
+        ms=round((time.perf_counter() - started) * 1000, 1),
+        request_id=request.arbor_request_id,  # type: ignore[attr-defined]
+        tenant=access.tenant_slug if access is not None else None,
+        token_id=str(access.token_id) if access is not None else None,
+    )
+    return response
+
+
+def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponse:
+    status = response.status_code
+    answer = problem(request, status=status, detail=_DETAILS.get(status, "the request cannot be answered"))
+    if "Allow" in response.headers:
+        answer["Allow"] = response.headers["Allow"]
+    return answer

@@ -1,0 +1,79 @@
+"""Pages of lists by opaque cursors, in a stable order."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.db.models import Model, Q, QuerySet
+from ninja import Query, Schema
+from pydantic import Field
+
+from arbor.errors import Invalid
+
+MOST = 200
+
+
+class ListPage[T](Schema):
+    """A part of a list."""
+
+    items: list[T] = Field(description="The rows, in the order of the list.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null at the end of the list.")
+
+
+class PageQuery(Schema):
+    """The part of a list that is wanted."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST, description="The most rows of a page.")] = 50
+    cursor: Annotated[
+        str, Field(max_length=400, description="`next_cursor` of the page before; empty: the first page.")
+    ] = ""
+
+
+#: The parameter of a list operation: `page: Paging`.
+Paging = Query[PageQuery]
+
+
+def page_of[M: Model, T](
+    rows: QuerySet[M], page: PageQuery, *, order: str, view: Callable[[M], T]
+) -> ListPage[T]:
+    """Return a page of rows by a column and, among equal ones, by id; `order` is `column` or `-column`.
+
+    Raises Invalid for a cursor that is not of this list.
+    """
+    column, descending = order.removeprefix("-"), order.startswith("-")
+    sign = "-" if descending else ""
+    if page.cursor:
+        rows = rows.filter(_beyond(column, page.cursor, descending=descending))
+    found = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[: page.limit + 1])
+    more = len(found) > page.limit
+    shown = found[: page.limit]
+    return ListPage(
+        items=[view(row) for row in shown], next_cursor=_cursor(shown[-1], column) if more else None
+    )
+
+
+def _cursor(row: Model, column: str) -> str:
+    value: Any = row
+    for name in column.split("__"):
+        value = getattr(value, name)
+    marked = {"t": value.isoformat()} if isinstance(value, datetime) else {"v": value}
+    text = json.dumps({"o": column, "id": str(row.pk), **marked}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _beyond(column: str, cursor: str, *, descending: bool) -> Q:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        read = json.loads(text)
+        if read["o"] != column:
+            raise ValueError(column)
+        value = datetime.fromisoformat(read["t"]) if "t" in read else read["v"]
+        last_id = str(read["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Invalid("the cursor is not one of this list; begin without a cursor") from error
+    beyond = "lt" if descending else "gt"
+    return Q(**{f"{column}__{beyond}": value}) | Q(**{column: value, f"pk__{beyond}": last_id})

@@ -1,0 +1,171 @@
+"""Errors as problem details (RFC 9457), and the status code of each error of the house."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from django.db import DataError
+from django.http import Http404, HttpRequest, JsonResponse
+from ninja import NinjaAPI, Schema
+from ninja.errors import AuthenticationError, HttpError
+from ninja.errors import ValidationError as RequestInvalid
+from psycopg.errors import QueryCanceled
+from pydantic import Field
+
+from apps.api.requests import request_id_of
+from arbor import errors
+
+log = structlog.get_logger(__name__)
+
+_FAILED = "Arbor failed to answer; the log has the reason under the request's id"
+CONTENT_TYPE = "application/problem+json"
+#: The status of an error is that of its closest class here.
+STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
+    errors.ArborError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.TransitionIllegal: HTTPStatus.CONFLICT,
+    errors.LimitReached: HTTPStatus.CONFLICT,
+    errors.ConfigurationInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.AlreadyExists: HTTPStatus.CONFLICT,
+    errors.PermissionDenied: HTTPStatus.FORBIDDEN,
+    errors.TokenRefused: HTTPStatus.UNAUTHORIZED,
+    errors.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
+    errors.ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ModelTimeout: HTTPStatus.GATEWAY_TIMEOUT,
+    errors.ModelError: HTTPStatus.BAD_GATEWAY,
+    errors.ReplyInvalid: HTTPStatus.BAD_GATEWAY,
+    errors.EmbeddingFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.WebFailed: HTTPStatus.BAD_GATEWAY,
+    errors.DeliveryFailed: HTTPStatus.BAD_GATEWAY,
+    errors.StaleLease: HTTPStatus.CONFLICT,
+    errors.ServerError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class ProblemField(Schema):
+    """A part of the request that is not valid."""
+
+    field: str = Field(description="Its place in the request.", examples=["body.name"])
+    message: str = Field(description="What is wrong with it.")
+
+
+class Problem(Schema):
+    """An error, as RFC 9457 describes it."""
+
+    type: str = Field(description="The kind of the error.", examples=["urn:arbor:problem:not-found"])
+    title: str = Field(description="The kind in words.", examples=["Not Found"])
+    status: int = Field(description="The HTTP status.", examples=[404])
+    detail: str = Field(description="What is wrong, and what would be right.")
+    instance: str = Field(description="The path of the request.")
+    request_id: str = Field(description="The id of the request in the logs.")
+    errors: list[ProblemField] = Field(default=[], description="The parts of the request that are not valid.")
+
+
+def status_of(error: errors.ArborError) -> HTTPStatus:
+    """Return the status of an error of the house."""
+    return next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+
+
+def problem(
+    request: HttpRequest,
+    *,
+    status: int,
+    detail: str,
+    kind: str = "",
+    fields: list[ProblemField] | None = None,
+) -> JsonResponse:
+    """Return an error as the response of a request."""
+    phrase = HTTPStatus(status).phrase
+    found = Problem(
+        type=f"urn:arbor:problem:{kind or phrase.lower().replace(' ', '-')}",
+        title=phrase,
+        status=status,
+        detail=detail.replace("\0", ""),
+        instance=request.path,
+        request_id=request_id_of(request),
+        errors=fields or [],
+    )
+    response = JsonResponse(
+        found.model_dump(exclude={"errors"} if not found.errors else None),
+        status=status,
+        content_type=CONTENT_TYPE,
+    )
+    if status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Bearer realm="Arbor"'
+    return response
+
+
+def problem_of(request: HttpRequest, error: errors.ArborError) -> JsonResponse:
+    """Return an error of the house as the response of a request. An error that is a fault of Arbor keeps its text to the log."""
+    status = status_of(error)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _failed(request, error)
+    response = problem(request, status=status, detail=str(error), kind=_kind(type(error)))
+    if isinstance(error, errors.RateLimited):
+        response["Retry-After"] = str(error.retry_after_s)
+    return response
+
+
+def handle_errors(api: NinjaAPI) -> None:
+    """Let the API answer every error with a problem."""
+    handlers: dict[type[Exception], Any] = {
+        errors.ArborError: problem_of,
+        RequestInvalid: _invalid,
+        AuthenticationError: _unauthenticated,
+        HttpError: lambda request, error: problem(request, status=error.status_code, detail=str(error)),
+        Http404: lambda request, _error: problem(
+            request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here"
+        ),
+        DataError: _unstorable,
+        Exception: _failed,
+    }
+    for kind, handler in handlers.items():
+        api.add_exception_handler(kind, handler)
+
+
+def unknown_path(request: HttpRequest, **_: Exception) -> JsonResponse:
+    """Answer a request to a path that does not exist."""
+    return problem(request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here")
+
+
+def server_failed(request: HttpRequest) -> JsonResponse:
+    """Answer a request whose failure Django has logged."""
+    return problem(request, status=HTTPStatus.INTERNAL_SERVER_ERROR, detail=_FAILED, kind="failed")
+
+
+def _kind(error: type[Exception]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
+def _invalid(request: HttpRequest, error: RequestInvalid) -> JsonResponse:
+    fields = [
+        ProblemField(field=".".join(map(str, fault["loc"])), message=fault["msg"]) for fault in error.errors
+    ]
+    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in fields[:5])
+    return problem(
+        request, status=HTTPStatus.UNPROCESSABLE_ENTITY, detail=detail, kind="invalid", fields=fields
+    )
+
+
+def _unauthenticated(request: HttpRequest, _error: Exception) -> JsonResponse:
+    detail = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"
+    return problem(request, status=HTTPStatus.UNAUTHORIZED, detail=detail, kind="token-refused")
+
+
+def _unstorable(request: HttpRequest, _error: Exception) -> JsonResponse:
+    # PostgreSQL's own words would quote the value.
+    detail = "a value is out of range, or has a character that cannot be stored, such as NUL"
+    return problem(request, status=HTTPStatus.UNPROCESSABLE_ENTITY, detail=detail, kind="invalid")
+
+
+def _failed(request: HttpRequest, error: Exception) -> JsonResponse:
+    if isinstance(error.__cause__, QueryCanceled):
+        detail = "the database needed too long for it; ask for less"
+        return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=detail, kind="too-slow")
+    log.error("request_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
+    return server_failed(request)

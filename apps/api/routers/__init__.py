@@ -1,0 +1,1 @@
+"""One module of operations for each capability."""

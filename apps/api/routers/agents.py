@@ -1,0 +1,180 @@
+"""Agents: created, listed, shown, and moved through their life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from apps.agents.models import Agent, ScheduleState
+from apps.agents.services.profile import NAME_LENGTH
+from apps.api.authentication import ADMINISTER, READ_OWN
+from apps.api.paging import ListPage, Paging, page_of
+from apps.api.requests import access_of
+from apps.fleet.creation import LONGEST_INTERVAL, create_agent
+from apps.fleet.lifecycle import (
+    destroy_agent,
+    pause_agent,
+    resume_agent,
+    sleep_agent,
+    start_agent,
+    stop_agent,
+    wake_agent,
+)
+from arbor.agents.lifecycle import AgentStatus, LifecycleVerb
+from arbor.errors import NotFound
+
+router = Router()
+
+_VERBS: dict[LifecycleVerb, Callable[..., Agent]] = {
+    LifecycleVerb.START: start_agent,
+    LifecycleVerb.PAUSE: pause_agent,
+    LifecycleVerb.RESUME: resume_agent,
+    LifecycleVerb.STOP: stop_agent,
+    LifecycleVerb.SLEEP: sleep_agent,
+    LifecycleVerb.WAKE: wake_agent,
+}
+
+
+class AgentView(Schema):
+    """An agent."""
+
+    id: UUID
+    public_id: str = Field(description="agent_ and the SHA-256 of its public key.")
+    name: str = Field(examples=["Vega"])
+    status: AgentStatus
+    template: str = Field(description="The template it was created from.", examples=["Scout"])
+    template_version: str
+    trust_tier: str
+    model: str = Field(description="provider/model; empty: the installation's.")
+    energy: float
+    heartbeats: int = Field(description="Heartbeats that ran to a decision.")
+    interval_s: float = Field(description="Seconds between its heartbeats.")
+    due_at: datetime | None = Field(description="The time of its next heartbeat; null: it has none.")
+    last_heartbeat_at: datetime | None
+    created_at: datetime
+
+    @classmethod
+    def of(cls, agent: Agent) -> AgentView:
+        """Return the view of a row with its state and schedule."""
+        return cls(
+            id=agent.id,
+            public_id=agent.public_id,
+            name=agent.name,
+            status=AgentStatus(agent.status),
+            template=agent.template_name,
+            template_version=agent.template_version,
+            trust_tier=agent.trust_tier,
+            model=agent.model,
+            energy=agent.state.energy,
+            heartbeats=agent.state.beats,
+            interval_s=agent.schedule.interval_s,
+            due_at=None if agent.schedule.state == ScheduleState.OFF else agent.schedule.due_at,
+            last_heartbeat_at=agent.state.last_beat_at,
+            created_at=agent.created_at,
+        )
+
+
+class AgentCreation(Schema):
+    """A wish for an agent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, examples=["Vega"])]
+    template: Annotated[
+        str, Field(min_length=1, max_length=100, description="The name of a template.", examples=["Scout"])
+    ]
+    interval_s: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            le=LONGEST_INTERVAL.total_seconds(),
+            description="Null: the template's, or the installation's.",
+        ),
+    ] = None
+    model: Annotated[str, Field(max_length=200, description="provider/model; empty: the template's.")] = ""
+    start: Annotated[bool, Field(description="Start it at once.")] = False
+
+
+class Destruction(Schema):
+    """A destroyed agent."""
+
+    id: UUID
+    deleted: dict[str, int] = Field(description="The number of deleted rows by kind.")
+
+
+@router.get("/agents", response=ListPage[AgentView], auth=READ_OWN, summary="List agents")
+def list_agents(
+    request: HttpRequest,
+    page: Paging,
+    name: Annotated[str, Field(max_length=100)] = "",
+    status: AgentStatus | None = None,
+) -> ListPage[AgentView]:
+    """List the agents of the tenant by name; a token of one agent lists that one."""
+    rows = _agents()
+    own = access_of(request).agent_id
+    if own is not None:
+        rows = rows.filter(id=own)
+    if name:
+        rows = rows.filter(name__iexact=name)
+    if status is not None:
+        rows = rows.filter(status=status)
+    return page_of(rows, page, order="name", view=AgentView.of)
+
+
+@router.post("/agents", response={201: AgentView}, summary="Create an agent")
+def create(request: HttpRequest, wish: AgentCreation) -> Status[AgentView]:
+    """Create an agent from a template. It has no heartbeats before it is started."""
+    actor = access_of(request).actor
+    agent = create_agent(
+        name=wish.name,
+        template_name=wish.template,
+        actor=actor,
+        interval=timedelta(seconds=wish.interval_s) if wish.interval_s is not None else None,
+        model=wish.model,
+    )
+    if wish.start:
+        start_agent(agent_id=agent.id, actor=actor)
+    return Status(201, _show(agent.id))
+
+
+@router.get("/agents/{uuid:agent_id}", response=AgentView, summary="Show an agent")
+def show(request: HttpRequest, agent_id: UUID) -> AgentView:
+    """Show an agent with its state and schedule."""
+    return _show(agent_id)
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/{verb}",
+    response=AgentView,
+    summary="Start, pause, resume, stop, sleep or wake an agent",
+)
+def change_status(request: HttpRequest, agent_id: UUID, verb: LifecycleVerb) -> AgentView:
+    """Move an agent to another status. Which verbs are possible depends on its status: others are answered 409."""
+    _VERBS[verb](agent_id=agent_id, actor=access_of(request).actor)
+    return _show(agent_id)
+
+
+@router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")
+def destroy(
+    request: HttpRequest, agent_id: UUID, confirm: Annotated[str, Field(max_length=100)]
+) -> Destruction:
+    """Delete an agent and all its data, for good. `confirm` is its exact name. The audit of its acts stays."""
+    deleted = destroy_agent(agent_id=agent_id, confirm=confirm, actor=access_of(request).actor)
+    return Destruction(id=agent_id, deleted=deleted)
+
+
+def _agents() -> Any:
+    return Agent.objects.select_related("state", "schedule")
+
+
+def _show(agent_id: UUID) -> AgentView:
+    agent = _agents().filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    return AgentView.of(agent)

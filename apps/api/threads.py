@@ -1,0 +1,29 @@
+"""The threads that answer requests: work that blocks runs here, never in the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import close_old_connections
+
+#: Bounded, and with it the connections to the database: each thread keeps one for each role that it used.
+_THREADS = ThreadPoolExecutor(max_workers=settings.ARBOR_API_THREADS, thread_name_prefix="api")
+
+
+async def in_thread[**P, R](function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    """Run a function that blocks in one of the threads; streams use this for each read, and keep no thread in between.
+
+    The function opens its own `tenant_transaction`. Nothing of a request stays in the thread.
+    """
+    return await sync_to_async(_run, thread_sensitive=False, executor=_THREADS)(function, *args, **named)
+
+
+def _run[**P, R](function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    close_old_connections()
+    try:
+        return function(*args, **named)
+    finally:
+        close_old_connections()

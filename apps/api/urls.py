@@ -1,0 +1,18 @@
+"""Addresses of the API's process."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, URLResolver, path
+
+from apps.api.api import PATH, api
+from apps.api.problems import server_failed, unknown_path
+from apps.api.routers.health import alive, ready
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", alive, name="alive"),
+    path("readyz", ready, name="ready"),
+    path(f"{PATH.strip('/')}/", api.urls),
+]
+
+handler404 = unknown_path
+handler500 = server_failed

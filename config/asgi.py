@@ -1,0 +1,53 @@
+"""The ASGI application for uvicorn: the API."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
+
+from config.body_limit import BodyLimit, Message, Receive, Send
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
+# Creates the Celery application by which the API enqueues tasks (`apps.queues`).
+importlib.import_module("workers.app")
+django.setup(set_prefix=False)
+
+
+class ApiHandler(ASGIHandler):
+    """Django's handler without a thread for each request, which a stream would keep: `apps.api.threads` has them."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        await self.handle(scope, receive, send)
+
+
+class Application:
+    """Answers HTTP requests, and the messages of a server's start and end."""
+
+    def __init__(self) -> None:
+        self._http = BodyLimit(ApiHandler(), most_bytes=settings.ARBOR_API_BODY_BYTES)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer by the kind of the connection; a further protocol is a further case here."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+application = Application()

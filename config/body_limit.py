@@ -1,0 +1,98 @@
+"""A limit of size and time for the bodies of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+type Message = MutableMapping[str, Any]
+type Receive = Callable[[], Awaitable[Message]]
+type Send = Callable[[Message], Awaitable[None]]
+type Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+#: The seconds within which a body must arrive.
+ARRIVES_WITHIN_S = 30.0
+
+
+class BodyLimit:
+    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere."""
+
+    def __init__(
+        self, application: Application, *, most_bytes: int, within_s: float = ARRIVES_WITHIN_S
+    ) -> None:
+        self._application = application
+        self._most_bytes = most_bytes
+        self._within_s = within_s
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        try:
+            body = await self._read(scope, receive)
+        except _BodyRefused as error:
+            await _refuse(scope, send, error)
+            return
+        if body is None:
+            return
+        sent = False
+
+        async def receive_body() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._application(scope, receive_body, send)
+
+    async def _read(self, scope: Message, receive: Receive) -> bytes | None:
+        """Return the whole body; None where the client has gone."""
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if int(declared) > self._most_bytes:
+            raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._within_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > self._most_bytes:
+                        raise _BodyRefused(
+                            HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes"
+                        )
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            raise _BodyRefused(
+                HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {self._within_s:g} seconds"
+            ) from None
+
+
+class _BodyRefused(Exception):
+    """A body that is not read to its end."""
+
+    def __init__(self, status: HTTPStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+async def _refuse(scope: Message, send: Send, error: _BodyRefused) -> None:
+    found = {
+        "type": f"urn:arbor:problem:{error.status.phrase.lower().replace(' ', '-')}",
+        "title": error.status.phrase,
+        "status": int(error.status),
+        "detail": error.detail,
+        "instance": scope["path"],
+        "request_id": "",
+    }
+    headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": int(error.status), "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(found).encode()})

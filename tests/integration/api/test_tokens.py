@@ -1,0 +1,98 @@
+"""A request is answered by the rights of its token."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.access.models import ApiToken
+from apps.access.services import authenticate, create_token, revoke_token
+from apps.fleet.administration import suspend_tenant
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.access import generate_token
+from arbor.clock import FrozenClock
+from arbor.errors import TokenRefused
+from tests.support.api import Caller, caller_of
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "arbor_" + "A" * 72, "arbor_\N{SNOWMAN}"])
+def test_a_request_without_a_valid_token_is_refused(tenant: Tenant, token: str) -> None:
+    response = Caller(token=token).get("/agents")
+    assert response.status_code == 401
+    assert response["Content-Type"] == "application/problem+json"
+    assert response["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_a_made_up_token_of_a_tenant_is_refused(tenant: Tenant) -> None:
+    assert Caller(token=generate_token(tenant.id).text).get("/agents").status_code == 401
+
+
+def test_a_token_with_another_secret_is_refused(tenant: Tenant, owner: Caller) -> None:
+    other = "A" if owner.token[-1] != "A" else "B"
+    assert Caller(token=owner.token[:-1] + other).get("/agents").status_code == 401
+
+
+def test_a_revoked_token_is_refused_at_once(tenant: Tenant, owner: Caller) -> None:
+    assert owner.get("/agents").status_code == 200
+    with tenant_transaction(tenant.id):
+        revoke_token(token_id=ApiToken.objects.get().id, actor="test")
+    response = owner.get("/agents")
+    assert (response.status_code, "revoked" in response.json()["detail"]) == (401, True)
+
+
+def test_a_token_ends_with_its_life(tenant: Tenant) -> None:
+    clock = FrozenClock(datetime.now(UTC))
+    with tenant_transaction(tenant.id):
+        new = create_token(
+            name="short", role=Role.VIEWER, actor="test", lifetime=timedelta(hours=1), clock=clock
+        )
+    authenticate(new.text, clock=clock)
+    clock.advance(timedelta(hours=1))
+    with pytest.raises(TokenRefused, match="expired"):
+        authenticate(new.text, clock=clock)
+
+
+def test_the_last_use_is_stored_once_a_minute(tenant: Tenant) -> None:
+    clock = FrozenClock(datetime.now(UTC))
+    with tenant_transaction(tenant.id):
+        new = create_token(name="used", role=Role.VIEWER, actor="test", clock=clock)
+    stored: list[Any] = []
+    for pause in (0, 30, 31):
+        clock.advance(timedelta(seconds=pause))
+        authenticate(new.text, clock=clock)
+        with tenant_transaction(tenant.id):
+            stored.append(ApiToken.objects.get().last_used_at)
+    assert stored[0] == stored[1] < stored[2]
+
+
+def test_a_role_decides_what_a_token_may_do(tenant: Tenant, vega: dict[str, Any]) -> None:
+    path = f"/agents/{vega['id']}"
+    codes = {
+        role: (
+            caller_of(tenant, role).get(path).status_code,
+            caller_of(tenant, role, lifetime=None).post(f"{path}/pause").status_code,
+        )
+        for role in (Role.VIEWER, Role.OPERATOR)
+    }
+    assert codes == {Role.VIEWER: (200, 403), Role.OPERATOR: (200, 200)}
+    refused = caller_of(tenant, Role.OPERATOR, lifetime=timedelta(1)).delete(path, confirm="Vega")
+    assert refused.status_code == 403
+    assert "owner" in refused.json()["detail"]
+
+
+def test_a_token_of_one_agent_reaches_no_other(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
+    lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()
+    own = caller_of(tenant, Role.OWNER, agent_id=vega["id"])
+    assert own.get(f"/agents/{vega['id']}").status_code == 200
+    assert own.get(f"/agents/{lyra['id']}").status_code == 404
+    assert [agent["name"] for agent in own.get("/agents").json()["items"]] == ["Vega"]
+    assert own.post("/agents", {"name": "Deneb", "template": "Scout"}).status_code == 403
+
+
+def test_a_suspended_tenant_is_closed(tenant: Tenant, owner: Caller) -> None:
+    suspend_tenant(slug=tenant.slug, actor="test")
+    response = owner.get("/agents")
+    assert (response.status_code, "suspended" in response.json()["detail"]) == (403, True)

@@ -1,0 +1,59 @@
+"""`arbor token`: a token is shown once, listed without its secret, and revoked."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.access.models import ApiToken
+from apps.access.services import authenticate
+from apps.audit.models import AuditEvent
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.errors import TokenRefused
+from tests.integration.cli.conftest import Arbor
+
+
+def test_a_token_is_shown_once_and_opens_its_tenant(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
+    ran = arbor("token", "create", "dashboard", "--tenant", "acme", "--role", "operator", "--json")
+    assert ran.code == 0, ran.err
+    access = authenticate(ran.json["token"])
+    assert (access.tenant_slug, access.role, access.actor) == ("acme", Role.OPERATOR, "token:dashboard")
+    listed = arbor("token", "list", "--tenant", "acme", "--json")
+    assert ran.json["token"] not in listed.out
+    assert [token["prefix"] for token in listed.json["tokens"]] == [ran.json["prefix"]]
+    assert arbor("token", "list", "--tenant", "globex", "--json").json["tokens"] == []
+
+
+def test_a_revoked_token_is_refused(arbor: Arbor, one_tenant: str) -> None:
+    text = arbor("token", "create", "ci", "--json").json["token"]
+    assert arbor("token", "revoke", "ci").code == 0
+    with pytest.raises(TokenRefused, match="revoked"):
+        authenticate(text)
+    assert arbor("token", "list", "--json").json["tokens"] == []
+    assert len(arbor("token", "list", "--all", "--json").json["tokens"]) == 1
+    assert "there is: none" in arbor("token", "revoke", "ci").err
+
+
+def test_a_name_is_free_again_after_its_revocation(arbor: Arbor, one_tenant: str) -> None:
+    assert arbor("token", "create", "ci").code == 0
+    assert "choose another name" in arbor("token", "create", "ci").err
+    arbor("token", "revoke", "ci")
+    assert arbor("token", "create", "ci").code == 0
+
+
+def test_a_token_of_one_agent_goes_with_it(arbor: Arbor, vega: str) -> None:
+    made = arbor("token", "create", "own", "--agent", vega, "--expires", "none", "--json").json
+    assert (made["agent"], made["expires_at"]) == (vega, None)
+    assert arbor("agent", "destroy", vega, "--confirm", vega).code == 0
+    with pytest.raises(TokenRefused):
+        authenticate(made["token"])
+
+
+def test_the_hash_and_not_the_token_is_stored_and_audited(arbor: Arbor, one_tenant: str) -> None:
+    text = arbor("token", "create", "ci", "--json").json["token"]
+    tenant = Tenant.objects.using(OPS).get()
+    with tenant_transaction(tenant.id):
+        row = ApiToken.objects.get()
+        acts = [(act.action, str(act.detail) + act.message) for act in AuditEvent.objects.all()]
+    assert len(bytes(row.token_hash)) == 32
+    assert ("token.created", True) in [(action, text not in written) for action, written in acts]
