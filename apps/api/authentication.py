@@ -66,3 +66,6 @@ ADMINISTER = BearerToken(Role.OWNER)
 #: For operations without an agent in their path that a token of one agent may call: they look at `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
 STREAM = StreamToken(Role.VIEWER)
+#: For asynchronous conversations: with an agent in the path, and with one that the request names itself.
+TALK = StreamToken(Role.OPERATOR)
+TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)

@@ -113,8 +113,10 @@ class ChatSession(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
-    #: The person: `user:NAME`, `cli:NAME`.
+    #: The person: `user:NAME`, `cli:NAME`, `api:NAME` as a program names its user, `token:NAME` without such a name.
     person = models.CharField(max_length=200)
+    #: Distinguishes conversations of one person that a program has open at once; empty: the person's only one.
+    client_key = models.CharField(max_length=100, blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     last_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)

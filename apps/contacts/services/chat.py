@@ -60,8 +60,10 @@ class EndedSession:
 
 
 @transaction.atomic
-def open_session(*, agent_id: UUID, person: str) -> ChatSession:
+def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSession:
     """Return the open conversation of a person with an agent, or create one.
+
+    A program names its conversations by `client_key`, so that one person has several at once.
 
     An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
     unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
@@ -69,7 +71,9 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
-    open_sessions = ChatSession.objects.filter(agent_id=agent_id, person=person, ended_at__isnull=True)
+    open_sessions = ChatSession.objects.filter(
+        agent_id=agent_id, person=person, client_key=client_key, ended_at__isnull=True
+    )
     # Turns lock the conversation before the agent's schedule.
     list(open_sessions.select_for_update().values_list("id"))
     # Without the lock, two concurrent requests would each create a conversation.
@@ -82,15 +86,22 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
             return existing
         end_session(session_id=existing.id)
     session: ChatSession = ChatSession.objects.create(
-        tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
+        tenant_id=current_tenant(),
+        agent=agent,
+        person=person,
+        client_key=client_key,
+        started_at=now,
+        last_at=now,
     )
     pause_schedule(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
     return session
 
 
 @transaction.atomic
-def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatMessage:
+def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True, client_note: str = "") -> ChatMessage:
     """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
+
+    `client_note` is what the person's program says beside the turn; the agent reads it as data.
 
     Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
     its last turn is not answered yet.
@@ -111,7 +122,10 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
         session=session,
         speaker=Speaker.USER,
         content=text,
-        detail={"contact_before": last_contact.isoformat() if last_contact else None},
+        detail={
+            "contact_before": last_contact.isoformat() if last_contact else None,
+            **({"client_note": client_note} if client_note else {}),
+        },
         at=now,
     )
     ChatSession.objects.filter(id=session_id).update(last_at=now)
