@@ -9,13 +9,15 @@ from ninja.openapi.schema import OpenAPISchema
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
-from apps.api.routers import agents, tenant
+from apps.api.routers import agents, chat, tenant
 from apps.api.scope import in_tenant
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
 #: Every capability with its operations: what comes new adds its router here. The name is its tag in the document.
 ROUTERS: tuple[tuple[str, Router], ...] = (
+    # Before the agents, whose verbs have the same form of path.
+    ("chat", chat.router),
     ("agents", agents.router),
     ("tenant", tenant.router),
 )
