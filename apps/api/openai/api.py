@@ -33,6 +33,8 @@ from arbor.models.usage import Usage
 PATH = "/v1"
 #: The name under which any client can ask for the installation's embedder.
 DEFAULT_EMBEDDER = "default"
+#: The agents that are listed: the protocol's list has no pages. Others are reached by their names too.
+MOST_MODELS = 1_000
 #: Headers in which clients name a conversation; the second one is Open WebUI's.
 _CONVERSATION_HEADERS = ("X-Conversation-ID", "X-OpenWebUI-Chat-Id")
 _CONVERSATION_KEYS = ("conversation_id", "conversation", "chat_id")
@@ -46,13 +48,15 @@ openai_api.add_decorator(in_tenant)
 
 @openai_api.get("/models")
 def list_models(request: HttpRequest) -> JsonResponse:
-    """List the agents of the tenant; a token of one agent lists that one."""
-    rows = Agent.objects.order_by("name")
+    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists that one."""
+    rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
     own = access_of(request).agent_id
     if own is not None:
         rows = rows.filter(id=own)
     owner = access_of(request).tenant_slug
-    return JsonResponse({"object": "list", "data": [_model_json(agent, owner) for agent in rows]})
+    found = list(rows[: MOST_MODELS + 1])
+    data = [_model_json(agent, owner) for agent in found[:MOST_MODELS]]
+    return JsonResponse({"object": "list", "data": data, "has_more": len(found) > MOST_MODELS})
 
 
 @openai_api.get("/models/{path:name}")

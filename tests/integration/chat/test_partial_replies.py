@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -17,6 +18,7 @@ from apps.contacts.services.chat import end_session, receive_turn, say
 from apps.contacts.services.partial_replies import ReplyPublisher, read_progress
 from apps.heartbeats.services import calls
 from apps.heartbeats.services.calls import execute_call
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.selves.models import Boundary
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -25,6 +27,7 @@ from arbor.contacts.values import Speaker
 from arbor.errors import EmbeddingFailed, ModelUnavailable, NotFound
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedStream, TextSink
 from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
+from tests.integration.maintenance.maintenance_setup import let_pass
 
 REPLY = "The tide is high now. The bridge opens at nine. Come at eight!"
 
@@ -247,3 +250,26 @@ def a_thought() -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.WEIGH, system="", messages=(PromptMessage(role="user", content=""),)
     )
+
+
+def test_a_lost_worker_leaves_an_end_that_readers_see(agent: Agent, scripted: Script) -> None:
+    def killed() -> Iterator[str]:
+        yield '{"thinking": "", "reply": "One thing is sure. And this'
+        raise KeyboardInterrupt
+
+    scripted(ScriptedStream(pieces=killed()), repeat=True)
+    with pytest.raises(KeyboardInterrupt):
+        say(
+            tenant_id=agent.tenant_id,
+            session_id=open_chat(agent).id,
+            text="Are you there?",
+            execute=execute_call,
+        )
+    follower = ReplyFollower()
+    assert [event.text for event in follower.advance(progress_of(agent))] == ["One thing is sure."]
+
+    let_pass(agent, timedelta(minutes=10))
+    recover_maintenance_calls()
+
+    (event,) = follower.advance(progress_of(agent))
+    assert (event.kind, "did not come back" in event.text) == ("error", True)
