@@ -31,6 +31,7 @@ rules:
 	$(VENV)/python -m tests.words
 	$(VENV)/lint-imports
 	$(VENV)/arbor manage check
+	$(VENV)/arbor openapi --check
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
 test: check ## Every test but those of `make bars`

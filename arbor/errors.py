@@ -19,6 +19,7 @@ ArborError
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
 ├── PreconditionFailed        the row has changed since it was read
+├── RequestUnderway           the same request is being carried out
 ├── RateLimited               too many requests; the caller waits
 ├── TenancyError              a person decides; never retried
 │   ├── TenantRequired        a query without a tenant
@@ -138,6 +139,10 @@ class AlreadyExists(ArborError):
 
 class PreconditionFailed(ArborError):
     """The row has changed since it was read."""
+
+
+class RequestUnderway(ArborError):
+    """A request with the same idempotency key is being carried out; wait for its response."""
 
 
 class RateLimited(ArborError):

@@ -244,6 +244,10 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 ARBOR_API_THREADS = env.int("ARBOR_API_THREADS", default=16)
 if not 1 <= ARBOR_API_THREADS <= 500:
     raise ConfigurationInvalid(f"ARBOR_API_THREADS must be 1 to 500, got {ARBOR_API_THREADS}")
+#: Requests that a token may make a minute in each process; 0: no limit.
+ARBOR_API_PER_MINUTE = env.int("ARBOR_API_PER_MINUTE", default=600)
+if ARBOR_API_PER_MINUTE < 0:
+    raise ConfigurationInvalid("ARBOR_API_PER_MINUTE must be 0 (no limit) or more")
 #: The largest body of a request, in bytes.
 ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
 if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:

@@ -48,3 +48,33 @@ class ApiToken(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class IdempotentRequest(TenantModel):
+    """A request with an idempotency key, and its response. It is deleted after a day."""
+
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    token = TenantForeignKey(ApiToken, related_name="+")
+    key = models.CharField(max_length=100)
+    #: SHA-256 of method, address and body.
+    request_hash = models.BinaryField(max_length=32)
+    #: Empty while the request is being carried out.
+    status = models.PositiveSmallIntegerField(null=True)
+    #: Empty where the response has a secret.
+    body = models.BinaryField(default=b"")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    #: The rows of all tenants, for their deletion by the operations role.
+    across = models.Manager()
+
+    class Meta(TenantModel.Meta):
+        default_manager_name = "objects"
+        indexes = [models.Index(fields=["created_at"], name="access_request_by_time")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "token", "key"], name="access_request_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.status or 'under way'}"

@@ -9,7 +9,22 @@ from ninja.openapi.schema import OpenAPISchema
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
-from apps.api.routers import agents, chat, tenant
+from apps.api.routers import (
+    administration,
+    agents,
+    boundaries,
+    chat,
+    contacts,
+    episodes,
+    goals,
+    graph,
+    heartbeats,
+    memories,
+    policies,
+    selves,
+    templates,
+    tenant,
+)
 from apps.api.scope import in_tenant
 
 VERSION = "1.0.0"
@@ -19,6 +34,17 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
     ("agents", agents.router),
+    ("templates", templates.router),
+    ("memories", memories.router),
+    ("episodes", episodes.router),
+    ("graph", graph.router),
+    ("goals", goals.router),
+    ("selves", selves.router),
+    ("boundaries", boundaries.router),
+    ("contacts", contacts.router),
+    ("heartbeats", heartbeats.router),
+    ("policies", policies.router),
+    ("administration", administration.router),
     ("tenant", tenant.router),
 )
 
@@ -46,7 +72,8 @@ class ArborAPI(NinjaAPI):
         }
         for operations in document["paths"].values():
             for operation in operations.values():
-                operation["responses"].setdefault("default", error)
+                answers = {str(status): answer for status, answer in operation["responses"].items()}
+                operation["responses"] = {**answers, "default": error}
         return document
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from apps.access.services import TokenAccess, authenticate
+from apps.api.requests import RequestRate
 from apps.api.threads import in_thread
 from apps.tenants.models import Role
-from arbor.errors import NotFound, PermissionDenied
+from arbor.errors import NotFound, PermissionDenied, RateLimited
+from arbor.rate_limits import RateLimiter
 
+#: Shared by all threads of the process.
+limiter = RateLimiter()
 _READING = frozenset({"GET", "HEAD"})
 
 
@@ -37,6 +43,7 @@ class BearerToken(HttpBearer):
         needed = self._role or (Role.VIEWER if request.method in _READING else Role.OPERATOR)
         if access.role.rank < needed.rank:
             raise PermissionDenied(f"this needs a token of the role {needed}; {access.name} is {access.role}")
+        _count(request, access)
         if access.agent_id is not None:
             self._require_agent(request, access.agent_id)
         return access
@@ -48,6 +55,22 @@ class BearerToken(HttpBearer):
             raise PermissionDenied(f"the token reaches the agent {agent_id} only, not the whole tenant")
         if named is not None and str(named) != str(agent_id):
             raise NotFound(f"there is no agent {named} in this tenant")
+
+
+def _count(request: HttpRequest, access: TokenAccess) -> None:
+    """Count a request against the limit of its token. Raises RateLimited."""
+    most: int = settings.ARBOR_API_PER_MINUTE
+    if not most:
+        return
+    wait = limiter.seconds_to_wait({access.token_id: most})
+    request.arbor_rate = RequestRate(  # type: ignore[attr-defined]
+        most=most, left=limiter.left(access.token_id), wait_s=math.ceil(wait)
+    )
+    if wait:
+        raise RateLimited(
+            f"a token may make {most} requests a minute; try again in {math.ceil(wait)} s",
+            retry_after_s=math.ceil(wait),
+        )
 
 
 class StreamToken(BearerToken):
@@ -66,6 +89,5 @@ ADMINISTER = BearerToken(Role.OWNER)
 #: For operations without an agent in their path that a token of one agent may call: they look at `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
 STREAM = StreamToken(Role.VIEWER)
-#: For asynchronous conversations: with an agent in the path, and with one that the request names itself.
-TALK = StreamToken(Role.OPERATOR)
+#: For asynchronous conversations with an agent that the request names itself.
 TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)

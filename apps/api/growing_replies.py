@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.api.threads import in_thread
 from apps.contacts.services.partial_replies import READ_EVERY_S, read_progress
@@ -19,6 +22,8 @@ from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyFollo
 COMMENT_EVERY_S = 10.0
 #: Seconds for which an answer is waited for beyond the model's deadline: queues, preparation, a further model.
 _PATIENCE_S = 60.0
+_EVENT_STREAM = "text/event-stream"
+_COMMENT = ": the agent thinks\n\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,46 @@ def unanswered() -> ReplyEvent:
         " send the same message again to wait for it"
     )
     return ReplyEvent(kind=ReplyEventKind.ERROR, text=text)
+
+
+def wants_events(request: HttpRequest) -> bool:
+    """Return whether a request asks for server-sent events."""
+    return _EVENT_STREAM in request.headers.get("Accept", "")
+
+
+def event_response(turn: FollowedTurn, *, last_id: str = "") -> StreamingHttpResponse:
+    """Return the events of a reply as a stream, after the event `last_id`."""
+    response = StreamingHttpResponse(_event_texts(turn, last_id), content_type=_EVENT_STREAM)
+    # No proxy collects the events.
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _event_texts(turn: FollowedTurn, last_id: str) -> AsyncIterator[str]:
+    yield f"event: turn\ndata: {json.dumps({'turn_id': str(turn.turn_id)})}\n\n"
+    is_over = False
+    async for event in reply_events(turn, last_id=last_id):
+        yield _COMMENT if event is None else _event_text(event)
+        is_over = event is not None and event.is_last
+    if not is_over:
+        yield _event_text(unanswered())
+
+
+def _event_text(event: ReplyEvent) -> str:
+    named = f"id: {event.id}\n" if event.id else ""
+    return f"{named}event: {event.kind}\ndata: {json.dumps(_event_data(event), ensure_ascii=False)}\n\n"
+
+
+def _event_data(event: ReplyEvent) -> dict[str, Any]:
+    if not event.is_last:
+        return {"text": event.text} if event.kind is ReplyEventKind.SENTENCE else {}
+    answer = event.answer
+    return {
+        "reply": answer.content if answer else "",
+        "error": answer.error if answer else event.text,
+        "model": answer.model if answer else "",
+        "withheld": answer is not None and answer.is_withheld,
+    }
 
 
 def _read(turn: FollowedTurn) -> ReplyProgress:

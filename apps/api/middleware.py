@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
+from django.utils.http import parse_etags
 
 from apps.api.problems import CONTENT_TYPE, problem
-from apps.api.requests import REQUEST_ID, access_of, give_request_id
+from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of
 from apps.api.threads import in_thread
+from apps.api.versions import etag_of
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +66,18 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
     if response.status_code >= _ERROR and content_type not in {CONTENT_TYPE, _OPENAI_ERROR}:
         # Django's own answers, such as that of an unknown path.
         response = _as_problem(request, response)
-    response.headers.setdefault("Cache-Control", "no-store")
+    if (
+        request.method == "GET"
+        and response.status_code == HTTPStatus.OK
+        and isinstance(response, HttpResponse)
+    ):
+        response = _unless_known(request, response)
+    rate = rate_of(request)
+    if rate is not None:
+        response.headers["RateLimit-Limit"] = str(rate.most)
+        response.headers["RateLimit-Remaining"] = str(rate.left)
+        response.headers["RateLimit-Reset"] = str(max(rate.wait_s, 60 if not rate.left else 1))
+    response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers[REQUEST_ID] = request.arbor_request_id  # type: ignore[attr-defined]
     match = request.resolver_match
@@ -79,6 +93,15 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
         tenant=access.tenant_slug if access is not None else None,
         token_id=str(access.token_id) if access is not None else None,
     )
+    return response
+
+
+def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Give a response its ETag, and return 304 without a body where the client has it."""
+    tag = etag_of(response.content)
+    if tag in parse_etags(request.headers.get("If-None-Match", "")):
+        response = HttpResponseNotModified()
+    response.headers["ETag"] = tag
     return response
 
 

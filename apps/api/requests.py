@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import cast
 
 from django.http import HttpRequest
 
 from apps.access.services import TokenAccess
 from arbor.ids import uuid7
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestRate:
+    """The requests that a token may make a minute, and those that are left."""
+
+    most: int
+    left: int
+    #: The seconds until the next request is allowed.
+    wait_s: int
+
 
 REQUEST_ID = "X-Request-ID"
 _ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -30,3 +42,8 @@ def request_id_of(request: HttpRequest) -> str:
 def access_of(request: HttpRequest) -> TokenAccess:
     """Return the rights of an authenticated request."""
     return cast("TokenAccess", request.auth)  # type: ignore[attr-defined]
+
+
+def rate_of(request: HttpRequest) -> RequestRate | None:
+    """Return the rate of a request's token; None where there is no token or no limit."""
+    return cast("RequestRate | None", getattr(request, "arbor_rate", None))

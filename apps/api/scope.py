@@ -1,24 +1,44 @@
-"""Run each operation in a transaction of its token's tenant."""
+"""Run each operation in a transaction of its token's tenant, once for each idempotency key."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from ninja import Schema, Status
+from ninja.renderers import JSONRenderer
 
+from apps.access.idempotency import (
+    RequestKey,
+    StoredResponse,
+    begin_request,
+    forget_request,
+    store_response,
+    stored_response,
+)
 from apps.api.requests import access_of
+from apps.api.versions import lock, require_match
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import RequestUnderway
 
-_MARK = "own_transactions"
+_OWN_TRANSACTIONS, _SECRET = "own_transactions", "answers_secret"
+_KEY = "Idempotency-Key"
 
 
 def own_transactions[F: Callable[..., Any]](operation: F) -> F:
     """Mark an operation that opens its own transactions: it calls an embedder, a model or an asynchronous service."""
-    setattr(operation, _MARK, True)
+    setattr(operation, _OWN_TRANSACTIONS, True)
+    return operation
+
+
+def answers_secret[F: Callable[..., Any]](operation: F) -> F:
+    """Mark an operation whose response has a secret, which is not stored for a repeated request."""
+    setattr(operation, _SECRET, True)
     return operation
 
 
@@ -27,14 +47,86 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     An operation marked with `own_transactions`, an asynchronous one and one without a token open their own.
     """
-    if getattr(operation, _MARK, False) or iscoroutinefunction(operation):
+    if iscoroutinefunction(operation):
         return operation
+    own = getattr(operation, _OWN_TRANSACTIONS, False)
 
     @wraps(operation)
     def run(request: HttpRequest, *args: Any, **named: Any) -> Any:
         if not hasattr(request, "auth"):
             return operation(request, *args, **named)
-        with tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
+        key = _request_key(request)
+
+        def carry_out() -> Any:
             return operation(request, *args, **named)
 
+        if own:
+            return carry_out() if key is None else _once_by_row(request, key, operation, carry_out)
+        with tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
+            require_match(request)
+            return carry_out() if key is None else _once_by_lock(request, key, operation, carry_out)
+
     return run
+
+
+def _once_by_lock(
+    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], carry_out: Callable[[], Any]
+) -> Any:
+    """Carry out a request unless it was before; its response is stored in the transaction of the act."""
+    if not lock(request, f"request:{key.token_id}:{key.key}"):
+        raise RequestUnderway
+    known = stored_response(key)
+    if known is not None:
+        return _replayed(known)
+    result = carry_out()
+    store_response(key, _response_of(request, operation, result))
+    return result
+
+
+def _once_by_row(
+    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], carry_out: Callable[[], Any]
+) -> Any:
+    """Carry out a request with transactions of its own unless it was before."""
+    tenant_id = access_of(request).tenant_id
+    with tenant_transaction(tenant_id):
+        known = stored_response(key)
+        if known is None and not begin_request(key):
+            raise RequestUnderway
+    if known is not None:
+        return _replayed(known)
+    try:
+        result = carry_out()
+    except BaseException:
+        with tenant_transaction(tenant_id):
+            forget_request(key)
+        raise
+    with tenant_transaction(tenant_id):
+        store_response(key, _response_of(request, operation, result))
+    return result
+
+
+def _request_key(request: HttpRequest) -> RequestKey | None:
+    """Return the key of a request that changes something; None without one."""
+    if request.method != "POST" or _KEY not in request.headers:
+        return None
+    asked = f"{request.method} {request.get_full_path()}\n".encode() + request.body
+    return RequestKey(
+        token_id=access_of(request).token_id,
+        key=request.headers[_KEY],
+        request_hash=hashlib.sha256(asked).digest(),
+    )
+
+
+def _response_of(request: HttpRequest, operation: Callable[..., Any], result: Any) -> StoredResponse:
+    status, value = (result.status_code, result.value) if isinstance(result, Status) else (200, result)
+    if getattr(operation, _SECRET, False):
+        return StoredResponse(status=status, body=b"")
+    shown = value.model_dump() if isinstance(value, Schema) else value
+    body = JSONRenderer().render(request, shown, response_status=status)
+    return StoredResponse(status=status, body=body.encode() if isinstance(body, str) else body)
+
+
+def _replayed(known: StoredResponse) -> HttpResponse:
+    response = HttpResponse(known.body, status=known.status, content_type="application/json")
+    response["Idempotent-Replayed"] = "true"
+    return response

@@ -120,6 +120,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Templates", "genetics", "agents_template_changelist"),
                 _item("Built-in templates", "inventory_2", "agents_builtintemplate_changelist"),
                 _item("Members", "group", "tenants_membership_changelist"),
+                _item("API tokens", "vpn_key", "access_apitoken_changelist"),
+                _item("Repeated requests", "repeat_one", "access_idempotentrequest_changelist"),
                 _item("Your sessions", "key", "own-sessions", lambda _request: True),
                 _item("Audit events", "history", "audit_auditevent_changelist"),
             ],

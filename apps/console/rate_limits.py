@@ -6,10 +6,7 @@ Each web process counts for itself, in memory: with several (`ARBOR_WEB_PROCESSE
 from __future__ import annotations
 
 import math
-import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +15,7 @@ from django.shortcuts import render
 
 from apps.console.access import access_of
 from apps.tenants.models import User
+from arbor.rate_limits import RateLimiter
 
 #: A tenant's people together may do as many times as much as one person.
 PEOPLE_PER_TENANT = 5
@@ -28,55 +26,6 @@ _SEARCH = "q"
 #: Ways out, which stay open.
 _UNLIMITED = frozenset({"logout", "alive", "metrics"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-#: The most keys of a limiter; beyond it those that used nothing lately are forgotten.
-_MOST_KEYS = 10_000
-
-
-@dataclass(kw_only=True)
-class _Allowance:
-    """The uses that are left to a key, and when they were counted."""
-
-    left: float
-    at: float
-
-
-class RateLimiter:
-    """Allows each key a number of uses a minute: at once after a pause, else as they come back evenly (a token bucket)."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._allowances: dict[object, _Allowance] = {}
-
-    def seconds_to_wait(self, limits: dict[object, int], *, uses: int = 1) -> float:
-        """Count uses against each key's limit a minute; return 0, or the seconds until they would be allowed.
-
-        Where one key has too few left, none is charged. A limit of 0 is no limit.
-        """
-        now = self._clock()
-        limits = {key: limit for key, limit in limits.items() if limit > 0}
-        with self._lock:
-            wait = max((self._wait(key, limit, uses, now) for key, limit in limits.items()), default=0.0)
-            if not wait:
-                for key in limits:
-                    self._allowances[key].left -= uses
-            if len(self._allowances) > _MOST_KEYS:
-                self._forget(now)
-        return wait
-
-    def _wait(self, key: object, limit: int, uses: int, now: float) -> float:
-        per_second = limit / 60
-        allowance = self._allowances.setdefault(key, _Allowance(left=limit, at=now))
-        allowance.left = min(float(limit), allowance.left + (now - allowance.at) * per_second)
-        allowance.at = now
-        missing = min(uses, limit) - allowance.left
-        return max(0.0, missing / per_second)
-
-    def _forget(self, now: float) -> None:
-        """Forget the keys that used nothing for a minute: they have all their uses again."""
-        recent = {key: allowance for key, allowance in self._allowances.items() if now - allowance.at < 60}
-        self._allowances = recent
-
 
 #: Shared by all threads of the process.
 limiter = RateLimiter()

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connections, transaction
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
+from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
@@ -244,6 +245,7 @@ def _delete_sessions_and_jobs(now: datetime) -> None:
     sessions = ConsoleSession.objects.using(OPS)
     expired = sessions.filter(expire_date__lt=now).values_list("public_id", flat=True)
     sessions.filter(public_id__in=list(expired[:_NARROW_STEP])).delete()
+    delete_expired_requests(now=now)
     JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
 
 

@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "scheduler": ("processes", "Run the scheduler, which sends the periodic tasks."),
         "web": ("processes", "Run the console."),
         "api": ("processes", "Run the API."),
+        "openapi": ("processes", "Print the OpenAPI document of the API."),
         "flower": ("processes", "Run Flower, the view of the queues."),
         "manage": ("processes", "Run a management command of Django."),
     },

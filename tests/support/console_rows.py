@@ -12,6 +12,7 @@ from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
+from tests.factories.access import ApiTokenFactory, IdempotentRequestFactory
 from tests.factories.agents import (
     AgentFactory,
     AgentKeyFactory,
@@ -119,6 +120,8 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
                 },
             ),
             AgentKeyFactory(agent=agent),
+            token := ApiTokenFactory(agent=agent, name=text[:100], created_by=text[:200]),
+            IdempotentRequestFactory(token=token, key=text[:100]),
             AgentPolicyFactory(agent=agent),
             DailyUsageFactory(agent=agent),
             TemplateFactory(name=f"Template {text}", description=text, source_text=text),

@@ -15,6 +15,7 @@ ORDER = (
     "tenants",
     "audit",
     "agents",
+    "access",
     "calls",
     "memories",
     "goals",
@@ -24,6 +25,7 @@ ORDER = (
     "heartbeats",
     "fleet",
     "console",
+    "api",
 )
 #: {(file, table): reason}
 EXCEPTIONS: dict[tuple[str, str], str] = {

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.conf import settings
 from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
@@ -19,7 +20,6 @@ from apps.api.openai.completions import Completion, usage_json
 from apps.api.openai.errors import error_response, handle_openai_errors, status_of_failure
 from apps.api.openai.schemas import ChatCompletionRequest, EmbeddingRequest
 from apps.api.requests import access_of
-from apps.api.scope import in_tenant, own_transactions
 from apps.api.threads import in_thread
 from apps.contacts.services.client_chat import receive_client_turn, turn_by_id, usage_of_turn
 from apps.memories.services.embedding.embedding import embed_texts
@@ -43,19 +43,18 @@ openai_api = NinjaAPI(
     title="OpenAI's protocol", urls_namespace="openai", docs_url=None, openapi_url=None, auth=READ_OWN
 )
 handle_openai_errors(openai_api)
-openai_api.add_decorator(in_tenant)
 
 
 @openai_api.get("/models")
 def list_models(request: HttpRequest) -> JsonResponse:
     """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists that one."""
-    rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
-    own = access_of(request).agent_id
-    if own is not None:
-        rows = rows.filter(id=own)
-    owner = access_of(request).tenant_slug
-    found = list(rows[: MOST_MODELS + 1])
-    data = [_model_json(agent, owner) for agent in found[:MOST_MODELS]]
+    access = access_of(request)
+    with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
+        rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
+        if access.agent_id is not None:
+            rows = rows.filter(id=access.agent_id)
+        found = list(rows[: MOST_MODELS + 1])
+    data = [_model_json(agent, access.tenant_slug) for agent in found[:MOST_MODELS]]
     return JsonResponse({"object": "list", "data": data, "has_more": len(found) > MOST_MODELS})
 
 
@@ -63,7 +62,9 @@ def list_models(request: HttpRequest) -> JsonResponse:
 def show_model(request: HttpRequest, name: str) -> JsonResponse:
     """Show an agent as a model."""
     access = access_of(request)
-    return JsonResponse(_model_json(_find_agent(name, access.agent_id), access.tenant_slug))
+    with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
+        agent = _find_agent(name, access.agent_id)
+    return JsonResponse(_model_json(agent, access.tenant_slug))
 
 
 @openai_api.post("/chat/completions", auth=TALK_OWN)
@@ -82,7 +83,6 @@ async def complete_chat(request: HttpRequest, wish: ChatCompletionRequest) -> Ht
 
 
 @openai_api.post("/embeddings", auth=READ_OWN)
-@own_transactions
 def embed(request: HttpRequest, wish: EmbeddingRequest) -> JsonResponse:
     """Return the vectors of texts by the installation's embedder, each of length 1."""
     model = installation_model()

@@ -41,7 +41,7 @@ _VERBS: dict[LifecycleVerb, Callable[..., Agent]] = {
 }
 
 
-class AgentView(Schema):
+class AgentResource(Schema):
     """An agent."""
 
     id: UUID
@@ -60,7 +60,7 @@ class AgentView(Schema):
     created_at: datetime
 
     @classmethod
-    def of(cls, agent: Agent) -> AgentView:
+    def of(cls, agent: Agent) -> AgentResource:
         """Return the view of a row with its state and schedule."""
         return cls(
             id=agent.id,
@@ -108,13 +108,13 @@ class Destruction(Schema):
     deleted: dict[str, int] = Field(description="The number of deleted rows by kind.")
 
 
-@router.get("/agents", response=ListPage[AgentView], auth=READ_OWN, summary="List agents")
+@router.get("/agents", response=ListPage[AgentResource], auth=READ_OWN, summary="List agents")
 def list_agents(
     request: HttpRequest,
     page: Paging,
     name: Annotated[str, Field(max_length=100)] = "",
     status: AgentStatus | None = None,
-) -> ListPage[AgentView]:
+) -> ListPage[AgentResource]:
     """List the agents of the tenant by name; a token of one agent lists that one."""
     rows = _agents()
     own = access_of(request).agent_id
@@ -124,11 +124,11 @@ def list_agents(
         rows = rows.filter(name__iexact=name)
     if status is not None:
         rows = rows.filter(status=status)
-    return page_of(rows, page, order="name", view=AgentView.of)
+    return page_of(rows, page, order="name", view=AgentResource.of)
 
 
-@router.post("/agents", response={201: AgentView}, summary="Create an agent")
-def create(request: HttpRequest, wish: AgentCreation) -> Status[AgentView]:
+@router.post("/agents", response={201: AgentResource}, summary="Create an agent")
+def create(request: HttpRequest, wish: AgentCreation) -> Status[AgentResource]:
     """Create an agent from a template. It has no heartbeats before it is started."""
     actor = access_of(request).actor
     agent = create_agent(
@@ -143,21 +143,29 @@ def create(request: HttpRequest, wish: AgentCreation) -> Status[AgentView]:
     return Status(201, _show(agent.id))
 
 
-@router.get("/agents/{uuid:agent_id}", response=AgentView, summary="Show an agent")
-def show(request: HttpRequest, agent_id: UUID) -> AgentView:
+@router.get("/agents/{uuid:agent_id}", response=AgentResource, summary="Show an agent")
+def show(request: HttpRequest, agent_id: UUID) -> AgentResource:
     """Show an agent with its state and schedule."""
     return _show(agent_id)
 
 
-@router.post(
-    "/agents/{uuid:agent_id}/{verb}",
-    response=AgentView,
-    summary="Start, pause, resume, stop, sleep or wake an agent",
-)
-def change_status(request: HttpRequest, agent_id: UUID, verb: LifecycleVerb) -> AgentView:
-    """Move an agent to another status. Which verbs are possible depends on its status: others are answered 409."""
-    _VERBS[verb](agent_id=agent_id, actor=access_of(request).actor)
-    return _show(agent_id)
+def _transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
+    """Add the operation that moves an agent to another status."""
+
+    @router.post(
+        f"/agents/{{uuid:agent_id}}/{verb}",
+        response=AgentResource,
+        operation_id=f"{verb}_agent",
+        summary=f"{verb.capitalize()} an agent",
+        description=f"{verb.capitalize()} an agent. Where its status does not allow that, the answer is 409.",
+    )
+    def run(request: HttpRequest, agent_id: UUID) -> AgentResource:
+        change(agent_id=agent_id, actor=access_of(request).actor)
+        return _show(agent_id)
+
+
+for _verb, _change in _VERBS.items():
+    _transition(_verb, _change)
 
 
 @router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")
@@ -173,8 +181,8 @@ def _agents() -> Any:
     return Agent.objects.select_related("state", "schedule")
 
 
-def _show(agent_id: UUID) -> AgentView:
+def _show(agent_id: UUID) -> AgentResource:
     agent = _agents().filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    return AgentView.of(agent)
+    return AgentResource.of(agent)

@@ -1,46 +1,38 @@
-"""Conversations with agents: turns sent, and their replies read as they grow."""
+"""Conversations with an agent."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.http import HttpRequest, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from apps.agents.services.profile import agent_by_id
-from apps.api.authentication import STREAM, TALK
-from apps.api.growing_replies import FollowedTurn, reply_events, unanswered
+from apps.api.growing_replies import FollowedTurn, event_response, wants_events
 from apps.api.requests import access_of
-from apps.api.threads import in_thread
-from apps.contacts.models import ChatMessage
-from apps.contacts.services.client_chat import receive_client_turn, turn_by_id, usage_of_turn
+from apps.api.rows import Input, own_row
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import answer_to, end_session
+from apps.contacts.services.chat_history import history
+from apps.contacts.services.client_chat import receive_client_turn
 from apps.contacts.services.partial_replies import read_progress
-from apps.tenants.scope import tenant_transaction
-from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.client_messages import NAME_LENGTH, ClientMessage, check_client_name, read_client_turn
-from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyProgress
+from arbor.contacts.reply_progress import ReplyProgress
+from arbor.contacts.values import Speaker
+from arbor.errors import Invalid, NotFound
 
 router = Router()
 
-_EVENT_STREAM = "text/event-stream"
-_COMMENT = ": the agent thinks\n\n"
 
+class TurnInput(Input):
+    """A turn of a person."""
 
-class ChatTurn(Schema):
-    """A message to an agent."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    message: Annotated[str, Field(min_length=1, max_length=TURN_LENGTH, examples=["What did we agree on?"])]
+    text: Annotated[str, Field(min_length=1, max_length=20_000, examples=["What did you see today?"])]
     person: Annotated[
-        str, Field(max_length=NAME_LENGTH, description="Who writes; empty: the holder of the token.")
+        str, Field(max_length=200, description="The name of the person; empty: the name of the token.")
     ] = ""
     conversation: Annotated[
         str,
@@ -48,128 +40,141 @@ class ChatTurn(Schema):
     ] = ""
 
 
-class ChatTurnView(Schema):
-    """A turn and its answer so far."""
+class TurnResource(Schema):
+    """A turn of a conversation."""
 
-    turn_id: UUID
-    conversation_id: UUID
-    message: str
+    id: UUID
+    conversation: UUID
+    person: str
+    speaker: Speaker
+    content: str
+    model: str
+    error: str = Field(description="The reason why there is no answer; empty: there is one.")
     at: datetime
-    status: str = Field(description="writing, answered or failed.", examples=["answered"])
-    reply: str = Field(description="The reply; while the status is writing, its checked sentences so far.")
-    error: str = Field(description="Why there is no answer.")
-    model: str = Field(description="The model that answered: provider/model.")
-    withheld: bool = Field(description="Whether a boundary withheld the reply, which is a refusal then.")
-    input_tokens: int
-    output_tokens: int
+
+    @classmethod
+    def of(cls, turn: ChatMessage) -> TurnResource:
+        """Return the view of a row."""
+        return cls(
+            id=turn.id,
+            conversation=turn.session_id,
+            person=turn.session.person,
+            speaker=Speaker(turn.speaker),
+            content=turn.content,
+            model=turn.model,
+            error=turn.error,
+            at=turn.at,
+        )
+
+
+class AnswerResource(Schema):
+    """A person's turn and the agent's answer to it."""
+
+    turn: TurnResource
+    answer: TurnResource | None = Field(description="Null: a worker is answering; ask again.")
+    partial: str = Field(description="The sentences so far of an answer that is being written.")
+
+
+class TurnList(Schema):
+    """Turns, oldest first."""
+
+    items: list[TurnResource]
+
+
+class EndedResource(Schema):
+    """A conversation that has ended."""
+
+    conversation: UUID
+    significance: float = Field(description="0 to 1.")
+    heartbeat_follows: bool = Field(description="Whether a heartbeat of the agent follows at once.")
 
 
 @router.post(
-    "/agents/{uuid:agent_id}/chat",
-    response={202: ChatTurnView},
-    auth=TALK,
-    summary="Say something to an agent",
+    "/agents/{uuid:agent_id}/chat", response={202: AnswerResource}, summary="Say something to an agent"
 )
-async def send_turn(request: HttpRequest, agent_id: UUID, turn: ChatTurn) -> Any:
-    """Store a turn, which a worker answers. With `Accept: text/event-stream` the reply follows as events.
+def say(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Any:
+    """Store a person's turn, which a worker answers. The agent remembers the conversation.
 
-    The events: `turn` with the turn's id, `sentence`, `restart` where another attempt writes the reply anew, and at last `done`
-    or `error`. Without, poll the turn.
+    The answer is at `/agents/{agent_id}/turns/{turn_id}`. A conversation has one open turn at a time; the same text again,
+    while it is pending, finds that turn. With `Accept: text/event-stream` the reply follows as events, as that address has them.
     """
-    turn_id = await in_thread(_receive, request, agent_id, turn)
-    if _wants_stream(request):
-        return _stream(FollowedTurn(tenant_id=access_of(request).tenant_id, turn_id=turn_id), last_id="")
-    return Status(HTTPStatus.ACCEPTED, await in_thread(_show, request, agent_id, turn_id))
+    follows = wants_events(request)
+    if follows and "Idempotency-Key" in request.headers:
+        raise Invalid("a stream has no Idempotency-Key: send the turn with the key, then follow the turn")
+    person = check_client_name("person", utterance.person)
+    read = read_client_turn(
+        [ClientMessage(role="user", text=utterance.text)],
+        conversation=check_client_name("conversation", utterance.conversation),
+        has_user=True,
+    )
+    access = access_of(request)
+    turn = receive_client_turn(
+        agent_id=agent_id, person=f"api:{person}" if person else access.actor, turn=read
+    )
+    if follows:
+        return event_response(FollowedTurn(tenant_id=access.tenant_id, turn_id=turn.id))
+    return Status(202, _answer_resource(turn))
 
 
 @router.get(
-    "/agents/{uuid:agent_id}/chat/{uuid:turn_id}",
-    response=ChatTurnView,
-    auth=STREAM,
-    summary="Show a turn, or follow its reply",
+    "/agents/{uuid:agent_id}/turns/{uuid:turn_id}",
+    response=AnswerResource,
+    summary="Show a turn and its answer",
 )
-async def show_turn(request: HttpRequest, agent_id: UUID, turn_id: UUID) -> Any:
-    """Show a turn and its answer. With `Accept: text/event-stream` the reply follows as events, after `Last-Event-ID`."""
-    view = await in_thread(_show, request, agent_id, turn_id)
-    if not _wants_stream(request):
-        return view
-    turn = FollowedTurn(tenant_id=access_of(request).tenant_id, turn_id=turn_id)
-    return _stream(turn, last_id=request.headers.get("Last-Event-ID", ""))
+def show_turn(request: HttpRequest, agent_id: UUID, turn_id: UUID) -> Any:
+    """Show a person's turn and the agent's answer, once there is one.
 
-
-def _receive(request: HttpRequest, agent_id: UUID, turn: ChatTurn) -> UUID:
-    access = access_of(request)
-    person = check_client_name("person", turn.person)
-    read = read_client_turn(
-        [ClientMessage(role="user", text=turn.message)],
-        conversation=check_client_name("conversation", turn.conversation),
-        has_user=True,
+    With `Accept: text/event-stream` the reply follows as events, after `Last-Event-ID`: `turn`, `sentence`, `restart` where what
+    was shown is void, and at last `done` or `error`.
+    """
+    turn = (
+        ChatMessage.objects.select_related("session").filter(id=turn_id, session__agent_id=agent_id).first()
     )
-    with tenant_transaction(access.tenant_id):
-        agent = agent_by_id(agent_id)
-        name = f"api:{person}" if person else access.actor
-        stored = receive_client_turn(agent_id=agent.id, person=name, turn=read)
-    turn_id: UUID = stored.id
-    return turn_id
+    if turn is None:
+        raise NotFound(f"the agent {agent_id} has no turn {turn_id}")
+    if wants_events(request) and turn.speaker == Speaker.USER:
+        return event_response(
+            FollowedTurn(tenant_id=access_of(request).tenant_id, turn_id=turn_id),
+            last_id=request.headers.get("Last-Event-ID", ""),
+        )
+    return _answer_resource(turn)
 
 
-def _show(request: HttpRequest, agent_id: UUID, turn_id: UUID) -> ChatTurnView:
-    with tenant_transaction(access_of(request).tenant_id):
-        turn = turn_by_id(agent_id=agent_id, turn_id=turn_id)
-        return _view(turn, read_progress(turn_id=turn_id))
-
-
-def _view(turn: ChatMessage, progress: ReplyProgress) -> ChatTurnView:
-    answer, usage = progress.answer, usage_of_turn(turn)
-    answered = "failed" if answer is not None and answer.error else "answered"
-    return ChatTurnView(
-        turn_id=turn.id,
-        conversation_id=turn.session_id,
-        message=turn.content,
-        at=turn.at,
-        status="writing" if answer is None else answered,
-        reply="".join(progress.sentences) if answer is None else answer.content,
-        error="" if answer is None else answer.error,
-        model="" if answer is None else answer.model,
-        withheld=answer is not None and answer.is_withheld,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
+def _answer_resource(turn: ChatMessage) -> AnswerResource:
+    is_question = turn.speaker == Speaker.USER
+    answer = answer_to(turn) if is_question else None
+    progress = read_progress(turn_id=turn.id) if is_question and answer is None else ReplyProgress()
+    return AnswerResource(
+        turn=TurnResource.of(turn),
+        answer=TurnResource.of(answer) if answer else None,
+        partial="".join(progress.sentences),
     )
 
 
-def _wants_stream(request: HttpRequest) -> bool:
-    return _EVENT_STREAM in request.headers.get("Accept", "")
+@router.get("/agents/{uuid:agent_id}/turns", response=TurnList, summary="List the latest turns")
+def list_turns(
+    request: HttpRequest,
+    agent_id: UUID,
+    limit: Annotated[int, Field(ge=1, le=200)] = 50,
+    conversation: UUID | None = None,
+) -> TurnList:
+    """List the latest turns with an agent, or of one conversation, oldest first."""
+    agent_by_id(agent_id)
+    turns = history(agent_id=agent_id, limit=limit, session_id=conversation)
+    return TurnList(items=[TurnResource.of(turn) for turn in turns])
 
 
-def _stream(turn: FollowedTurn, *, last_id: str) -> HttpResponseBase:
-    response = StreamingHttpResponse(_events(turn, last_id), content_type=_EVENT_STREAM)
-    # No proxy collects the events.
-    response["X-Accel-Buffering"] = "no"
-    return response
-
-
-async def _events(turn: FollowedTurn, last_id: str) -> AsyncIterator[str]:
-    yield f"event: turn\ndata: {json.dumps({'turn_id': str(turn.turn_id)})}\n\n"
-    is_over = False
-    async for event in reply_events(turn, last_id=last_id):
-        yield _COMMENT if event is None else _event_text(event)
-        is_over = event is not None and event.is_last
-    if not is_over:
-        yield _event_text(unanswered())
-
-
-def _event_text(event: ReplyEvent) -> str:
-    data: dict[str, Any] = {"text": event.text}
-    if event.kind is ReplyEventKind.RESTART:
-        data = {}
-    if event.answer is not None:
-        data = {
-            "reply": event.answer.content,
-            "error": event.answer.error,
-            "model": event.answer.model,
-            "withheld": event.answer.is_withheld,
-        }
-    elif event.kind is ReplyEventKind.ERROR:
-        data = {"reply": "", "error": event.text, "model": "", "withheld": False}
-    named = f"id: {event.id}\n" if event.id else ""
-    return f"{named}event: {event.kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+@router.post(
+    "/agents/{uuid:agent_id}/conversations/{uuid:conversation_id}/end",
+    response=EndedResource,
+    summary="End a conversation",
+)
+def end(request: HttpRequest, agent_id: UUID, conversation_id: UUID) -> EndedResource:
+    """End a conversation; a significant one is followed by a heartbeat at once."""
+    own_row(ChatSession, agent_id=agent_id, row_id=conversation_id)
+    ended = end_session(session_id=conversation_id)
+    return EndedResource(
+        conversation=conversation_id,
+        significance=ended.significance,
+        heartbeat_follows=ended.heartbeat_follows,
+    )

@@ -24,7 +24,7 @@ class Whoami(Schema):
     agent_id: str | None = Field(description="The only agent that it reaches; null: all of the tenant.")
 
 
-class TenantView(Schema):
+class TenantResource(Schema):
     """A tenant."""
 
     id: str = Field(description="Its id.")
@@ -46,11 +46,11 @@ def show_token(request: HttpRequest) -> Whoami:
     )
 
 
-@router.get("/tenant", response=TenantView, auth=READ_OWN, summary="Show the tenant")
-def show_tenant(request: HttpRequest) -> TenantView:
+@router.get("/tenant", response=TenantResource, auth=READ_OWN, summary="Show the tenant")
+def show_tenant(request: HttpRequest) -> TenantResource:
     """Show the tenant of the token."""
     tenant = Tenant.objects.get(id=access_of(request).tenant_id)
-    return TenantView(
+    return TenantResource(
         id=str(tenant.id),
         slug=tenant.slug,
         name=tenant.name,

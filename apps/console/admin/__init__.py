@@ -1,6 +1,7 @@
 """Pages of all models in the operator's console: lists, filters, forms."""
 
 from apps.console.admin import (  # noqa: F401
+    access,
     agent_parts,
     agents,
     audit,

@@ -150,6 +150,16 @@ _api = command(
     needs_django=False,
 )
 
+_openapi = command(
+    "openapi",
+    "Print the OpenAPI document of the API.",
+    option("--check", is_flag=True, help="Compare it with docs/reference/openapi.json instead."),
+    run="openapi:openapi",
+    details="Exit code 1 when the committed document is not up to date.",
+    examples=("arbor openapi > openapi.json",),
+    json=False,
+)
+
 _flower = command(
     "flower",
     "Run Flower, the view of the queues. It asks for the operator's name and password.",
@@ -174,4 +184,18 @@ _manage = PassedArguments(
     help="Run a management command of Django: `arbor manage help` lists them.",
 )
 
-COMMANDS = (_up, _down, _status, _doctor, _demo, _prepare, _worker, _scheduler, _web, _api, _flower, _manage)
+COMMANDS = (
+    _up,
+    _down,
+    _status,
+    _doctor,
+    _demo,
+    _prepare,
+    _worker,
+    _scheduler,
+    _web,
+    _api,
+    _openapi,
+    _flower,
+    _manage,
+)

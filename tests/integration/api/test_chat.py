@@ -72,14 +72,14 @@ def events_of(text: str) -> list[dict[str, Any]]:
 def test_a_reply_is_followed_as_events(operator: Caller, vega: dict[str, Any], work: Worker) -> None:
     path = f"/agents/{vega['id']}/chat"
     with work(streamed(REPLY)):
-        status, text = ask(operator, "post", path, {"message": "When?"}, Accept="text/event-stream")
+        status, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
 
     events = events_of(text)
     assert status == 200
     assert [event["type"] for event in (events[0], events[-1])] == ["turn", "done"]
     assert "".join(event["text"] for event in events if event["type"] == "sentence") == REPLY
     assert (events[-1]["reply"], events[-1]["model"]) == (REPLY, "scripted/model")
-    turn = f"{path}/{events[0]['turn_id']}"
+    turn = f"/agents/{vega['id']}/turns/{events[0]['turn_id']}"
     _, text = ask(operator, "get", turn, Accept="text/event-stream", Last_Event_ID="1.1")
     resumed = events_of(text)[1:]
     assert "".join(event["text"] for event in resumed if event["type"] == "sentence") == REPLY.removeprefix(
@@ -93,20 +93,19 @@ def test_a_turn_is_polled_until_it_is_answered(
     operator: Caller, viewer: Caller, vega: dict[str, Any], work: Worker, tenant: Tenant
 ) -> None:
     path = f"/agents/{vega['id']}/chat"
-    status, text = ask(operator, "post", path, {"message": "When?", "person": "nora"})
+    status, text = ask(operator, "post", path, {"text": "When?", "person": "nora"})
     sent = json.loads(text)
-    assert (status, sent["status"], sent["reply"]) == (202, "writing", "")
-    assert json.loads(ask(operator, "post", path, {"message": "When?", "person": "nora"})[1]) == sent
-    conflict, problem = ask(operator, "post", path, {"message": "Now?", "person": "nora"})
+    assert (status, sent["answer"], sent["partial"]) == (202, None, "")
+    assert json.loads(ask(operator, "post", path, {"text": "When?", "person": "nora"})[1]) == sent
+    conflict, problem = ask(operator, "post", path, {"text": "Now?", "person": "nora"})
     assert (conflict, "has not answered yet" in problem) == (409, True)
 
     with work(reply_text(REPLY)):
-        while (shown := json.loads(ask(viewer, "get", f"{path}/{sent['turn_id']}")[1]))[
-            "status"
-        ] == "writing":
+        turn = f"/agents/{vega['id']}/turns/{sent['turn']['id']}"
+        while (shown := json.loads(ask(viewer, "get", turn)[1]))["answer"] is None:
             pass
 
-    assert (shown["status"], shown["reply"], shown["withheld"]) == ("answered", REPLY, False)
+    assert (shown["answer"]["content"], shown["answer"]["error"]) == (REPLY, "")
     with tenant_transaction(tenant.id):
         assert ChatSession.objects.get().person == "api:nora"
 
@@ -117,7 +116,7 @@ def test_a_failed_turn_ends_with_its_reason(operator: Caller, vega: dict[str, An
     )
     path = f"/agents/{vega['id']}/chat"
     with work(broken):
-        _, text = ask(operator, "post", path, {"message": "When?"}, Accept="text/event-stream")
+        _, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
 
     last = events_of(text)[-1]
     assert (last["type"], last["error"]) == ("error", "ModelUnavailable: cut")
@@ -129,7 +128,7 @@ def test_conversations_of_one_person_are_kept_apart(
     path = f"/agents/{vega['id']}/chat"
     with work(reply_text("At eight."), reply_text("In May."), reply_text("At nine.")) as model:
         for message, conversation in (("When?", "tide"), ("Which month?", "trip"), ("Or later?", "tide")):
-            body = {"message": message, "conversation": conversation}
+            body = {"text": message, "conversation": conversation}
             ask(operator, "post", path, body, Accept="text/event-stream")
 
     third = model.requests[2].messages[0].content
@@ -143,12 +142,15 @@ def test_roles_and_tenants_limit_conversations(
     viewer: Caller, operator: Caller, outsider: Caller, vega: dict[str, Any], tenant: Tenant
 ) -> None:
     path = f"/agents/{vega['id']}/chat"
-    turn_id = json.loads(ask(operator, "post", path, {"message": "When?"})[1])["turn_id"]
+    turn_id = json.loads(ask(operator, "post", path, {"text": "When?"})[1])["turn"]["id"]
+    turn = f"/agents/{vega['id']}/turns/{turn_id}"
 
-    assert ask(viewer, "post", path, {"message": "When?"})[0] == 403
-    assert ask(viewer, "get", f"{path}/{turn_id}")[0] == 200
-    assert ask(outsider, "post", path, {"message": "When?"})[0] == 404
-    assert ask(outsider, "get", f"{path}/{turn_id}")[0] == 404
-    assert ask(operator, "post", path, {"message": "x" * 8_001})[0] == 422
+    assert ask(viewer, "post", path, {"text": "When?"})[0] == 403
+    assert ask(viewer, "get", turn)[0] == 200
+    assert ask(outsider, "post", path, {"text": "When?"})[0] == 404
+    assert ask(outsider, "get", turn)[0] == 404
+    assert ask(operator, "post", path, {"text": "x" * 8_001})[0] == 422
+    keyed = {"Accept": "text/event-stream", "Idempotency_Key": "k1"}
+    assert ask(operator, "post", path, {"text": "When?"}, **keyed)[0] == 422
     with tenant_transaction(tenant.id):
         assert ChatMessage.objects.filter(speaker=Speaker.USER).count() == 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import httpx
 import psycopg
 import pytest
 
+from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.models import Role, Tenant
 from config.environment import with_user
 from config.servers.ports import free_port
@@ -49,6 +52,7 @@ def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings:
         "ARBOR_API_THREADS": str(THREADS),
         "ARBOR_API_BODY_BYTES": "4096",
         "ARBOR_LOG_FORMAT": "json",
+        "ARBOR_MASTER_KEY": base64.b64encode(bytes(32)).decode(),
     }
     env.pop("DJANGO_SETTINGS_MODULE", None)
     log = (tmp_path / "log").open("wb")
@@ -130,3 +134,21 @@ def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
     assert re.match(r"3\.1", document["openapi"])
     unknown = httpx.get(f"{server}/nothing", timeout=60)
     assert (unknown.status_code, unknown.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="the guide uses curl and jq")
+def test_the_examples_of_the_guide_work(server: str, tenant: Tenant) -> None:
+    seed_builtin_templates()
+    guide = (ROOT / "docs/how-to/use-the-api.md").read_text()
+    script = "\n".join(re.findall(r"```bash\n(.*?)```", guide, re.DOTALL))
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={**os.environ, "ARBOR": f"{server}/api/v1", "TOKEN": caller_of(tenant, Role.OPERATOR).token},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "The harbour opens at six." in ran.stdout
+    assert '"daily_beats": 48' in ran.stdout

@@ -9,9 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.console import rate_limits
-from apps.console.rate_limits import PEOPLE_PER_TENANT, SEARCH_PAGES, RateLimiter
+from apps.console.rate_limits import PEOPLE_PER_TENANT, SEARCH_PAGES
 from apps.tenants.models import Role
 from apps.tenants.services import add_member
+from arbor.rate_limits import RateLimiter
 from tests.factories.users import UserFactory
 from tests.support.console import World, sign_in
 

@@ -19,6 +19,7 @@ USUAL = {APP: EVERYTHING, OPS: "SELECT"}
 #: The tables that differ, and all tables of the installation. A privilege on single columns names them.
 LISTED: dict[str, dict[str, str]] = {
     "access_apitoken": {APP: "INSERT SELECT UPDATE(last_used_at) UPDATE(revoked_at)", OPS: "SELECT"},
+    "access_idempotentrequest": {APP: EVERYTHING, OPS: "DELETE SELECT"},
     "agents_agentkey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},

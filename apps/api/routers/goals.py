@@ -1,0 +1,286 @@
+"""The goals of an agent and their plans."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import AwareDatetime, Field
+
+from apps.agents.services.profile import agent_by_id
+from apps.api.paging import ListPage, Paging, page_of
+from apps.api.rows import Input, audit_act, own_row, rows_of
+from apps.goals.models import Goal, Plan
+from apps.goals.services.goals import (
+    abandon_plan,
+    add_plan,
+    block_goal,
+    create_goal,
+    meet_dependency,
+    move_goal,
+    note_progress,
+    place_goal,
+    plans_of,
+    set_deadline,
+    start_plan,
+)
+from arbor.errors import Invalid, NotFound
+from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.actions import ACTIONS
+
+router = Router()
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Title = Annotated[str, Field(min_length=1, max_length=300, examples=["Map the harbour"])]
+_Text = Annotated[str, Field(max_length=4_000)]
+
+
+class GoalResource(Schema):
+    """A goal."""
+
+    id: UUID
+    title: str
+    description: str
+    state: GoalState
+    layer: GoalLayer
+    source: GoalSource
+    fraction: float = Field(description="The part that is done, 0 to 1.")
+    parent_id: UUID | None
+    blocked_by: str
+    deadline: datetime | None
+    effort: int = Field(description="Heartbeats spent on it.")
+    created_at: datetime
+    touched_at: datetime
+
+
+class GoalInput(Input):
+    """A new goal."""
+
+    title: _Title
+    description: _Text = ""
+    layer: GoalLayer = GoalLayer.OBJECTIVE
+    state: GoalState | None = Field(default=None, description="Null: active, where there is room.")
+    parent_id: UUID | None = None
+    deadline: AwareDatetime | None = None
+
+
+class GoalPatch(Input):
+    """A change of a goal. What is left out stays; null removes a parent or a deadline."""
+
+    state: GoalState | None = None
+    reason: Annotated[str, Field(max_length=500)] = ""
+    note: _Text = ""
+    fraction: _Share | None = None
+    parent_id: UUID | None = None
+    deadline: AwareDatetime | None = None
+    blocked_by: Annotated[str, Field(max_length=500)] | None = Field(
+        default=None, description="What it waits for; empty: nothing any more."
+    )
+
+
+class StepInput(Input):
+    """A step of a plan."""
+
+    action: Annotated[str, Field(max_length=40, examples=["recall"])]
+    description: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class PlanInput(Input):
+    """A new plan, or further steps of the active one."""
+
+    steps: Annotated[list[StepInput], Field(min_length=1, max_length=50)]
+    draft: Annotated[bool, Field(description="Store it as a draft.")] = False
+    risk: _Share | None = None
+    needs: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=20)] = []
+
+
+class StepResource(Schema):
+    """A step of a plan."""
+
+    position: int
+    action: str
+    description: str
+    status: str
+
+
+class PlanResource(Schema):
+    """A plan with its steps."""
+
+    id: UUID
+    status: PlanStatus
+    risk: float | None
+    dependencies: list[str]
+    met: list[str]
+    reason: str
+    created_at: datetime
+    steps: list[StepResource]
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanResource:
+        """Return the view of a row."""
+        steps = [StepResource.model_validate(step) for step in plan.steps.all()]
+        shown = {name: getattr(plan, name) for name in cls.model_fields if name != "steps"}
+        return cls(**shown, steps=steps)
+
+
+class PlanList(Schema):
+    """The plans of a goal, the latest first."""
+
+    items: list[PlanResource]
+
+
+class PlanEnd(Input):
+    """The end of a plan."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Dependency(Input):
+    """Something that a plan depends on, and that has come about."""
+
+    dependency: Annotated[str, Field(min_length=1, max_length=300)]
+
+
+@router.get("/agents/{uuid:agent_id}/goals", response=ListPage[GoalResource], summary="List goals")
+def list_goals(
+    request: HttpRequest, agent_id: UUID, page: Paging, state: GoalState | None = None
+) -> ListPage[GoalResource]:
+    """List an agent's goals, the last changed first."""
+    agent_by_id(agent_id)
+    rows = rows_of(Goal, agent_id)
+    if state is not None:
+        rows = rows.filter(state=state)
+    return page_of(rows, page, order="-touched_at", view=GoalResource.model_validate)
+
+
+@router.post("/agents/{uuid:agent_id}/goals", response={201: GoalResource}, summary="Add a goal")
+def add_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
+    """Add a goal. When the wanted state is full, it gets the next lower state with room."""
+    if goal.parent_id is not None:
+        own_row(Goal, agent_id=agent_id, row_id=goal.parent_id)
+    made = create_goal(
+        agent_id=agent_id,
+        title=goal.title,
+        description=goal.description,
+        layer=goal.layer,
+        source=GoalSource.USER_REQUEST,
+        state=goal.state,
+        parent_id=goal.parent_id,
+        deadline=goal.deadline,
+        blocked_by="",
+    )
+    audit_act(request, agent_id, f"added goal {made.title!r}, {made.state}", goal_id=made.id)
+    return Status(201, GoalResource.model_validate(made))
+
+
+@router.get("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Show a goal")
+def show_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> GoalResource:
+    """Show a goal."""
+    return GoalResource.model_validate(own_row(Goal, agent_id=agent_id, row_id=goal_id))
+
+
+@router.patch("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Change a goal")
+def change_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: GoalPatch) -> GoalResource:
+    """Move a goal to another state, note progress, change its parent, deadline and what it waits for."""
+    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    given = change.model_fields_set
+    if not given - {"reason"}:
+        raise Invalid(f"name a field to change: {', '.join(sorted(GoalPatch.model_fields))}")
+    if "parent_id" in given:
+        if change.parent_id is not None:
+            own_row(Goal, agent_id=agent_id, row_id=change.parent_id)
+        goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
+    if "deadline" in given:
+        goal = set_deadline(goal_id=goal_id, deadline=change.deadline)
+    if change.blocked_by is not None:
+        goal = block_goal(goal_id=goal_id, by=change.blocked_by)
+    if change.note or change.fraction is not None:
+        goal = note_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
+    if change.state is not None:
+        goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
+    fields = ", ".join(sorted(given))
+    audit_act(request, agent_id, f"changed goal {goal.title!r}: {fields}", goal_id=goal_id)
+    return GoalResource.model_validate(goal)
+
+
+@router.get(
+    "/agents/{uuid:agent_id}/goals/{uuid:goal_id}/plans",
+    response=PlanList,
+    summary="List the plans of a goal",
+)
+def list_plans(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanList:
+    """List the plans of a goal with their steps, the latest first."""
+    own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    return PlanList(items=[PlanResource.of(plan) for plan in plans_of(goal_id)[:50]])
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/goals/{uuid:goal_id}/plans", response={201: PlanResource}, summary="Plan a goal"
+)
+def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanInput) -> Status[PlanResource]:
+    """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
+    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    unknown = sorted({step.action for step in plan.steps} - ACTIONS.keys())
+    if unknown:
+        raise Invalid(f"a step's action is one of {', '.join(ACTIONS)}; got {', '.join(unknown)}")
+    draft = PlanDraft(
+        steps=[StepDraft(action=step.action, description=step.description) for step in plan.steps],
+        risk=plan.risk,
+        dependencies=plan.needs,
+    )
+    made = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=plan.draft)
+    return Status(
+        201, _changed(request, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    )
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/goals/{uuid:goal_id}/plans/start",
+    response=PlanResource,
+    summary="Start a drafted plan",
+)
+def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
+    """Activate the latest draft of a goal's plan."""
+    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    made = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
+    return _changed(request, goal, made, f"started the plan of goal {goal.title!r}")
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/goals/{uuid:goal_id}/plans/abandon",
+    response=PlanResource,
+    summary="Abandon a plan",
+)
+def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -> PlanResource:
+    """Abandon a goal's active plan and its open steps."""
+    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    made = abandon_plan(plan_id=_latest(goal, PlanStatus.ACTIVE).id, reason=end.reason)
+    return _changed(request, goal, made, f"gave up the plan of goal {goal.title!r}: {end.reason}")
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/goals/{uuid:goal_id}/plans/met",
+    response=PlanResource,
+    summary="Meet a dependency",
+)
+def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
+    """Record that something a goal's active plan depends on has come about."""
+    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
+    made = meet_dependency(goal_id=goal_id, dependency=met.dependency)
+    return _changed(request, goal, made, f"the plan of goal {goal.title!r} has {met.dependency!r}")
+
+
+def _latest(goal: Goal, status: PlanStatus) -> Plan:
+    plan = plans_of(goal.id).filter(status=status).first()
+    if plan is None:
+        raise NotFound(f"{goal.title!r} has no plan that is {status}")
+    return plan
+
+
+def _changed(request: HttpRequest, goal: Goal, plan: Plan, message: str) -> PlanResource:
+    audit_act(request, goal.agent_id, message, goal_id=goal.id, plan_id=plan.id)
+    return PlanResource.of(plans_of(goal.id).get(id=plan.id))

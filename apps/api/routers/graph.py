@@ -1,0 +1,255 @@
+"""The knowledge graph of an agent: its nodes, their relations, and questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from apps.agents.services.profile import agent_by_id
+from apps.api.requests import access_of
+from apps.api.rows import Input, audit_act
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.memories.services.graph.traversal import (
+    find_causes,
+    find_connected,
+    find_contradictions,
+    find_path,
+    find_supporting_evidence,
+)
+from apps.selves.services.alignment import update_trust_of_ends
+from apps.selves.services.evidence import record_evidence, withdraw_evidence
+from arbor.memory.relations import (
+    MAX_HOPS,
+    GraphNode,
+    GraphNodeKind,
+    Relation,
+    TraversalResult,
+    TraversedEdge,
+    TraversedNode,
+)
+
+router = Router()
+
+_Hops = Annotated[int, Field(ge=1, le=MAX_HOPS)]
+
+
+_QUESTIONS: dict[str, Callable[..., TraversalResult[TraversedNode]]] = {
+    "causes": find_causes,
+    "evidence": find_supporting_evidence,
+    "connected": find_connected,
+}
+
+
+class NodeResource(Schema):
+    """A node of the graph."""
+
+    kind: GraphNodeKind
+    id: UUID
+
+
+class EdgeResource(Schema):
+    """A relation of two nodes."""
+
+    source: NodeResource
+    relation: Relation
+    target: NodeResource
+    weight: float
+
+    @classmethod
+    def of(cls, edge: TraversedEdge) -> EdgeResource:
+        """Return the view of an edge."""
+        return cls(
+            source=NodeResource(kind=edge.source.kind, id=edge.source.id),
+            relation=edge.relation,
+            target=NodeResource(kind=edge.target.kind, id=edge.target.id),
+            weight=edge.weight,
+        )
+
+
+class FoundNode(NodeResource):
+    """A node that was reached, and the path to it."""
+
+    text: str
+    hops: int
+    path: list[EdgeResource]
+
+    @classmethod
+    def of(cls, node: TraversedNode) -> FoundNode:
+        """Return the view of a reached node."""
+        return cls(
+            kind=node.kind,
+            id=node.id,
+            text=node.label,
+            hops=node.hops,
+            path=[EdgeResource.of(edge) for edge in node.path],
+        )
+
+
+class FoundNodes(Schema):
+    """The nodes that were reached, the nearest first."""
+
+    items: list[FoundNode]
+    bounded: bool = Field(description="Whether there are more than were looked at.")
+
+
+class ContradictionResource(Schema):
+    """Two things that cannot both be true."""
+
+    first: FoundNode
+    second: FoundNode
+    weight: float
+    note: str
+
+
+class ContradictionList(Schema):
+    """The contradictions among what an agent knows."""
+
+    items: list[ContradictionResource]
+    bounded: bool
+
+
+class RelationInput(Input):
+    """A new relation of two nodes."""
+
+    source: NodeResource
+    relation: Relation
+    target: NodeResource
+    weight: Annotated[float, Field(ge=0, le=1)] = 1.0
+    note: Annotated[str, Field(max_length=500)] = ""
+
+
+class RelationEnds(Input):
+    """The relations from one node to another."""
+
+    source: NodeResource
+    target: NodeResource
+    relation: Relation | None = Field(default=None, description="Null: all of them.")
+
+
+class Removed(Schema):
+    """The number of removed relations."""
+
+    removed: int
+
+
+class GraphQuestion(Schema):
+    """A question about a node."""
+
+    kind: GraphNodeKind
+    id: UUID
+    hops: _Hops = 2
+
+
+class PathQuestion(Schema):
+    """A question about a path between two nodes."""
+
+    from_kind: GraphNodeKind
+    from_id: UUID
+    to_kind: GraphNodeKind
+    to_id: UUID
+    directed: bool = False
+
+
+@router.get(
+    "/agents/{uuid:agent_id}/graph/{question}",
+    response=FoundNodes,
+    summary="Show causes, evidence or neighbours of a node",
+)
+def ask_graph(
+    request: HttpRequest,
+    agent_id: UUID,
+    question: Literal["causes", "evidence", "connected"],
+    about: Query[GraphQuestion],
+) -> FoundNodes:
+    """Show the causes of a node, the evidence for it, or all that is connected with it."""
+    agent_by_id(agent_id)
+    find = _QUESTIONS[question]
+    return _found(find(agent_id=agent_id, node=GraphNode(about.kind, about.id), hops=about.hops))
+
+
+@router.get("/agents/{uuid:agent_id}/graph-path", response=FoundNodes, summary="Show a path between nodes")
+def show_path(request: HttpRequest, agent_id: UUID, ends: Query[PathQuestion]) -> FoundNodes:
+    """Show a shortest path between two nodes; an empty list: there is none."""
+    agent_by_id(agent_id)
+    return _found(
+        find_path(
+            agent_id=agent_id,
+            start=GraphNode(ends.from_kind, ends.from_id),
+            end=GraphNode(ends.to_kind, ends.to_id),
+            directed=ends.directed,
+        )
+    )
+
+
+@router.get(
+    "/agents/{uuid:agent_id}/contradictions", response=ContradictionList, summary="List contradictions"
+)
+def list_contradictions(request: HttpRequest, agent_id: UUID) -> ContradictionList:
+    """List the contradictions among what an agent knows."""
+    agent_by_id(agent_id)
+    result = find_contradictions(agent_id=agent_id)
+    return ContradictionList(
+        items=[
+            ContradictionResource(
+                first=FoundNode.of(found.first),
+                second=FoundNode.of(found.second),
+                weight=found.weight,
+                note=found.note,
+            )
+            for found in result.found
+        ],
+        bounded=result.bounded,
+    )
+
+
+@router.post("/agents/{uuid:agent_id}/relations", response={201: EdgeResource}, summary="Relate two nodes")
+def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) -> Status[EdgeResource]:
+    """Relate two nodes of an agent's graph."""
+    agent_by_id(agent_id)
+    actor = access_of(request).actor
+    new = NewRelation(
+        source=_node(relation.source),
+        target=_node(relation.target),
+        relation=relation.relation,
+        weight=relation.weight,
+        note=relation.note,
+        origin=actor,
+    )
+    edge = relate(agent_id=agent_id, new=new)
+    update_trust_of_ends(agent_id=agent_id, ends=new.ends)
+    record_evidence(agent_id=agent_id, edge=edge, source=actor)
+    audit_act(
+        request,
+        agent_id,
+        "related two nodes",
+        source=edge.source.id,
+        relation=edge.relation.value,
+        target=edge.target.id,
+    )
+    return Status(201, EdgeResource.of(edge))
+
+
+@router.post("/agents/{uuid:agent_id}/relations/remove", response=Removed, summary="Remove relations")
+def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds) -> Removed:
+    """Remove the relations from one node to another, in that direction."""
+    agent_by_id(agent_id)
+    ends = (_node(wanted.source), _node(wanted.target))
+    removed = unrelate(agent_id=agent_id, source=ends[0], target=ends[1], relation=wanted.relation)
+    update_trust_of_ends(agent_id=agent_id, ends=ends)
+    withdraw_evidence(agent_id=agent_id, ends=ends)
+    if removed:
+        audit_act(request, agent_id, f"removed {removed} relations", source=ends[0].id, target=ends[1].id)
+    return Removed(removed=removed)
+
+
+def _node(node: NodeResource) -> GraphNode:
+    return GraphNode(node.kind, node.id)
+
+
+def _found(result: TraversalResult[TraversedNode]) -> FoundNodes:
+    return FoundNodes(items=[FoundNode.of(node) for node in result.found], bounded=result.bounded)

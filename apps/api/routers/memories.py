@@ -1,0 +1,311 @@
+"""Memories: remembered, recalled with the terms of each score, listed, archived."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import AwareDatetime, Field
+
+from apps.agents.services.profile import agent_by_id
+from apps.api.authentication import ADMINISTER, READ
+from apps.api.paging import ListPage, Paging, page_of
+from apps.api.requests import access_of
+from apps.api.rows import Input, own_row, rows_of
+from apps.api.scope import own_transactions
+from apps.memories.models import Memory, MemoryAccess, Upkeep
+from apps.memories.services.recall.recaller import recall
+from apps.memories.services.recall.search import search_similar_memories
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.store.create import teach_agent
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.recall_request import RecallFilter, RecallRequest
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+
+router = Router()
+
+#: The source of memories that a program adds.
+SOURCE = "api"
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class MemoryResource(Schema):
+    """A memory."""
+
+    id: UUID
+    type: MemoryType
+    status: MemoryStatus
+    content: str
+    role: str = Field(description="Who said it; empty: nobody.")
+    session: str
+    source: str
+    importance: float = Field(description="0 to 1.")
+    trust: float = Field(description="0 to 1.")
+    emotional_valence: float = Field(description="-1 to 1.")
+    occurred_at: datetime
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class NeighborResource(Schema):
+    """A memory that another one brings to mind."""
+
+    id: UUID
+    weight: float
+
+
+class MemoryDetails(MemoryResource):
+    """A memory with all that is known about it."""
+
+    detail: Any = Field(description="The parts of its type.")
+    recalled: int = Field(description="Times that a heartbeat or a conversation recalled it.")
+    recalled_at: datetime | None
+    episode_id: UUID | None
+    embedding_model: str = Field(description="Empty: it is found by words alone so far.")
+    decay_rate: float
+    neighbors: list[NeighborResource]
+
+
+class NewMemoryInput(Input):
+    """A text to remember."""
+
+    text: Annotated[str, Field(min_length=1, max_length=100_000, examples=["The harbour opens at six."])]
+    type: MemoryType = MemoryType.SEMANTIC
+    importance: _Share | None = Field(default=None, description="Null: by the rules.")
+    expires_at: AwareDatetime | None = Field(default=None, description="Null: as its kind lasts.")
+
+
+class RememberedResource(Schema):
+    """A memory that was added, or that was known already."""
+
+    id: UUID
+    new: bool = Field(description="False: the agent knew that already, and the memory is reinforced.")
+
+
+class RecallInput(Input):
+    """A question to an agent's memory."""
+
+    query: Annotated[str, Field(min_length=1, max_length=10_000, examples=["when does the harbour open"])]
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    types: Annotated[list[MemoryType], Field(max_length=4)] = []
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    session: Annotated[str, Field(max_length=100)] = ""
+    min_importance: _Share = 0.0
+    min_trust: _Share = 0.0
+
+
+class RecalledResource(Schema):
+    """A recalled memory, with what each term adds to its score."""
+
+    id: UUID
+    score: float
+    terms: dict[str, float] = Field(examples=[{"meaning": 0.31, "words": 0.42}])
+    type: MemoryType
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+    importance: float
+    trust: float
+
+
+class RecallResource(Schema):
+    """The memories that a question recalls, best first."""
+
+    results: list[RecalledResource]
+
+
+class SimilarResource(Schema):
+    """A memory that is near to a text by meaning alone."""
+
+    id: UUID
+    similarity: float
+    type: MemoryType
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+
+
+class SimilarList(Schema):
+    """The nearest memories, the nearest first."""
+
+    results: list[SimilarResource]
+
+
+class MemoryChange(Input):
+    """The memories to change, and why: the audit log has it."""
+
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=200)]
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Changed(Schema):
+    """The number of changed rows."""
+
+    changed: int
+
+
+class MemoryQuery(Schema):
+    """The memories that are wanted."""
+
+    type: MemoryType | None = None
+    status: MemoryStatus | None = MemoryStatus.ACTIVE
+    session: Annotated[str, Field(max_length=100)] = ""
+    min_importance: _Share = 0.0
+
+
+@router.get(
+    "/agents/{uuid:agent_id}/memories", response=ListPage[MemoryResource], summary="List memories", auth=READ
+)
+def list_memories(
+    request: HttpRequest, agent_id: UUID, page: Paging, wanted: Query[MemoryQuery]
+) -> ListPage[MemoryResource]:
+    """List an agent's memories, the latest first. Listing changes nothing."""
+    agent_by_id(agent_id)
+    rows = rows_of(Memory, agent_id).filter(importance__gte=wanted.min_importance)
+    if wanted.type is not None:
+        rows = rows.filter(type=wanted.type)
+    if wanted.status is not None:
+        rows = rows.filter(status=wanted.status)
+    if wanted.session:
+        rows = rows.filter(session=wanted.session)
+    return page_of(
+        rows.defer("embedding", "lexical"), page, order="-occurred_at", view=MemoryResource.model_validate
+    )
+
+
+@router.post("/agents/{uuid:agent_id}/memories", response={201: RememberedResource}, summary="Remember")
+@own_transactions
+def remember(request: HttpRequest, agent_id: UUID, memory: NewMemoryInput) -> Status[RememberedResource]:
+    """Add a memory to an agent. The same text twice is one memory."""
+    access = access_of(request)
+    stored = teach_agent(
+        tenant_id=access.tenant_id,
+        agent_id=agent_id,
+        memory=NewMemory(
+            content=memory.text,
+            type=memory.type,
+            importance=memory.importance,
+            occurred_at=datetime.now(UTC),
+            expires_at=memory.expires_at,
+            source=SOURCE,
+        ),
+        actor=access.actor,
+    )
+    return Status(201, RememberedResource(id=stored.ids[0], new=bool(stored.stored)))
+
+
+@router.post("/agents/{uuid:agent_id}/recall", response=RecallResource, auth=READ, summary="Recall")
+@own_transactions
+def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput) -> RecallResource:
+    """Recall memories about a question, with the terms of each score. A program's recall changes nothing."""
+    access = access_of(request)
+    with tenant_transaction(access.tenant_id):
+        agent_by_id(agent_id)
+    found = recall(
+        tenant_id=access.tenant_id,
+        request=RecallRequest(
+            agent_id=agent_id,
+            text=question.query,
+            limit=question.limit,
+            only=RecallFilter(
+                types=frozenset(question.types),
+                since=question.since,
+                until=question.until,
+                session=question.session,
+                min_importance=question.min_importance,
+                min_trust=question.min_trust,
+            ),
+        ),
+    )
+    return RecallResource(
+        results=[
+            RecalledResource(
+                id=memory.id,
+                score=round(memory.score, 4),
+                terms={name: round(value, 4) for name, value in memory.terms.as_dict().items()},
+                type=memory.type,
+                role=memory.role,
+                content=memory.content,
+                session=memory.session,
+                occurred_at=memory.occurred_at,
+                importance=memory.importance,
+                trust=memory.trust,
+            )
+            for memory in found
+        ]
+    )
+
+
+@router.get("/agents/{uuid:agent_id}/similar-memories", response=SimilarList, summary="List similar memories")
+@own_transactions
+def list_similar(
+    request: HttpRequest,
+    agent_id: UUID,
+    text: Annotated[str, Field(min_length=1, max_length=10_000)],
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+) -> SimilarList:
+    """List the memories nearest to a text by meaning alone: words, time and importance do not count."""
+    access = access_of(request)
+    with tenant_transaction(access.tenant_id):
+        agent_by_id(agent_id)
+    found = search_similar_memories(tenant_id=access.tenant_id, agent_id=agent_id, text=text, limit=limit)
+    return SimilarList(results=[SimilarResource.model_validate(memory) for memory in found])
+
+
+@router.get(
+    "/agents/{uuid:agent_id}/memories/{uuid:memory_id}", response=MemoryDetails, summary="Show a memory"
+)
+def show(request: HttpRequest, agent_id: UUID, memory_id: UUID) -> MemoryDetails:
+    """Show a memory with its details, use and neighborhood."""
+    memory = own_row(Memory, agent_id=agent_id, row_id=memory_id)
+    access = MemoryAccess.objects.filter(memory_id=memory_id).first()
+    neighbors = Upkeep.objects.filter(memory_id=memory_id).values_list("neighbors", flat=True).first() or {}
+    return MemoryDetails(
+        **MemoryResource.model_validate(memory).model_dump(),
+        detail=memory.detail,
+        recalled=access.count if access else 0,
+        recalled_at=access.last_at if access else None,
+        episode_id=memory.episode_id,
+        embedding_model=memory.embedding_model,
+        decay_rate=memory.decay_rate,
+        neighbors=[NeighborResource(id=UUID(other), weight=weight) for other, weight in neighbors.items()],
+    )
+
+
+@router.post("/agents/{uuid:agent_id}/memories/archive", response=Changed, summary="Archive memories")
+def archive_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+    """Exclude memories from recall. Nothing is lost."""
+    _require_own(agent_id, change.ids)
+    done = archive(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    return Changed(changed=done)
+
+
+@router.post("/agents/{uuid:agent_id}/memories/restore", response=Changed, summary="Restore memories")
+def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+    """Include archived memories in recall again."""
+    _require_own(agent_id, change.ids)
+    done = restore(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    return Changed(changed=done)
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/memories/purge", response=Changed, auth=ADMINISTER, summary="Purge memories"
+)
+def purge_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
+    """Delete archived memories with all that depends on them. It cannot be undone."""
+    _require_own(agent_id, change.ids)
+    done = purge(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
+    return Changed(changed=done)
+
+
+def _require_own(agent_id: UUID, memory_ids: list[UUID]) -> None:
+    own = set(rows_of(Memory, agent_id).filter(id__in=memory_ids).values_list("id", flat=True))
+    for memory_id in memory_ids:
+        if memory_id not in own:
+            own_row(Memory, agent_id=agent_id, row_id=memory_id)

@@ -1,0 +1,90 @@
+"""No operation answers with rows of another tenant, and none fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.api.api import PATH, api
+from apps.tenants.models import Tenant
+from tests.support.api import caller_of
+from tests.support.console import World
+from tests.support.console_rows import make_world
+
+#: A text that stands in every row of the other tenant.
+SECRET = "zebra-in-the-attic"
+
+#: What is there only with a valid template, an embedder, a heartbeat with a recorded situation, and the id of a memory.
+UNANSWERED = {
+    "/templates",
+    "/agents/{agent_id}/graph/{question}",
+    "/agents/{agent_id}/graph-path",
+    "/templates/{name}",
+    "/agents/{agent_id}/similar-memories",
+    "/agents/{agent_id}/heartbeats/{heartbeat_id}/replay",
+}
+
+
+def reading() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the paths that are read, and their operations."""
+    for path, operations in api.get_openapi_schema()["paths"].items():
+        if "get" in operations:
+            yield path, operations["get"]
+
+
+@pytest.fixture
+def world(other_tenant: Tenant) -> World:
+    """Fill the other tenant."""
+    return make_world(other_tenant, text=SECRET)
+
+
+def _addresses(path: str, operation: dict[str, Any], world: World) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield addresses of a path with ids of the other tenant's rows."""
+    ids = {str(row.pk) for row in world.rows}
+    names = re.findall(r"{(\w+)}", path)
+    query = {
+        parameter["name"]: _value(parameter, world)
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query" and parameter.get("required")
+    }
+    if not names:
+        yield path, query
+        return
+    fixed = path.replace("{agent_id}", str(world.agent.id)).replace("{question}", "connected")
+    if "{" not in fixed:
+        yield fixed, query
+        return
+    for row_id in sorted(ids):
+        yield re.sub(r"{\w+}", row_id, fixed), query
+
+
+def _value(parameter: dict[str, Any], world: World) -> str:
+    name = parameter["name"]
+    if name.endswith("kind"):
+        return "memory"
+    return str(world.agent.id) if name.endswith("id") else SECRET
+
+
+def test_no_foreign_row_is_answered(tenant: Tenant, world: World) -> None:
+    caller = caller_of(tenant)
+    for path, operation in reading():
+        for address, query in _addresses(path, operation, world):
+            response = caller.get(address.removeprefix(PATH), **query)
+            assert response.status_code == (404 if "{" in path else 200), (address, response.content)
+            assert SECRET not in response.content.decode(), address
+
+
+def test_own_rows_are_answered(world: World, other_tenant: Tenant) -> None:
+    caller = caller_of(other_tenant)
+    never = {path for path, _ in reading()}
+    for path, operation in reading():
+        for address, query in _addresses(path, operation, world):
+            response = caller.get(address.removeprefix(PATH), **query)
+            # 503: the model that the factory names has no embedder.
+            assert response.status_code in (200, 404, 409, 422, 503), (address, response.content)
+            if response.status_code == 200:
+                never.discard(path)
+    assert {path.removeprefix(PATH) for path in never} == UNANSWERED

@@ -1,0 +1,80 @@
+"""Requests generated from the OpenAPI document: no failure, no foreign row, and every response as the document says."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.handlers.wsgi import WSGIHandler
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from apps.api.api import PATH
+from apps.tenants.models import Tenant
+from config.cli.openapi import DOCUMENT, document
+from tests.support.api import Caller
+from tests.support.console_rows import make_world
+
+SECRET = "zebra-in-the-attic"
+#: Generated requests of each operation.
+EXAMPLES = 4
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.mark.timeout(900)
+def test_generated_requests_are_answered_as_documented(
+    owner: Caller, vega: dict[str, Any], other_tenant: Tenant, settings: Any
+) -> None:
+    settings.ARBOR_API_PER_MINUTE = 0
+    foreign = make_world(other_tenant, text=SECRET)
+    agents = cycle([vega["id"], vega["id"], str(foreign.agent.id)])
+    schema = schemathesis.openapi.from_wsgi(f"{PATH}/openapi.json", WSGIHandler())
+    count = 0
+    results: Any = schema.get_all_operations()
+    for result in results:
+        _try_operation(result.ok(), token=owner.token, agents=agents)
+        count += 1
+    assert count > 90
+
+
+def _try_operation(operation: Any, *, token: str, agents: Any) -> None:
+    @given(case=operation.as_strategy())
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def answer(case: Any) -> None:
+        if "agent_id" in (case.path_parameters or {}):
+            case.path_parameters["agent_id"] = next(agents)
+        response = case.call(headers={"Authorization": f"Bearer {token}"})
+        case.validate_response(response, checks=CHECKS)
+        assert SECRET not in response.text
+
+    answer()
+
+
+def test_the_committed_document_is_up_to_date() -> None:
+    assert DOCUMENT.read_text() == document()
+
+
+def test_the_document_describes_every_operation() -> None:
+    for path, operations in schemathesis.openapi.from_path(str(DOCUMENT)).raw_schema["paths"].items():
+        for method, operation in operations.items():
+            assert operation["summary"], (method, path)
+            assert operation["description"], (method, path)
+            assert operation["security"], (method, path)
