@@ -52,7 +52,7 @@ def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings:
         "ARBOR_API_THREADS": str(THREADS),
         "ARBOR_API_BODY_BYTES": "4096",
         "ARBOR_LOG_FORMAT": "json",
-        "ARBOR_MASTER_KEY": base64.b64encode(bytes(32)).decode(),
+        "ARBOR_MASTER_KEY": base64.b64encode(bytes(range(32))).decode(),
     }
     env.pop("DJANGO_SETTINGS_MODULE", None)
     log = (tmp_path / "log").open("wb")
