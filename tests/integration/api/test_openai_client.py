@@ -156,7 +156,8 @@ def test_a_boundary_ends_the_stream_as_a_content_filter(
         )
 
     shown = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-    assert shown.startswith("The tide is high now.\n\nI do not say what I was about to say")
+    # The reader may look for the first time when the answer is stored already.
+    assert shown.removeprefix("The tide is high now.\n\n").startswith("I do not say what I was about to say")
     assert "4711" not in shown
     assert chunks[-1].choices[0].finish_reason == "content_filter"
     with tenant_transaction(tenant.id):
