@@ -32,6 +32,8 @@ VERSION = "1.0.0"
 PATH = "/api/v1"
 #: Every capability with its operations: what comes new adds its router here. The name is its tag in the document.
 ROUTERS: tuple[tuple[str, Router], ...] = (
+    # Before the agents, whose verbs have the same form of path.
+    ("chat", chat.router),
     ("agents", agents.router),
     ("signals", signals.router),
     ("templates", templates.router),
@@ -41,7 +43,6 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("goals", goals.router),
     ("selves", selves.router),
     ("boundaries", boundaries.router),
-    ("chat", chat.router),
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),

@@ -90,3 +90,5 @@ ADMINISTER = BearerToken(Role.OWNER)
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
 STREAM = StreamToken(Role.VIEWER)
 STREAM_OWN = StreamToken(Role.VIEWER, tenant_wide=False)
+#: For asynchronous conversations with an agent that the request names itself.
+TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)

@@ -21,6 +21,8 @@ from apps.api.versions import etag_of
 log = structlog.get_logger(__name__)
 
 _ERROR = 400
+#: Operations of OpenAI's protocol answer errors in its own shape.
+_OPENAI_ERROR = "application/json"
 _DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
 
 
@@ -61,7 +63,7 @@ class ApiMiddleware:
 
 def _finish(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
     content_type = response.headers.get("Content-Type", "")
-    if response.status_code >= _ERROR and content_type != CONTENT_TYPE:
+    if response.status_code >= _ERROR and content_type not in {CONTENT_TYPE, _OPENAI_ERROR}:
         # Django's own answers, such as that of an unknown path.
         response = _as_problem(request, response)
     if (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from apps.api.api import PATH, api
+from apps.api.openai.api import PATH as OPENAI_PATH
+from apps.api.openai.api import openai_api
 from apps.api.problems import server_failed, unknown_path
 from apps.api.routers.health import alive, ready
 
@@ -12,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", alive, name="alive"),
     path("readyz", ready, name="ready"),
     path(f"{PATH.strip('/')}/", api.urls),
+    path(f"{OPENAI_PATH.strip('/')}/", openai_api.urls),
 ]
 
 handler404 = unknown_path

@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
 from arbor.ids import uuid7
@@ -113,8 +113,10 @@ class ChatSession(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
-    #: The person: `user:NAME`, `cli:NAME`.
+    #: The person: `user:NAME`, `cli:NAME`, `api:NAME` as a program names its user, `token:NAME` without such a name.
     person = models.CharField(max_length=200)
+    #: Distinguishes conversations of one person that a program has open at once; empty: the person's only one.
+    client_key = models.CharField(max_length=100, blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     last_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
@@ -157,3 +159,20 @@ class ChatMessage(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.speaker}: {self.content[:60]}"
+
+
+class PartialReply(TenantModel):
+    """The sentences of a reply that may be shown while the model still writes; deleted when the conversation ends."""
+
+    #: The person's turn.
+    turn = TenantOneToOne(ChatMessage, primary_key=True, related_name="partial_reply")
+    #: The attempt of the external call that writes the reply; the sentences of an earlier one are void.
+    attempt = models.PositiveIntegerField()
+    #: Checked against the agent's boundaries, in order; each begins with the white space before it.
+    sentences = models.JSONField(default=list)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "partial replies"
+
+    def __str__(self) -> str:
+        return f"{len(self.sentences)} sentences of attempt {self.attempt}"

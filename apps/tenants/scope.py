@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connections, transaction
 
 from arbor.errors import TenantMismatch, TenantRequired
@@ -105,6 +106,12 @@ def tenant_transaction(
     )
     with _scoped(scope):
         yield
+
+
+def release_connection() -> None:
+    """Return this thread's connection to the pool, if there is a pool: hundreds of waiting threads share a few connections."""
+    if settings.ARBOR_DB_POOL_SIZE:
+        connections[APP].close()
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from typing import Any
 
 import httpx
 
+from arbor.adapters.anthropic_stream import MessageAssembly
 from arbor.adapters.dialect import PROCESS_DIALECTS, Dialect, DialectCache, Form, append_schema, negotiate
 from arbor.adapters.exchange import ApiEndpoint, HttpReply
 from arbor.adapters.faults import as_count, malformed_reply_error
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.pricing import cost_usd
 from arbor.models.usage import Usage
 
@@ -50,7 +51,9 @@ class MessagesModel:
         """The model's handle."""
         return str(self._handle)
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
         """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
         answer = negotiate(
@@ -58,14 +61,17 @@ class MessagesModel:
             self._endpoint,
             model=self._handle.model,
             first=Dialect(forms=_FORMS, quiet=True),
-            body=partial(self._body, request),
+            body=partial(self._body, request, streamed=on_text is not None),
             schema_name=request.schema_name if request.schema else None,
             dialects=self._dialects,
             deadline_s=deadline_s,
+            assembly=None
+            if on_text is None
+            else lambda dialect: MessageAssembly(on_text, by_tool=_has_tool(request, dialect)),
         )
         return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
 
-    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, dialect: Dialect, *, streamed: bool) -> dict[str, Any]:
         system = request.system
         body: dict[str, Any] = {
             "model": self._handle.model,
@@ -75,9 +81,11 @@ class MessagesModel:
         if dialect.temperature:
             # Anthropic's scale ends at 1.
             body["temperature"] = min(request.temperature, 1.0)
+        if streamed and dialect.streams:
+            body["stream"] = True
         if dialect.quiet:
             body["thinking"] = {"type": "disabled"}
-        if request.schema is not None and dialect.form is Form.SCHEMA:
+        if request.schema is not None and _has_tool(request, dialect):
             body["tools"] = [
                 {
                     "name": request.schema_name,
@@ -111,6 +119,10 @@ class MessagesModel:
             latency_ms=latency_ms,
             finish_reason=_FINISH.get(stop, stop),
         )
+
+
+def _has_tool(request: ModelRequest, dialect: Dialect) -> bool:
+    return request.schema is not None and dialect.form is Form.SCHEMA
 
 
 def _text(blocks: list[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from arbor.adapters.event_stream import ReplyAssembly, post_for_stream
 from arbor.adapters.exchange import ApiEndpoint, HttpReply, post_json
 from arbor.adapters.faults import ProviderFault, error_for, fault_in
 
@@ -38,6 +40,9 @@ class Dialect:
     quiet: bool = False
     #: The name of the option that limits the reply.
     limit: str = "max_tokens"
+    #: Whether the server streams replies, and counts the tokens of a stream at the request's wish.
+    streams: bool = True
+    counts_streams: bool = True
 
     @property
     def form(self) -> Form:
@@ -49,6 +54,8 @@ class Dialect:
 _FORM_STATUSES = {400, 415, 422, 501}
 #: Words that prove a refusal of the form, even with status 500 (llama.cpp, when a schema gives no grammar).
 _ABOUT_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured", "tool")
+#: A refusal to stream: the model cannot, or this account may not.
+_ABOUT_STREAMS = re.compile(r"\bstream(?:s|ed|ing)?\b")
 #: Words of refusals that another form would not avoid.
 _NOT_ABOUT_FORM = (
     "context length",
@@ -61,10 +68,10 @@ _NOT_ABOUT_FORM = (
 )
 
 
-def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect | None:
+def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool, streamed: bool) -> Dialect | None:
     """Return a dialect that requires less of the server, where its error suggests one; else None.
 
-    `schema`: the request has a schema, so the form may be what the server refused.
+    `schema`: the request has a schema, so the form may be what the server refused; `streamed`: it asked for a stream.
     """
     if fault.status not in _FORM_STATUSES and fault.status != 500:
         return None
@@ -75,6 +82,10 @@ def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect |
             return replace(dialect, limit="max_completion_tokens")
         if dialect.quiet and ("thinking" in fault.words or "reasoning" in fault.words):
             return replace(dialect, quiet=False)
+        if streamed and dialect.counts_streams and "stream_options" in fault.words:
+            return replace(dialect, counts_streams=False)
+        if streamed and _ABOUT_STREAMS.search(fault.words):
+            return replace(dialect, streams=False)
     certain = any(word in fault.words for word in _ABOUT_FORM)
     possible = fault.status in _FORM_STATUSES and not any(word in fault.words for word in _NOT_ABOUT_FORM)
     if schema and len(dialect.forms) > 1 and (certain or possible):
@@ -122,21 +133,29 @@ def negotiate(
     schema_name: str | None,
     dialects: DialectCache,
     deadline_s: float,
+    assembly: Callable[[Dialect], ReplyAssembly] | None = None,
 ) -> HttpReply:
     """Send the request in the strictest dialect that the server accepts, and return the successful response.
 
-    `schema_name` is None for a request without a schema. Raises the model's errors.
+    `schema_name` is None for a request without a schema. With `assembly`, the body asks for a stream where the dialect
+    permits streams. Raises the model's errors.
     """
     ends_at = time.monotonic() + deadline_s
     cache_key = (endpoint.url, model, schema_name)
     dialect = dialects.get(cache_key, first)
     while True:
-        answer = post_json(client, endpoint, body(dialect), deadline_s=ends_at - time.monotonic())
+        remaining_s = ends_at - time.monotonic()
+        stream = assembly(dialect) if assembly is not None and dialect.streams else None
+        if stream is None:
+            answer = post_json(client, endpoint, body(dialect), deadline_s=remaining_s)
+        else:
+            answer = post_for_stream(client, endpoint, body(dialect), assembly=stream, deadline_s=remaining_s)
         fault = fault_in(answer)
         if fault is None:
             dialects.put(cache_key, dialect)
             return answer
-        weaker = weaken(dialect, fault, schema=schema_name is not None)
-        if weaker is None:
+        weaker = weaken(dialect, fault, schema=schema_name is not None, streamed=stream is not None)
+        # Text that was passed on may be shown already, so the request is not repeated in this call.
+        if weaker is None or (stream is not None and stream.has_text):
             raise error_for(fault, endpoint=endpoint, model=model, headers=answer.headers)
         dialect = weaker

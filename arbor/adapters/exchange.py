@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -83,13 +83,18 @@ class HttpReply:
 
     def json(self) -> Any:
         """Return the parsed body, or None when it is not JSON, or nests deeper than MAX_JSON_DEPTH."""
-        try:
-            return orjson.loads(self.content)
-        except ValueError:
-            # The standard library reads halves of surrogate pairs, NaN and numbers beyond floats. orjson reads integers
-            # beyond 64 bits as the nearest float, so they need no second attempt.
-            pass
-        return read_json(self.content)
+        return parse_json(self.content)
+
+
+def parse_json(content: bytes) -> Any:
+    """Parse JSON; None for what is not JSON, or nests deeper than MAX_JSON_DEPTH."""
+    try:
+        return orjson.loads(content)
+    except ValueError:
+        # The standard library reads halves of surrogate pairs, NaN and numbers beyond floats. orjson reads integers
+        # beyond 64 bits as the nearest float, so they need no second attempt.
+        pass
+    return read_json(content)
 
 
 def read_json(content: bytes) -> Any:
@@ -123,12 +128,22 @@ def post_json(
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
     off, or sends more than MAX_REPLY_BYTES.
     """
+    with (
+        translate_failures(endpoint, deadline_s=deadline_s),
+        deadline(deadline_s),
+        open_response(client, endpoint, encode_json(body)) as response,
+    ):
+        return HttpReply(
+            status=response.status_code, headers=response.headers, content=read_body(response, endpoint)
+        )
+
+
+@contextmanager
+def translate_failures(endpoint: ApiEndpoint, *, deadline_s: float) -> Iterator[None]:
+    """Translate the errors of a request that begins now, and has `deadline_s` seconds, into Arbor's."""
     started = time.monotonic()
     try:
-        with deadline(deadline_s), _open_response(client, endpoint, _encode(body)) as response:
-            return HttpReply(
-                status=response.status_code, headers=response.headers, content=_read(response, endpoint)
-            )
+        yield
     except httpx.PoolTimeout as exc:
         raise ModelUnavailable(
             f"{endpoint.provider} was not asked: all connections of this process are in use",
@@ -148,9 +163,10 @@ def post_json(
         raise ModelUnavailable(f"{endpoint.provider} cannot be reached: {endpoint.scrub(str(exc))}") from exc
 
 
-def _open_response(
+def open_response(
     client: httpx.Client, endpoint: ApiEndpoint, content: bytes
 ) -> AbstractContextManager[httpx.Response]:
+    """Send the request; the response's body is open within the block."""
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **endpoint.headers}
     url = _parse_url(endpoint.url)
     # httpx makes a header of a user and password in the address; the direct client does not.
@@ -169,7 +185,8 @@ def _parse_url(url: str) -> httpx.URL:
     return httpx.URL(url)
 
 
-def _encode(body: Mapping[str, Any]) -> bytes:
+def encode_json(body: Mapping[str, Any]) -> bytes:
+    """Encode a JSON object."""
     try:
         return orjson.dumps(body)
     except TypeError:
@@ -181,7 +198,8 @@ def _timeout_error(endpoint: ApiEndpoint, deadline_s: float) -> ModelTimeout:
     return ModelTimeout(f"{endpoint.provider} did not answer within {deadline_s:.1f} s")
 
 
-def _read(response: httpx.Response, endpoint: ApiEndpoint) -> bytes:
+def read_body(response: httpx.Response, endpoint: ApiEndpoint) -> bytes:
+    """Read a response's body; raises ModelUnavailable beyond MAX_REPLY_BYTES."""
     parts: list[bytes] = []
     size = 0
     for part in response.iter_bytes():

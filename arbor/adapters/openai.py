@@ -12,9 +12,10 @@ import httpx
 from arbor.adapters.dialect import PROCESS_DIALECTS, Dialect, DialectCache, Form, append_schema, negotiate
 from arbor.adapters.exchange import ApiEndpoint, HttpReply
 from arbor.adapters.faults import as_count, malformed_reply_error
+from arbor.adapters.openai_stream import ChunkAssembly
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.pricing import cost_usd
 from arbor.models.usage import Usage
 
@@ -47,7 +48,9 @@ class ChatCompletionsModel:
         """The model's handle."""
         return str(self._handle)
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
         """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
         answer = negotiate(
@@ -55,20 +58,25 @@ class ChatCompletionsModel:
             self._endpoint,
             model=self._handle.model,
             first=self._first,
-            body=partial(self._body, request),
+            body=partial(self._body, request, streamed=on_text is not None),
             schema_name=request.schema_name if request.schema else None,
             dialects=self._dialects,
             deadline_s=deadline_s,
+            assembly=None if on_text is None else lambda _: ChunkAssembly(on_text),
         )
         return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
 
-    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, dialect: Dialect, *, streamed: bool) -> dict[str, Any]:
         system = request.system
         body: dict[str, Any] = {"model": self._handle.model, dialect.limit: request.max_tokens}
         if dialect.temperature:
             body["temperature"] = request.temperature
         if dialect.quiet:
             body["reasoning_effort"] = "low"
+        if streamed and dialect.streams:
+            body["stream"] = True
+            if dialect.counts_streams:
+                body["stream_options"] = {"include_usage": True}
         if request.schema is not None:
             if dialect.form is Form.SCHEMA:
                 body["response_format"] = {

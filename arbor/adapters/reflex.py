@@ -10,7 +10,7 @@ from arbor.contacts.chat_reply import reflex_answer
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.memory.maintenance.calls import rule_reply
 from arbor.models.handles import Handle
-from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
 from arbor.web.answers import rule_answer, rule_appraisal
 
@@ -26,8 +26,10 @@ class ReflexModel:
         """The model's handle."""
         return str(self._handle)
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer from the request's context; the messages are not read."""
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
+        """Answer from the request's context; the messages are not read, and the answer comes at once."""
         started = time.monotonic()
         if request.purpose is CallPurpose.THINK:
             reply = reflex_reply(request.context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
@@ -97,6 +97,10 @@ class ModelReply:
     finish_reason: str = "stop"
 
 
+#: Receives a reply's text piece by piece, as the model writes it.
+type TextSink = Callable[[str], None]
+
+
 class Model(Protocol):
     """Answers requests by a language model."""
 
@@ -105,21 +109,33 @@ class Model(Protocol):
         """Return the model's handle, `provider/model`."""
         ...
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
         """Answer the request within `deadline_s` seconds, retries included.
 
+        With `on_text`, the reply is streamed where the model can: `on_text` receives the pieces that together are the
+        reply's text, or none of it. After the first piece, the request is not retried.
         Raises ModelUnavailable, ModelTimeout, ModelRefused or ModelRejected.
         """
         ...
 
 
-type ScriptLine = str | ModelError | Callable[[ModelRequest], str]
+@dataclass(frozen=True, kw_only=True)
+class ScriptedStream:
+    """A line of a script that is streamed: its pieces, and the error that breaks the stream after them."""
+
+    pieces: Iterable[str]
+    error: ModelError | None = None
+
+
+type ScriptLine = str | ModelError | ScriptedStream | Callable[[ModelRequest], str]
 
 
 class ScriptedModel:
     """A fake that answers with the lines of its script, in order, and records the requests.
 
-    A line is the reply's text, an error to raise, or a function from the request to the text. With
+    A line is the reply's text, its pieces, an error to raise, or a function from the request to the text. With
     `repeat`, the script starts again at its end; otherwise a call beyond it raises ModelRejected.
     """
 
@@ -130,8 +146,10 @@ class ScriptedModel:
         self._repeat = repeat
         self._lock = threading.Lock()
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Return the script's next line."""
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
+        """Return the script's next line; only a ScriptedStream is streamed."""
         with self._lock:
             turn = len(self.requests)
             self.requests.append(request)
@@ -144,10 +162,29 @@ class ScriptedModel:
             raise line
         provider, _, model = self.handle.partition("/")
         return ModelReply(
-            text=line if isinstance(line, str) else line(request),
+            text=_scripted_text(line, request, on_text),
             provider=provider,
             model=model,
             usage=Usage(),
             cost_usd=Decimal(0),
             latency_ms=0.0,
         )
+
+
+def _scripted_text(
+    line: str | ScriptedStream | Callable[[ModelRequest], str],
+    request: ModelRequest,
+    on_text: TextSink | None,
+) -> str:
+    if isinstance(line, str):
+        return line
+    if not isinstance(line, ScriptedStream):
+        return line(request)
+    text = ""
+    for piece in line.pieces:
+        text += piece
+        if on_text is not None:
+            on_text(piece)
+    if line.error is not None:
+        raise line.error
+    return text

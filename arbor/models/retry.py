@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.models.breaker import Breaker
-from arbor.models.ports import Model, ModelReply, ModelRequest
+from arbor.models.ports import Model, ModelReply, ModelRequest, TextSink
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,18 @@ def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
     return max(0.0, (at - now).total_seconds())
 
 
+class _CountedSink:
+    """Passes the pieces of a text on, and counts them."""
+
+    def __init__(self, on_text: TextSink) -> None:
+        self.pieces = 0
+        self._on_text = on_text
+
+    def __call__(self, piece: str) -> None:
+        self.pieces += 1
+        self._on_text(piece)
+
+
 class GuardedModel:
     """Wraps a model that makes one attempt.
 
@@ -113,18 +125,24 @@ class GuardedModel:
         """The handle of the wrapped model."""
         return self._model.handle
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request; the error that ends the attempts contains their number."""
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
+        """Answer the request; the error that ends the attempts contains their number.
+
+        A stream that breaks after its first piece of text is not retried: the piece may be shown already.
+        """
         if deadline_s <= 0:
             raise ModelTimeout(f"{self.handle} was not asked: the deadline passed {-deadline_s:.1f} s ago")
         started = self._now()
         attempt = 0
+        sink = None if on_text is None else _CountedSink(on_text)
         with self._breaker.guard():
             while True:
                 remaining_s = started + deadline_s - self._now()
                 attempt += 1
                 try:
-                    reply = self._model.complete(request, deadline_s=remaining_s)
+                    reply = self._model.complete(request, deadline_s=remaining_s, on_text=sink)
                 except ModelError as error:
                     error.attempts = attempt
                     decision = decide_retry(
@@ -134,7 +152,7 @@ class GuardedModel:
                         roll=self._roll(),
                         policy=self._policy,
                     )
-                    if not decision.again:
+                    if not decision.again or (sink is not None and sink.pieces):
                         raise
                     self._sleep(decision.wait_s)
                 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -11,13 +11,18 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from apps.agents.services.profile import agent_by_id
+from apps.api.growing_replies import FollowedTurn, event_response, wants_events
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import answer_to, end_session, open_session, receive_turn
+from apps.contacts.services.chat import answer_to, end_session
 from apps.contacts.services.chat_history import history
+from apps.contacts.services.client_chat import receive_client_turn
+from apps.contacts.services.partial_replies import read_progress
+from arbor.contacts.client_messages import NAME_LENGTH, ClientMessage, check_client_name, read_client_turn
+from arbor.contacts.reply_progress import ReplyProgress
 from arbor.contacts.values import Speaker
-from arbor.errors import NotFound
+from arbor.errors import Invalid, NotFound
 
 router = Router()
 
@@ -28,6 +33,10 @@ class TurnInput(Input):
     text: Annotated[str, Field(min_length=1, max_length=20_000, examples=["What did you see today?"])]
     person: Annotated[
         str, Field(max_length=200, description="The name of the person; empty: the name of the token.")
+    ] = ""
+    conversation: Annotated[
+        str,
+        Field(max_length=NAME_LENGTH, description="Keeps several conversations of one person apart."),
     ] = ""
 
 
@@ -63,6 +72,7 @@ class AnswerResource(Schema):
 
     turn: TurnResource
     answer: TurnResource | None = Field(description="Null: a worker is answering; ask again.")
+    partial: str = Field(description="The sentences so far of an answer that is being written.")
 
 
 class TurnList(Schema):
@@ -82,15 +92,28 @@ class EndedResource(Schema):
 @router.post(
     "/agents/{uuid:agent_id}/chat", response={202: AnswerResource}, summary="Say something to an agent"
 )
-def say(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Status[AnswerResource]:
+def say(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Any:
     """Store a person's turn, which a worker answers. The agent remembers the conversation.
 
-    The answer is at `/agents/{agent_id}/turns/{turn_id}`. A conversation has one open turn at a time.
+    The answer is at `/agents/{agent_id}/turns/{turn_id}`. A conversation has one open turn at a time; the same text again,
+    while it is pending, finds that turn. With `Accept: text/event-stream` the reply follows as events, as that address has them.
     """
+    follows = wants_events(request)
+    if follows and "Idempotency-Key" in request.headers:
+        raise Invalid("a stream has no Idempotency-Key: send the turn with the key, then follow the turn")
+    person = check_client_name("person", utterance.person)
+    read = read_client_turn(
+        [ClientMessage(role="user", text=utterance.text)],
+        conversation=check_client_name("conversation", utterance.conversation),
+        has_user=True,
+    )
     access = access_of(request)
-    session = open_session(agent_id=agent_id, person=utterance.person.strip() or access.actor)
-    turn = receive_turn(session_id=session.id, text=utterance.text)
-    return Status(202, AnswerResource(turn=TurnResource.of(turn), answer=None))
+    turn = receive_client_turn(
+        agent_id=agent_id, person=f"api:{person}" if person else access.actor, turn=read
+    )
+    if follows:
+        return event_response(FollowedTurn(tenant_id=access.tenant_id, turn_id=turn.id))
+    return Status(202, _answer_resource(turn))
 
 
 @router.get(
@@ -98,15 +121,34 @@ def say(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Status[An
     response=AnswerResource,
     summary="Show a turn and its answer",
 )
-def show_turn(request: HttpRequest, agent_id: UUID, turn_id: UUID) -> AnswerResource:
-    """Show a person's turn and the agent's answer, once there is one."""
+def show_turn(request: HttpRequest, agent_id: UUID, turn_id: UUID) -> Any:
+    """Show a person's turn and the agent's answer, once there is one.
+
+    With `Accept: text/event-stream` the reply follows as events, after `Last-Event-ID`: `turn`, `sentence`, `restart` where what
+    was shown is void, and at last `done` or `error`.
+    """
     turn = (
         ChatMessage.objects.select_related("session").filter(id=turn_id, session__agent_id=agent_id).first()
     )
     if turn is None:
         raise NotFound(f"the agent {agent_id} has no turn {turn_id}")
-    answer = answer_to(turn) if turn.speaker == Speaker.USER else None
-    return AnswerResource(turn=TurnResource.of(turn), answer=TurnResource.of(answer) if answer else None)
+    if wants_events(request) and turn.speaker == Speaker.USER:
+        return event_response(
+            FollowedTurn(tenant_id=access_of(request).tenant_id, turn_id=turn_id),
+            last_id=request.headers.get("Last-Event-ID", ""),
+        )
+    return _answer_resource(turn)
+
+
+def _answer_resource(turn: ChatMessage) -> AnswerResource:
+    is_question = turn.speaker == Speaker.USER
+    answer = answer_to(turn) if is_question else None
+    progress = read_progress(turn_id=turn.id) if is_question and answer is None else ReplyProgress()
+    return AnswerResource(
+        turn=TurnResource.of(turn),
+        answer=TurnResource.of(answer) if answer else None,
+        partial="".join(progress.sentences),
+    )
 
 
 @router.get("/agents/{uuid:agent_id}/turns", response=TurnList, summary="List the latest turns")

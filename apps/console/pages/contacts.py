@@ -12,6 +12,7 @@ from apps.contacts.models import ChatMessage, ChatSession, OutboxMessage
 from apps.contacts.services.chat import waiting_turn
 from apps.contacts.services.chat_history import history
 from apps.contacts.services.inbox import count_unread, inbox
+from apps.contacts.services.partial_replies import read_progress
 from apps.heartbeats.services.processes import fleet_model, living_processes
 from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
@@ -43,6 +44,8 @@ class ChatPage:
     draft: str = ""
     longest: int = TURN_LENGTH
     refresh_s: int = REFRESH_S
+    #: The sentences of the pending answer so far.
+    partial: str = ""
 
 
 def read_chat(
@@ -52,7 +55,8 @@ def read_chat(
     session: ChatSession | None = ChatSession.objects.filter(
         agent_id=agent.id, person=person, ended_at__isnull=True
     ).first()
-    waiting = session is not None and waiting_turn(session.id) is not None
+    turn = waiting_turn(session.id) if session is not None else None
+    waiting = turn is not None
     return ChatPage(
         agent=agent,
         turns=history(agent_id=agent.id, limit=TURNS_SHOWN, session_id=conversation),
@@ -63,7 +67,19 @@ def read_chat(
         may_talk=may_talk,
         is_reflex=(agent.model or fleet_model()).startswith(f"{Provider.REFLEX}/"),
         draft=draft,
+        partial=_partial_reply(turn),
     )
+
+
+def read_growing_reply(agent: Agent, *, person: str) -> str | None:
+    """Return the sentences of the person's pending answer so far; None when none is pending."""
+    session = ChatSession.objects.filter(agent_id=agent.id, person=person, ended_at__isnull=True).first()
+    turn = waiting_turn(session.id) if session is not None else None
+    return None if turn is None else _partial_reply(turn)
+
+
+def _partial_reply(turn: ChatMessage | None) -> str:
+    return "" if turn is None else "".join(read_progress(turn_id=turn.id).sentences)
 
 
 def _has_model_worker() -> bool:

@@ -23,7 +23,7 @@ from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.usage import budget_status_of
-from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat_finalize import emit_turn, resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.memories.services.store.appraisal import word_lists
@@ -62,8 +62,10 @@ class EndedSession:
 
 
 @transaction.atomic
-def open_session(*, agent_id: UUID, person: str) -> ChatSession:
+def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSession:
     """Return the open conversation of a person with an agent, or create one.
+
+    A program names its conversations by `client_key`, so that one person has several at once.
 
     An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
     unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
@@ -71,7 +73,9 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
-    open_sessions = ChatSession.objects.filter(agent_id=agent_id, person=person, ended_at__isnull=True)
+    open_sessions = ChatSession.objects.filter(
+        agent_id=agent_id, person=person, client_key=client_key, ended_at__isnull=True
+    )
     # Turns lock the conversation before the agent's schedule.
     list(open_sessions.select_for_update().values_list("id"))
     # Without the lock, two concurrent requests would each create a conversation.
@@ -84,7 +88,12 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
             return existing
         end_session(session_id=existing.id)
     session: ChatSession = ChatSession.objects.create(
-        tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
+        tenant_id=current_tenant(),
+        agent=agent,
+        person=person,
+        client_key=client_key,
+        started_at=now,
+        last_at=now,
     )
     pause_schedule(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
     emit(signal(SignalName.CONVERSATION_CHANGED, agent_id, conversation=session.id, state="open"))
@@ -92,8 +101,10 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
 
 
 @transaction.atomic
-def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatMessage:
+def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True, client_note: str = "") -> ChatMessage:
     """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
+
+    `client_note` is what the person's program says beside the turn; the agent reads it as data.
 
     Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
     its last turn is not answered yet.
@@ -114,7 +125,10 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
         session=session,
         speaker=Speaker.USER,
         content=text,
-        detail={"contact_before": last_contact.isoformat() if last_contact else None},
+        detail={
+            "contact_before": last_contact.isoformat() if last_contact else None,
+            **({"client_note": client_note} if client_note else {}),
+        },
         at=now,
     )
     emit_turn(turn, agent_id=session.agent_id)
@@ -134,12 +148,7 @@ def exchange_turns(*, tenant_id: UUID, session_id: UUID, text: str, execute: Cal
         turn = receive_turn(session_id=session_id, text=text, enqueued=False)
     answer_turn(tenant_id=tenant_id, turn_id=turn.id, execute=execute)
     with tenant_transaction(tenant_id):
-        answer = answer_to(turn)
-    if answer is None:
-        raise TransitionIllegal(
-            "another process answers this turn; look at it with `arbor chat NAME --history`"
-        )
-    return answer
+        return stored_answer_to(turn)
 
 
 def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
@@ -213,6 +222,7 @@ def end_session(*, session_id: UUID) -> EndedSession:
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
     emit(signal(SignalName.CONVERSATION_CHANGED, session.agent_id, conversation=session.id, state="ended"))
+    PartialReply.objects.filter(turn__session_id=session_id).delete()
     resume_schedule(agent_id=session.agent_id)
     due = _remove_person_from_working_memory(session)
     follows = False
@@ -234,6 +244,16 @@ def answer_to(turn: ChatMessage) -> ChatMessage | None:
     answer: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
+    return answer
+
+
+def stored_answer_to(turn: ChatMessage) -> ChatMessage:
+    """Return the agent's turn as `answer_to` does; raises TransitionIllegal while another process answers."""
+    answer = answer_to(turn)
+    if answer is None:
+        raise TransitionIllegal(
+            "another process answers this turn; look at it with `arbor chat NAME --history`"
+        )
     return answer
 
 

@@ -177,6 +177,7 @@ def _view(
         name=agent.name,
         person=turn.session.person,
         message=turn.content,
+        client_note=turn.detail.get("client_note", ""),
         now=now,
         hours_since_user=_hours_before(turn),
         **_identity(agent.id, about=turn.content, now=now),
@@ -213,10 +214,15 @@ def _state(agent_id: UUID) -> Any:
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
     """Return the latest turns with this person before `turn`, oldest first, and the number of still earlier ones.
 
-    Turns of earlier conversations with the same person are included; a turn without an answer is left out.
+    Turns of earlier conversations with the same person are included, but not those of other conversations that the person's
+    program keeps apart; a turn without an answer is left out.
     """
     earlier = ChatMessage.objects.filter(
-        session__agent_id=turn.session.agent_id, session__person=turn.session.person, at__lt=turn.at, error=""
+        session__agent_id=turn.session.agent_id,
+        session__person=turn.session.person,
+        session__client_key=turn.session.client_key,
+        at__lt=turn.at,
+        error="",
     )
     rows = list(earlier.order_by("-at")[:SHOWN_TURNS])
     turns = [TurnView(speaker=row.speaker, text=row.content, at=row.at) for row in reversed(rows)]

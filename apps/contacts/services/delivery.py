@@ -12,8 +12,6 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.conf import settings
-from django.db import connections
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
@@ -22,7 +20,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
-from apps.tenants.scope import APP, current_tenant, tenant_transaction
+from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from arbor.contacts.delivery import after_failure
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import open_secret
@@ -69,9 +67,8 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         return False
     if claimed.kind is ChannelKind.PEER:
         return _deliver_to_peer(claimed)
-    if settings.ARBOR_DB_POOL_SIZE:
-        # Return the connection to the pool, as threads may wait long for slow receivers.
-        connections[APP].close()
+    # Threads may wait long for slow receivers.
+    release_connection()
     try:
         carrier_of(claimed.kind).deliver(_with_secret(claimed))
     except DeliveryFailed as error:

@@ -11,6 +11,27 @@ CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
         AND created_at > now() - interval '24 hours'
 ) ELSE 0 END AS published_today
 """
+#: One statement for each sentence of a reply. An attempt that another worker has replaced changes nothing.
+PUBLISH_SENTENCES = """
+INSERT INTO contacts_partialreply AS p (tenant_id, turn_id, attempt, sentences)
+VALUES (%(tenant)s, %(turn)s, %(attempt)s::int, %(sentences)s::jsonb)
+ON CONFLICT (tenant_id, turn_id) DO UPDATE SET attempt = excluded.attempt,
+    sentences = CASE p.attempt WHEN excluded.attempt THEN p.sentences ELSE '[]' END || excluded.sentences
+WHERE p.attempt <= excluded.attempt
+"""
+#: One statement, because readers of a growing reply run it several times a second.
+REPLY_PROGRESS = """
+SELECT p.attempt, p.sentences, a.id, a.content, a.error, a.model, a.detail
+FROM contacts_chatmessage t
+LEFT JOIN contacts_partialreply p ON p.tenant_id = t.tenant_id AND p.turn_id = t.id
+LEFT JOIN LATERAL (
+    SELECT m.id, m.content, m.error, m.model, m.detail FROM contacts_chatmessage m
+    WHERE m.tenant_id = t.tenant_id AND m.session_id = t.session_id AND m.at >= t.at AND m.speaker = 'agent'
+        AND m.detail ->> 'to' = t.id::text
+    LIMIT 1
+) a ON true
+WHERE t.tenant_id = %(tenant)s AND t.id = %(turn)s AND t.speaker = 'user'
+"""
 #: A part of the statement in `apps.memories.services.jobs.job_runs`; uses the index of open conversations. A conversation that
 #: waits for an answer is included once its message may be lost.
 IDLE_CONVERSATIONS = """

@@ -5,20 +5,32 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import click
 from rich.markup import escape
 
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import EndedSession, end_session, exchange_turns, open_session
+from apps.contacts.services.chat import (
+    EndedSession,
+    answer_turn,
+    end_session,
+    open_session,
+    receive_turn,
+    stored_answer_to,
+)
 from apps.contacts.services.chat_history import history
+from apps.contacts.services.partial_replies import follow_reply
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
+from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
+from config.cli.background import run_in_background
 from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
@@ -42,8 +54,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
     """Send one message; an open conversation continues, a new one ends after the answer."""
     session = _open(agent)
     is_new = session.started_at == session.last_at
-    with _thinking(agent):
-        answer = _send_turn(agent, session.id, text)
+    answer = _send_turn(agent, session.id, text, shown=not as_json)
     ended = _end(agent, session.id) if is_new else None
     value = {
         "agent": agent.name,
@@ -54,8 +65,9 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "significance": ended.significance if ended else None,
         "beat_follows": ended.heartbeat_follows if ended else None,
     }
-    show(value, as_json=as_json, text=_turn_line(agent, answer))
-    if ended is not None and not as_json:
+    if as_json:
+        show(value, as_json=True, text="")
+    elif ended is not None:
         print_note(_ending(agent, ended))
     if answer.error:
         raise click.exceptions.Exit(1)
@@ -72,12 +84,9 @@ def _converse(agent: ChosenAgent) -> None:
         # A conversation that was idle, or ended elsewhere, starts again.
         session = _open(agent)
         try:
-            with _thinking(agent):
-                answer = _send_turn(agent, session.id, text)
+            _send_turn(agent, session.id, text, shown=True)
         except Invalid as refusal:
             print_note(str(refusal))
-            continue
-        console().print(_turn_line(agent, answer))
     print_note(_ending(agent, _end(agent, session.id)))
 
 
@@ -99,8 +108,38 @@ def _read_line() -> str | None:
             return line
 
 
-def _send_turn(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
-    return exchange_turns(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
+def _send_turn(agent: ChosenAgent, session_id: Any, text: str, *, shown: bool) -> ChatMessage:
+    """Send a turn and return its answer; with `shown`, print the reply while it grows."""
+    with tenant_transaction(agent.tenant_id):
+        turn = receive_turn(session_id=session_id, text=text, enqueued=False)
+    answering = run_in_background(
+        partial(answer_turn, tenant_id=agent.tenant_id, turn_id=turn.id, execute=execute_call)
+    )
+    events = follow_reply(tenant_id=agent.tenant_id, turn_id=turn.id, is_over=answering.done)
+    with _thinking(agent):
+        first = [*islice(events, 1)]
+    for event in chain(first, events):
+        if shown:
+            _show_event(agent, event, is_first=event in first)
+    answering.result()
+    with tenant_transaction(agent.tenant_id):
+        return stored_answer_to(turn)
+
+
+def _show_event(agent: ChosenAgent, event: ReplyEvent, *, is_first: bool) -> None:
+    screen = console()
+    match event.kind:
+        case ReplyEventKind.SENTENCE:
+            if is_first:
+                screen.print(f"[bold]{escape(agent.name)}>[/bold] ", end="")
+            screen.print(event.text, end="", markup=False, soft_wrap=True)
+        case ReplyEventKind.RESTART:
+            screen.print()
+            print_note("the reply was broken off and begins anew")
+        case ReplyEventKind.DONE:
+            screen.print()
+        case ReplyEventKind.ERROR:
+            screen.print(f"{'' if is_first else '\n'}{_failure(event.text)}")
 
 
 def _end(agent: ChosenAgent, session_id: Any) -> EndedSession:
@@ -120,8 +159,12 @@ def _thinking(agent: ChosenAgent) -> Iterator[None]:
 
 def _turn_line(agent: ChosenAgent, turn: ChatMessage) -> str:
     if turn.error:
-        return f"[red]no answer:[/red] {escape(turn.error)}"
+        return _failure(turn.error)
     return f"[bold]{escape(agent.name)}>[/bold] {escape(turn.content)}"
+
+
+def _failure(reason: str) -> str:
+    return f"[red]no answer:[/red] {escape(reason)}"
 
 
 def _ending(agent: ChosenAgent, ended: EndedSession) -> str:

@@ -34,7 +34,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings: Any) -> Iterator[str]:
     """Run `arbor api` against the test's database, and return its address."""
-    port = free_port(18_001)
+    # Another process of the tests may look for a port at the same moment.
+    port = free_port(18_001 + os.getpid() % 2000)
     urls = {
         f"ARBOR_{name}_DATABASE_URL": with_user(
             postgres.owner_url, settings.DATABASES[alias]["USER"], settings.DATABASES[alias]["PASSWORD"]

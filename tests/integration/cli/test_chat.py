@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from apps.heartbeats.services import calls
+from arbor.errors import ModelUnavailable
+from arbor.models.ports import ScriptedModel, ScriptedStream
 from tests.integration.cli.conftest import Arbor
 
 
@@ -103,3 +108,32 @@ def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
     assert "has not thought anything yet" in arbor("memory", "thoughts", vega).out
     arbor("agent", "run", vega)
     assert arbor("memory", "thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
+
+
+def test_a_streamed_reply_is_printed_whole_and_once(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"thinking": "", "reply": "The tide is [high] now. Come at eight!\n- Bring a rope."})
+    pieces = [text[at : at + 6] for at in range(0, len(text), 6)]
+    model = ScriptedModel(ScriptedStream(pieces=pieces), repeat=True)
+    monkeypatch.setattr(calls, "model_for", lambda _handle: model)
+
+    once = arbor("chat", vega, "--message", "When may I come?")
+    talked = arbor("chat", vega, stdin="And tomorrow?\n")
+
+    shown = "Vega> The tide is [high] now. Come at eight!\n- Bring a rope.\n"
+    assert (once.code, once.out) == (0, shown)
+    assert shown in talked.out
+
+
+def test_a_failed_turn_is_printed_with_its_reason(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = ScriptedStream(
+        pieces=['{"thinking": "", "reply": "The tide is high now. And'], error=ModelUnavailable("cut")
+    )
+    monkeypatch.setattr(calls, "model_for", lambda _handle: ScriptedModel(broken))
+
+    ran = arbor("chat", vega, "--message", "When may I come?")
+
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "no answer: ModelUnavailable: cut")

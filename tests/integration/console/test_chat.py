@@ -13,7 +13,7 @@ from django.urls import reverse
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import ExternalCall
-from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat import answer_turn
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.queues import Task, TaskMessage, captured
@@ -77,6 +77,32 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     assert "No language model is in use here" in answered
     assert 'id="reflex-notice"' in answered
     assert 'id="say"' in answered
+
+
+def test_the_page_shows_the_reply_as_it_grows(
+    operator: Client, agent: Agent, messages: list[TaskMessage]
+) -> None:
+    ProcessFactory(queues="llm,heartbeat")
+    operator.post(page_of(agent), {"text": "When may I come?"})
+    part = f"{page_of(agent)}?part=reply"
+    assert "Vega thinks…" in operator.get(part).content.decode()
+    with tenant_transaction(agent.tenant_id):
+        PartialReply.objects.create(
+            tenant_id=agent.tenant_id,
+            turn=ChatMessage.objects.get(),
+            attempt=1,
+            sentences=["The tide is <high>.", " Come at eight."],
+        )
+
+    growing = operator.get(part).content.decode()
+
+    assert "The tide is &lt;high&gt;. Come at eight." in growing
+    page = operator.get(page_of(agent)).content.decode()
+    assert "The tide is &lt;high&gt;. Come at eight." in page
+    assert f'hx-get="{part}"' in page
+    answer(agent, messages)
+    assert operator.get(part)["HX-Refresh"] == "true"
+    assert 'id="growing"' not in operator.get(page_of(agent)).content.decode()
 
 
 def test_without_a_fleet_the_page_says_that_nobody_works(

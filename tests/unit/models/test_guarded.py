@@ -8,7 +8,7 @@ import pytest
 
 from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.breaker import Breaker, BreakerState
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, ScriptLine
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, ScriptedStream, ScriptLine, TextSink
 from arbor.models.retry import GuardedModel, RetryPolicy
 from tests.unit.models.test_ports import a_request
 
@@ -89,7 +89,9 @@ def test_each_attempt_gets_the_rest_of_the_deadline() -> None:
     class Slow:
         handle = "openai/slow"
 
-        def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        def complete(
+            self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+        ) -> ModelReply:
             deadlines.append(deadline_s)
             time.at += 10
             raise ModelUnavailable
@@ -134,3 +136,35 @@ def test_three_failed_calls_open_the_breaker_for_a_minute() -> None:
 
     time.at += 60
     assert model.complete(a_request(), deadline_s=60).text == "fine"
+
+
+def test_a_stream_that_breaks_before_its_first_piece_is_retried() -> None:
+    broken = ScriptedStream(pieces=[], error=ModelUnavailable("cut"))
+    model, _ = guarded(Time(), broken, ScriptedStream(pieces=["fine", "."]))
+    pieces: list[str] = []
+
+    reply = model.complete(a_request(), deadline_s=60, on_text=pieces.append)
+
+    assert (reply.text, reply.attempts, pieces) == ("fine.", 2, ["fine", "."])
+
+
+def test_a_stream_that_breaks_after_its_first_piece_is_not_retried() -> None:
+    broken = ScriptedStream(pieces=["Good "], error=ModelUnavailable("cut"))
+    model, _ = guarded(Time(), broken, "never asked")
+    pieces: list[str] = []
+
+    with pytest.raises(ModelUnavailable, match="cut"):
+        model.complete(a_request(), deadline_s=60, on_text=pieces.append)
+
+    assert pieces == ["Good "]
+
+
+def test_broken_streams_open_the_breaker() -> None:
+    broken = [ScriptedStream(pieces=["Good "], error=ModelUnavailable("cut")) for _ in range(3)]
+    model, _ = guarded(Time(), *broken)
+
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable, match="cut"):
+            model.complete(a_request(), deadline_s=60, on_text=lambda _: None)
+    with pytest.raises(ModelUnavailable, match="3 times in a row"):
+        model.complete(a_request(), deadline_s=60, on_text=lambda _: None)

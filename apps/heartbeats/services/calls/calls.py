@@ -12,16 +12,16 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import connections
 
 from apps import web
 from apps.calls.services.leased_calls import LeasedCall
 from apps.calls.services.ledger import charge_failure
+from apps.contacts.services.partial_replies import ReplyPublisher
 from apps.heartbeats.services.calls.call_leases import lease_calls, renew_lease
 from apps.heartbeats.services.calls.call_results import CallResult, store_results
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
 from apps.providers import model_for, slots_for
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import release_connection, tenant_transaction
 from arbor.errors import ModelError, WebFailed
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.usage import Usage
@@ -76,7 +76,7 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
             # Raised again when all calls are done: the threads still report to this queue.
             log.exception("results_store_failed", tenant_id=str(tenant_id))
             errors.append(error)
-        _release_connection()
+        release_connection()
         last_error = errors[-1] if errors else last_error
     if last_error is not None:
         raise last_error
@@ -89,7 +89,7 @@ type _Outcome = CallResult | bool | BaseException
 
 def _lease(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
     calls = lease_calls(call_ids, tenant_id=tenant_id)
-    _release_connection()
+    release_connection()
     missing = set(call_ids) - {call.call_id for call in calls}
     for call_id in missing:
         log.info("call_skipped", call_id=str(call_id))
@@ -107,7 +107,7 @@ def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
     """Execute a call without storing its result, and report its outcome, also an error."""
     try:
         if renew_lease(call):
-            _release_connection()
+            release_connection()
             done.put(_outcome(call))
         else:
             log.warning("call_lease_lost", call_id=str(call.call_id))
@@ -150,7 +150,7 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
 def _renew_while_waiting(call: LeasedCall) -> bool:
     """Renew the lease of a call that waits for a provider slot, so that its heartbeat does not fail; return False if it was lost."""
     renewed = renew_lease(call)
-    _release_connection()
+    release_connection()
     return renewed
 
 
@@ -171,7 +171,11 @@ def _answered(call: LeasedCall) -> CallResult | bool:
 def _ask(call: LeasedCall) -> ModelReply:
     if call.request.purpose is CallPurpose.WEB:
         return _ask_web(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
-    return model_for(call.model).complete(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    # A person waits for the answer of a conversation, and reads the reply while it is written.
+    publisher = ReplyPublisher(call) if call.request.purpose is CallPurpose.CHAT else None
+    return model_for(call.model).complete(
+        call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S, on_text=publisher
+    )
 
 
 def _ask_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
@@ -207,9 +211,3 @@ def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult
         # Last: the agent's schedule is locked before its daily usage.
         charge_failure(call, error, latency_ms)
         return counted
-
-
-def _release_connection() -> None:
-    """Return a pooled connection: hundreds of calls share a few connections."""
-    if settings.ARBOR_DB_POOL_SIZE:
-        connections[APP].close()

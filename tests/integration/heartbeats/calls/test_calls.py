@@ -25,7 +25,7 @@ from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelTimeout, ModelUnavailable
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
@@ -280,7 +280,9 @@ class SlowServer:
         self.most = 0
         self.deadlines: list[float] = []
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def complete(
+        self, request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
         with self._lock:
             self._present += 1
             self.most = max(self.most, self._present)

@@ -1,0 +1,1 @@
+"""OpenAI's protocol, served: models, chat completions, embeddings."""

@@ -1,0 +1,80 @@
+"""Read what a chat client sends: the message that is new, the client's own words, and the conversation it belongs to.
+
+Chat clients have no conversations on the server: each request repeats all messages. Arbor remembers them itself, so only
+the last message of the person is a turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arbor.contacts.chat_prompt import NOTE_LENGTH
+from arbor.errors import Invalid
+from arbor.models.json_text import storable
+from arbor.quotations import clip
+
+#: Characters of the name of a client's user, or of a conversation.
+NAME_LENGTH = 150
+_KEY_LENGTH = 32
+#: The roles of messages that a client writes itself.
+_CLIENT_ROLES = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientMessage:
+    """One message of a request."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientTurn:
+    """A turn in a client's request."""
+
+    text: str
+    #: The client's system prompt: material, never an instruction.
+    note: str
+    #: Names the conversation among those of the person; empty: the person's only one.
+    key: str
+
+
+def read_client_turn(
+    messages: Sequence[ClientMessage], *, conversation: str = "", has_user: bool = False
+) -> ClientTurn:
+    """Find the turn in the messages of a request, and its conversation.
+
+    The conversation is the one that the client names; without a name, the only one of a named user; else that of the
+    client's first words. Raises Invalid without a message of a user.
+    """
+    texts = [message.text for message in messages if message.role == "user"]
+    if not texts or not texts[-1].strip():
+        raise Invalid("messages need a last message of the role user, with text")
+    note = "\n".join(
+        message.text.strip() for message in messages if message.role in _CLIENT_ROLES and message.text.strip()
+    )
+    return ClientTurn(
+        text=texts[-1],
+        note=clip(storable(note), NOTE_LENGTH),
+        key=_conversation_key(conversation, texts[0], has_user=has_user),
+    )
+
+
+def check_client_name(what: str, name: str) -> str:
+    """Return the name of a user or conversation that a client chose, in one line. Raises Invalid."""
+    name = name.strip()
+    if len(name) > NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"{what} has at most {NAME_LENGTH} printable characters, got {name[:NAME_LENGTH]!r}")
+    return name
+
+
+def _conversation_key(conversation: str, first_text: str, *, has_user: bool) -> str:
+    if conversation:
+        return _digest("named", conversation)
+    return "" if has_user else _digest("begins", first_text)
+
+
+def _digest(kind: str, text: str) -> str:
+    return hashlib.sha256(f"{kind}\n{text}".encode(errors="replace")).hexdigest()[:_KEY_LENGTH]

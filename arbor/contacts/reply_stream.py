@@ -1,0 +1,168 @@
+"""Find the sentences of a reply that may be shown while the model still writes.
+
+The model's text is JSON: its `reply` is decoded piece by piece, cut into sentences, and each sentence is compared with the
+agent's boundaries before it is shown. What cannot be read in this way is shown when the whole reply is checked and stored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+from arbor.contacts.chat import ANSWER_LENGTH
+from arbor.models.json_text import storable
+from arbor.selves.boundaries import BoundaryRule
+from arbor.selves.boundary_check import Vector, check, may_go_on
+
+#: Characters before a sentence that are checked together with it, because a pattern may match across sentences.
+CHECKED_BEFORE = 1_000
+#: The shortest text that is shown by itself, so that "1." is not.
+SHORTEST = 8
+
+_SENTENCE_END = re.compile(r"""[.!?…]+["'”’)\]*_`]*(?=\s)|[。！？]+[」』”’）]*|(?<=\S)(?=\n)""")
+# A code fence before the object, as models without enforced JSON write it.
+_OPENING = re.compile(r"\ufeff?\s*(?:```(?:json)?\s*)?\{")
+_MAYBE_OPENING = re.compile(r"\ufeff?\s*(?:`{0,3}|```j?s?o?n?\s*)")
+_KEY = re.compile(r'\s*"([^"\\]*)"\s*:\s*"')
+_MAYBE_KEY = re.compile(r'\s*(?:"[^"\\]*(?:"\s*:?\s*)?)?')
+# The complete characters and escapes of a string; a high surrogate needs its low one.
+_CHARACTERS = re.compile(
+    r"""(?:[^"\\]++
+        |\\["\\/bfnrt]
+        |\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+        |\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}
+    )*+""",
+    re.VERBOSE,
+)
+_MAYBE_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,4}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?")
+
+
+class _TextPart(StrEnum):
+    """The position of a reader in the model's text."""
+
+    #: Before the object.
+    OPENING = "opening"
+    #: Before a key.
+    KEY = "key"
+    #: Inside a string.
+    STRING = "string"
+    #: After a string.
+    AFTER = "after"
+    #: After the object, or in a text that is no such object.
+    END = "end"
+
+
+class GrowingReply:
+    """Decodes `thinking` and `reply` of a JSON object while its text arrives; anything else ends the reading."""
+
+    def __init__(self) -> None:
+        self.thinking = ""
+        self._rest = ""
+        self._place = _TextPart.OPENING
+        self._key = ""
+        self._has_reply = False
+
+    def feed(self, piece: str) -> str:
+        """Add a piece of the model's text; return the characters of the reply that it completes."""
+        if self._is_over():
+            return ""
+        self._rest += piece
+        decoded = ""
+        while not self._is_over():
+            before = len(self._rest), self._place
+            decoded += self._step()
+            if (len(self._rest), self._place) == before:
+                break
+        return decoded
+
+    def _is_over(self) -> bool:
+        return self._place is _TextPart.END
+
+    def _step(self) -> str:
+        match self._place:
+            case _TextPart.OPENING:
+                self._advance(_OPENING, _MAYBE_OPENING, _TextPart.KEY)
+            case _TextPart.KEY:
+                self._read_key()
+            case _TextPart.STRING:
+                return self._read_string()
+            case _:
+                self._rest = self._rest.lstrip()
+                if self._rest:
+                    self._place = _TextPart.KEY if self._rest[0] == "," else _TextPart.END
+                    self._rest = self._rest[1:]
+        return ""
+
+    def _advance(self, wanted: re.Pattern[str], beginning: re.Pattern[str], following: _TextPart) -> None:
+        """Move behind what is wanted; wait while the text may still become it."""
+        found = wanted.match(self._rest)
+        if found is not None:
+            self._rest, self._place = self._rest[found.end() :], following
+        elif not beginning.fullmatch(self._rest):
+            self._place = _TextPart.END
+
+    def _read_key(self) -> None:
+        found = _KEY.match(self._rest)
+        self._advance(_KEY, _MAYBE_KEY, _TextPart.STRING)
+        if found is not None:
+            self._key = found.group(1)
+            if self._key not in {"thinking", "reply"} or (self._key == "reply" and self._has_reply):
+                self._place = _TextPart.END
+            self._has_reply = self._has_reply or self._key == "reply"
+
+    def _read_string(self) -> str:
+        found = _CHARACTERS.match(self._rest)
+        assert found is not None
+        self._rest = self._rest[found.end() :]
+        decoded = storable(json.loads(f'"{found.group()}"', strict=False))
+        if self._rest.startswith('"'):
+            self._rest, self._place = self._rest[1:], _TextPart.AFTER
+        elif self._rest and not _MAYBE_ESCAPE.fullmatch(self._rest):
+            self._place = _TextPart.END
+        if self._key == "thinking":
+            self.thinking += decoded
+            return ""
+        return decoded
+
+
+class SentenceSplitter:
+    """Cuts a growing text into sentences; each begins with the white space before it, so that they add up to the text."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._length = 0
+
+    def feed(self, piece: str) -> list[str]:
+        """Add a piece; return the sentences that it completes, none beyond the longest answer."""
+        self._text += piece
+        if not self._length:
+            self._text = self._text.lstrip()
+        sentences, start = [], 0
+        for end in _SENTENCE_END.finditer(self._text):
+            sentence = self._text[start : end.end()]
+            if len(sentence.strip()) < SHORTEST and not self._text.startswith("\n", end.end()):
+                continue
+            if sentence.strip() and self._length + len(sentence) < ANSWER_LENGTH:
+                sentences.append(sentence)
+                self._length += len(sentence)
+                start = end.end()
+        self._text = self._text[start:]
+        return sentences
+
+
+def may_show(
+    sentence: str,
+    *,
+    before: str,
+    boundaries: Collection[BoundaryRule],
+    vectors: Mapping[str, Vector],
+    thinking: str,
+) -> bool:
+    """Return whether a sentence may be shown before the whole reply is checked: no boundary that could withhold it matches.
+
+    `before` is the text shown so far; `vectors` are those of the sentence and of the boundaries' examples.
+    """
+    texts = [sentence, before[-CHECKED_BEFORE:] + sentence]
+    return all(may_go_on(match.boundary, thinking) for match in check(texts, boundaries, vectors))
