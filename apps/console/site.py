@@ -26,6 +26,7 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
+from apps.console.navigation import section_tabs
 from apps.console.pages.fleet import read_fleet
 from apps.console.sign_in import BLOCKED, SignInForm
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
@@ -93,6 +94,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             "tenants": tenants_of_request(request),
             "suspended": suspended_of(request),
             "runs_installation": is_platform_operator(request),
+            "section_tabs": section_tabs(request),
             "templates": {"navigation": "console/parts/navigation.html"},
         }
 
