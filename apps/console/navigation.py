@@ -108,6 +108,8 @@ SECTIONS: tuple[Section, ...] = (
         icon="neurology",
         pages=(
             _list("Memories", "memories_memory"),
+            _page("Recall", "recall"),
+            _page("Knowledge graph", "graph"),
             _list("Episodes", "memories_episode"),
             _list("Clusters", "memories_cluster"),
             _list("Concepts", "memories_concept"),
@@ -156,6 +158,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Model calls",
         icon="payments",
         pages=(
+            _page("Usage and budgets", "model-usage"),
             _list("Model calls", "calls_externalcall"),
             _list("Ledger entries", "calls_ledgerentry"),
             _list("Daily usage", "calls_dailyusage"),
@@ -166,6 +169,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Operations",
         icon="engineering",
         pages=(
+            _page("Operations", "operations", in_tenant_or_above),
             _list("Processes", "heartbeats_process", in_tenant_or_above),
             _list("Memories in upkeep", "memories_upkeep"),
             _list("Minds", "memories_mind"),
@@ -179,6 +183,7 @@ SECTIONS: tuple[Section, ...] = (
         icon="genetics",
         pages=(
             _list("Templates", "agents_template"),
+            _page("Template editor", "template-edit"),
             _list("Built-in templates", "agents_builtintemplate"),
         ),
     ),
