@@ -140,7 +140,7 @@ def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
     if access is None or not has_role(request, Role.OWNER):
         return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
     username = member_by_id(slug=access.slug, membership_id=membership_id)
-    act = MEMBER_ACTS.get(request.POST.get("act", ""))
+    act = MEMBER_ACTS.get(request.POST.get("act", "role"))
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(MEMBER_ACTS)}")
     try:
