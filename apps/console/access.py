@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
 from typing import cast
 
 from django.conf import settings
@@ -9,6 +12,30 @@ from django.http import HttpRequest
 
 from apps.tenants.models import Role, User
 from apps.tenants.services import Access
+
+
+class Right(StrEnum):
+    """A right of members in a tenant."""
+
+    #: Read its rows.
+    VIEW = "view"
+    #: Run agents, talk to them, retry what failed.
+    OPERATE = "operate"
+    #: Decide proposals about the selves of agents.
+    APPROVE = "approve"
+    #: Administer members and limits, and destroy agents.
+    OWN = "own"
+
+
+#: The least role with each right.
+ROLES_WITH_RIGHT: Mapping[Right, Role] = MappingProxyType(
+    {
+        Right.VIEW: Role.VIEWER,
+        Right.OPERATE: Role.OPERATOR,
+        Right.APPROVE: Role.OPERATOR,
+        Right.OWN: Role.OWNER,
+    }
+)
 
 
 def access_of(request: HttpRequest) -> Access | None:
@@ -30,6 +57,11 @@ def has_role(request: HttpRequest, needed: Role) -> bool:
     """Return whether the request's role in its tenant has the rights of the needed one."""
     access = access_of(request)
     return access is not None and access.role.rank >= needed.rank
+
+
+def has_right(request: HttpRequest, right: Right) -> bool:
+    """Return whether the request's role in its tenant has the right."""
+    return has_role(request, ROLES_WITH_RIGHT[right])
 
 
 def is_platform_operator(request: HttpRequest) -> bool:

@@ -140,19 +140,50 @@ def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
     if access is None or not has_role(request, Role.OWNER):
         return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
     username = member_by_id(slug=access.slug, membership_id=membership_id)
+    act = MEMBER_ACTS.get(request.POST.get("act", "role"))
+    if act is None:
+        raise NotFound(f"the act must be one of {', '.join(MEMBER_ACTS)}")
     try:
-        if request.POST.get("act") == "remove":
-            dismiss_member(slug=access.slug, username=username, actor=actor_of(request))
-            done = f"{username} is no longer a member."
-        else:
-            role = _posted_role(request)
-            set_member_role(slug=access.slug, username=username, role=role, actor=actor_of(request))
-            done = f"{username} is {role} now."
+        done = act(request, access.slug, username)
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
     else:
         messages.success(request, done)
     return HttpResponseRedirect(reverse("admin:tenants_membership_changelist"))
+
+
+def _change_role(request: HttpRequest, slug: str, username: str) -> str:
+    role = _posted_role(request)
+    set_member_role(slug=slug, username=username, role=role, actor=actor_of(request))
+    return f"{username} is {role} now."
+
+
+def _remove_member(request: HttpRequest, slug: str, username: str) -> str:
+    dismiss_member(slug=slug, username=username, actor=actor_of(request))
+    return f"{username} is no longer a member."
+
+
+def _end_member_sessions(request: HttpRequest, _slug: str, username: str) -> str:
+    """End the sessions of a member, except the request's own."""
+    ended = end_sessions(
+        user=account_by_name(username), actor=actor_of(request), exclude=current_session(request)
+    )
+    return f"Ended {ended} session{'' if ended == 1 else 's'} of {username}."
+
+
+def _end_access(request: HttpRequest, slug: str, username: str) -> str:
+    removed = _remove_member(request, slug, username)
+    return f"{removed} {_end_member_sessions(request, slug, username)}"
+
+
+MEMBER_ACTS: Mapping[str, Callable[[HttpRequest, str, str], str]] = MappingProxyType(
+    {
+        "role": _change_role,
+        "remove": _remove_member,
+        "sessions": _end_member_sessions,
+        "end": _end_access,
+    }
+)
 
 
 def _posted_role(request: HttpRequest) -> Role:

@@ -139,6 +139,15 @@ def when(moment: datetime | None) -> SafeString:
     )
 
 
+def exact(moment: datetime) -> SafeString:
+    """Return a time to the second in UTC, which `console.js` writes in the zone of the viewer."""
+    return format_html(
+        '<time class="ar-nowrap" data-exact datetime="{}">{}</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
+    )
+
+
 def due(moment: datetime) -> SafeString:
     """Return a relative time in the future; one that has passed is marked as due."""
     late = moment < timezone.now() - timedelta(seconds=2)

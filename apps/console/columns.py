@@ -27,6 +27,11 @@ def cell(title: str, show: Callable[[Any], Any]) -> Column:
     return shown
 
 
+def as_text(value: dict[str, object]) -> str:
+    """Write an object as lines of names and values."""
+    return "\n".join(f"{name}: {part}" for name, part in value.items())
+
+
 def badge(field: str, title: str) -> Column:
     """Show a status as a colored label."""
     return cell(title, lambda row: cells.badge(getattr(row, field)))

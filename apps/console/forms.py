@@ -110,6 +110,12 @@ class DestroyAgentForm(forms.Form):
 _OFFERED = 500
 
 
+def agent_choices() -> list[tuple[str, str]]:
+    """Return the agents that forms offer, by name."""
+    agents = Agent.objects.order_by("name").values_list("id", "name")[:_OFFERED]
+    return [(str(agent_id), name) for agent_id, name in agents]
+
+
 class NewChannelForm(forms.Form):
     """The form of a new channel."""
 
@@ -140,8 +146,7 @@ class NewChannelForm(forms.Form):
         super().__init__(data)  # type: ignore[arg-type]
         field = self.fields["agent"]
         assert isinstance(field, forms.ChoiceField)
-        agents = Agent.objects.order_by("name").values_list("id", "name")[:_OFFERED]
-        field.choices = [("", "all agents"), *((str(agent_id), name) for agent_id, name in agents)]
+        field.choices = [("", "all agents"), *agent_choices()]
 
     def create(self, *, actor: str) -> NewChannel | None:
         """Create the channel; None, with the reason in the form's errors, if the service refuses."""

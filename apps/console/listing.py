@@ -23,6 +23,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.console import cells
 from apps.console.access import actor_of, has_role, is_platform_operator
+from apps.console.list_export import ListExport
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.tenants.models import Role
@@ -95,7 +96,7 @@ class NothingToEdit:
         return False
 
 
-class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
+class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     """Read-only pages of the request's tenant. Rows are changed by services only, which buttons of the pages call."""
 
     actions: Any = None
@@ -213,9 +214,6 @@ class FoundByIdAdmin(ConsoleAdmin):
     agent_path: ClassVar[str] = "agent"
     #: Relations joined in the same query.
     joined: ClassVar[tuple[str, ...]] = ()
-    #: Columns never read, because they are wide or secret, and columns read for a row's own page only.
-    unread: ClassVar[tuple[str, ...]] = ()
-    unread_in_list: ClassVar[tuple[str, ...]] = ()
     # Django shows the search box where this is not empty; `get_search_results` decides what is searched.
     search_fields: Any = ("id",)
 
@@ -324,9 +322,9 @@ def _is_empty(row: Any, name: Any) -> bool:
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Return whether the request is for a list, not for the page of a row."""
+    """Return whether the request is for a list or its export, not for the page of a row."""
     match = request.resolver_match
-    return match is not None and str(match.url_name).endswith("_changelist")
+    return match is not None and str(match.url_name).endswith(("_changelist", "_export"))
 
 
 class PlatformAdmin(ConsoleAdmin):

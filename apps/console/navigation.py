@@ -1,142 +1,269 @@
-"""The sidebar's links to pages, by subject."""
+"""The sidebar's sections, and the pages inside each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse_lazy
+from django.urls import reverse
 
 from apps.console.access import access_of, is_platform_operator
 from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread
 
+type Permission = Callable[[HttpRequest], bool]
 
-def _in_tenant(request: HttpRequest) -> bool:
+
+def in_tenant(request: HttpRequest) -> bool:
+    """Return whether the person works in a tenant."""
     return access_of(request) is not None
 
 
-def _in_tenant_or_above(request: HttpRequest) -> bool:
-    return _in_tenant(request) or is_platform_operator(request)
+def in_tenant_or_above(request: HttpRequest) -> bool:
+    """Return whether the person works in a tenant or runs the installation."""
+    return in_tenant(request) or is_platform_operator(request)
 
 
-def _item(
-    title: str, icon: str, page: str, permission: Callable[[HttpRequest], bool] = _in_tenant
-) -> dict[str, Any]:
-    return {
-        "title": title,
-        "icon": icon,
-        "link": reverse_lazy(f"admin:{page}"),
-        "permission": permission,
-    }
+def anybody(_request: HttpRequest) -> bool:
+    """Allow everybody who is signed in."""
+    return True
 
 
-def _inbox(request: HttpRequest) -> dict[str, Any]:
-    """Return the link to the inbox, with the number of unread messages."""
-    item = _item("Inbox", "inbox", "inbox")
-    unread = _unread(request) if _in_tenant(request) else 0
-    if unread:
-        item["badge"] = f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread)
-    return item
+@dataclass(frozen=True, kw_only=True)
+class PageLink:
+    """A page that a section leads to. The link of a list has the plural of its model as its title."""
+
+    title: str
+    #: The name of the page's address: `app_model_changelist` for lists.
+    url_name: str
+    permission: Permission = in_tenant
+    #: The names of further addresses that belong to the page, beside those of the rows of a list.
+    inner: frozenset[str] = frozenset()
+
+    def is_at(self, url_name: str) -> bool:
+        """Return whether an address belongs to the page: its own, or that of a row."""
+        listed = self.url_name.removesuffix("_changelist")
+        is_row = listed != self.url_name and url_name in (
+            f"{listed}_change",
+            f"{listed}_add",
+            f"{listed}_delete",
+        )
+        return is_row or url_name == self.url_name or url_name in self.inner
 
 
-def _unread(request: HttpRequest) -> int:
-    counted: int | None = getattr(
-        request, "unread", None
-    )  # set by `BoundedPaginator`, which counts both in one query
-    return count_unread() if counted is None else counted
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """An entry of the sidebar: the first of its pages that the person may open."""
+
+    title: str
+    icon: str
+    pages: tuple[PageLink, ...]
+
+    def allowed(self, request: HttpRequest) -> list[PageLink]:
+        """Return the pages of the section that the person may open."""
+        return [page for page in self.pages if page.permission(request)]
+
+
+def _page(title: str, url_name: str, permission: Permission = in_tenant, *inner: str) -> PageLink:
+    return PageLink(title=title, url_name=url_name, permission=permission, inner=frozenset(inner))
+
+
+def _list(title: str, model: str, permission: Permission = in_tenant, *inner: str) -> PageLink:
+    return _page(title, f"{model}_changelist", permission, *inner)
+
+
+#: At most a dozen. A new page is added to the section of its subject.
+SECTIONS: tuple[Section, ...] = (
+    Section(
+        title="Fleet",
+        icon="monitor_heart",
+        pages=(_page("Fleet", "index", anybody),),
+    ),
+    Section(
+        title="Agents",
+        icon="smart_toy",
+        pages=(
+            _list("Agents", "agents_agent", in_tenant, "agent-chat"),
+            _list("Agent states", "agents_agentstate"),
+            _list("Heartbeat schedules", "agents_heartbeatschedule"),
+            _list("Policies", "agents_agentpolicy"),
+            _list("Percepts", "agents_percept"),
+            _list("Agent keys", "agents_agentkey"),
+        ),
+    ),
+    Section(
+        title="Conversations",
+        icon="forum",
+        pages=(
+            _list("Conversations", "contacts_chatsession"),
+            _list("Turns of conversations", "contacts_chatmessage"),
+            _page("Inbox", "inbox"),
+            _list("Outbox messages", "contacts_outboxmessage"),
+            _list("Channels", "contacts_channel"),
+        ),
+    ),
+    Section(
+        title="Memory",
+        icon="neurology",
+        pages=(
+            _list("Memories", "memories_memory"),
+            _page("Recall", "recall"),
+            _page("Knowledge graph", "graph"),
+            _list("Episodes", "memories_episode"),
+            _list("Clusters", "memories_cluster"),
+            _list("Concepts", "memories_concept"),
+            _list("Relations", "memories_edge"),
+            _list("Buffer items", "memories_bufferitem"),
+            _list("Code snippets", "memories_codesnippet"),
+            _list("Memory accesses", "memories_memoryaccess"),
+            _list("Practices", "memories_practice"),
+            _list("Activations", "memories_activation"),
+        ),
+    ),
+    Section(
+        title="Goals",
+        icon="flag",
+        pages=(
+            _list("Goals", "goals_goal"),
+            _list("Plans", "goals_plan"),
+            _list("Steps", "goals_planstep"),
+            _list("Intents", "goals_intent"),
+            _list("Progress notes", "goals_progressnote"),
+            _list("Goal memories", "goals_goalmemorylink"),
+            _list("Satisfactions", "goals_satisfaction"),
+        ),
+    ),
+    Section(
+        title="Self and proposals",
+        icon="fingerprint",
+        pages=(
+            _list("Proposals", "selves_proposal"),
+            _list("Beliefs", "selves_belief"),
+            _list("Aspects", "selves_identityaspect"),
+            _list("Preferences", "selves_preference"),
+            _list("Boundaries", "selves_boundary"),
+            _list("Self history", "selves_selfchange"),
+            _list("Evidence", "selves_beliefevidence"),
+            _list("Experiences", "selves_experience"),
+            _list("Peers", "selves_peermodel"),
+        ),
+    ),
+    Section(
+        title="Heartbeats",
+        icon="ecg_heart",
+        pages=(_list("Heartbeats", "heartbeats_heartbeat"), _page("Signals", "signals")),
+    ),
+    Section(
+        title="Model calls",
+        icon="payments",
+        pages=(
+            _page("Usage and budgets", "model-usage"),
+            _list("Model calls", "calls_externalcall"),
+            _list("Ledger entries", "calls_ledgerentry"),
+            _list("Daily usage", "calls_dailyusage"),
+            _list("Token ratios", "calls_tokenratio"),
+        ),
+    ),
+    Section(
+        title="Operations",
+        icon="engineering",
+        pages=(
+            _page("Operations", "operations", in_tenant_or_above),
+            _list("Processes", "heartbeats_process", in_tenant_or_above),
+            _list("Memories in upkeep", "memories_upkeep"),
+            _list("Minds", "memories_mind"),
+            _list("Next embeddings", "memories_nextembedding"),
+            _list("Jobs", "memories_jobrun", is_platform_operator),
+            _list("Embedder faults", "memories_embedderfault", is_platform_operator),
+        ),
+    ),
+    Section(
+        title="Templates",
+        icon="genetics",
+        pages=(
+            _list("Templates", "agents_template"),
+            _page("Template editor", "template-edit"),
+            _list("Built-in templates", "agents_builtintemplate"),
+        ),
+    ),
+    Section(
+        title="Members and sessions",
+        icon="group",
+        pages=(
+            _list("Members", "tenants_membership"),
+            _list("API tokens", "access_apitoken"),
+            _list("Repeated requests", "access_idempotentrequest"),
+            _page("Your sessions", "own-sessions", anybody),
+            _list("Tenants", "tenants_tenant", is_platform_operator),
+            _list("Users", "tenants_user", is_platform_operator),
+        ),
+    ),
+    Section(
+        title="Audit",
+        icon="history",
+        pages=(
+            _list("Audit events", "audit_auditevent"),
+            _list("Platform events", "audit_platformevent", is_platform_operator),
+        ),
+    ),
+)
+
+
+def _unread(request: HttpRequest) -> str:
+    """Return the number of unread messages for the sidebar; empty for none."""
+    if not in_tenant(request):
+        return ""
+    # `BoundedPaginator` sets it, which counts both in one query.
+    counted: int | None = getattr(request, "unread", None)
+    unread = count_unread() if counted is None else counted
+    return f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread) if unread else ""
+
+
+def _url_name(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return str(match.url_name) if match is not None else ""
+
+
+def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    current = _url_name(request)
+    for section in SECTIONS:
+        pages = section.allowed(request)
+        if not pages:
+            continue
+        item = {
+            "title": section.title,
+            "icon": section.icon,
+            "link": reverse(f"admin:{pages[0].url_name}"),
+            "active": any(page.is_at(current) for page in section.pages),
+        }
+        if any(page.url_name == "inbox" for page in pages) and (unread := _unread(request)):
+            item["badge"] = unread
+        yield item
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of links; Unfold hides those that the user may not open."""
-    return [
-        {
-            "items": [
-                {"title": "Fleet", "icon": "monitor_heart", "link": reverse_lazy("admin:index")},
-                _item("Agents", "smart_toy", "agents_agent_changelist"),
-                _item("Heartbeats", "ecg_heart", "heartbeats_heartbeat_changelist"),
-                _item("Conversations", "forum", "contacts_chatsession_changelist"),
-                _item("Signals", "sensors", "signals"),
-            ]
-        },
-        {
-            "title": "Contact",
-            "items": [
-                _inbox(request),
-                _item("Outbox messages", "outgoing_mail", "contacts_outboxmessage_changelist"),
-                _item("Channels", "alternate_email", "contacts_channel_changelist"),
-            ],
-        },
-        {
-            "title": "Memory",
-            "items": [
-                _item("Memories", "neurology", "memories_memory_changelist"),
-                _item("Episodes", "auto_stories", "memories_episode_changelist"),
-                _item("Clusters", "bubble_chart", "memories_cluster_changelist"),
-                _item("Concepts", "account_tree", "memories_concept_changelist"),
-                _item("Relations", "hub", "memories_edge_changelist"),
-                _item("Buffer items", "hourglass_top", "memories_bufferitem_changelist"),
-                _item("Code snippets", "code", "memories_codesnippet_changelist"),
-                _item("Memories in upkeep", "cleaning_services", "memories_upkeep_changelist"),
-                _item("Minds", "psychology", "memories_mind_changelist"),
-            ],
-        },
-        {
-            "title": "Mind",
-            "items": [
-                _item("Beliefs", "lightbulb", "selves_belief_changelist"),
-                _item("Aspects", "fingerprint", "selves_identityaspect_changelist"),
-                _item("Preferences", "tune", "selves_preference_changelist"),
-                _item("Proposals", "ballot", "selves_proposal_changelist"),
-                _item("Self history", "difference", "selves_selfchange_changelist"),
-                _item("Evidence", "balance", "selves_beliefevidence_changelist"),
-                _item("Boundaries", "shield", "selves_boundary_changelist"),
-                _item("Experiences", "school", "selves_experience_changelist"),
-                _item("Peers", "group", "selves_peermodel_changelist"),
-                _item("Goals", "flag", "goals_goal_changelist"),
-                _item("Plans", "route", "goals_plan_changelist"),
-                _item("Steps", "format_list_numbered", "goals_planstep_changelist"),
-                _item("Intents", "checklist", "goals_intent_changelist"),
-                _item("Progress notes", "edit_note", "goals_progressnote_changelist"),
-                _item("Goal memories", "link", "goals_goalmemorylink_changelist"),
-                _item("Satisfactions", "sentiment_satisfied", "goals_satisfaction_changelist"),
-                _item("Percepts", "hearing", "agents_percept_changelist"),
-            ],
-        },
-        {
-            "title": "Work",
-            "items": [
-                _item("Heartbeat schedules", "schedule", "agents_heartbeatschedule_changelist"),
-                _item("Model calls", "forum", "calls_externalcall_changelist"),
-                _item("Ledger entries", "payments", "calls_ledgerentry_changelist"),
-                _item("Daily usage", "speed", "calls_dailyusage_changelist"),
-                _item("Token ratios", "balance", "calls_tokenratio_changelist"),
-                _item("Policies", "tune", "agents_agentpolicy_changelist"),
-                _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
-            ],
-        },
-        {
-            "title": "Setup",
-            "items": [
-                _item("Templates", "genetics", "agents_template_changelist"),
-                _item("Built-in templates", "inventory_2", "agents_builtintemplate_changelist"),
-                _item("Members", "group", "tenants_membership_changelist"),
-                _item("API tokens", "vpn_key", "access_apitoken_changelist"),
-                _item("Repeated requests", "repeat_one", "access_idempotentrequest_changelist"),
-                _item("Your sessions", "key", "own-sessions", lambda _request: True),
-                _item("Audit events", "history", "audit_auditevent_changelist"),
-            ],
-        },
-        {
-            "title": "Installation",
-            "items": [
-                _item("Tenants", "domain", "tenants_tenant_changelist", is_platform_operator),
-                _item("Users", "person", "tenants_user_changelist", is_platform_operator),
-                _item("Jobs", "engineering", "memories_jobrun_changelist", is_platform_operator),
-                _item(
-                    "Embedder faults", "link_off", "memories_embedderfault_changelist", is_platform_operator
-                ),
-                _item("Platform events", "policy", "audit_platformevent_changelist", is_platform_operator),
-            ],
-        },
-    ]
+    """Return the sidebar's only group: the sections with a page that the person may open."""
+    return [{"items": list(_items(request))}]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionTabs:
+    """The links between the pages of a section."""
+
+    title: str
+    #: [(title, address, whether it is the current page)].
+    tabs: list[tuple[str, str, bool]]
+
+
+def section_tabs(request: HttpRequest) -> SectionTabs | None:
+    """Return the tabs of the section of the current page; None where there is no other page."""
+    current = _url_name(request)
+    for section in SECTIONS:
+        if any(page.is_at(current) for page in section.pages):
+            pages = section.allowed(request)
+            if len(pages) < 2:
+                return None
+            tabs = [(page.title, reverse(f"admin:{page.url_name}"), page.is_at(current)) for page in pages]
+            return SectionTabs(title=section.title, tabs=tabs)
+    return None

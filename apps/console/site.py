@@ -27,7 +27,15 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
+from apps.console.navigation import section_tabs
+from apps.console.operator.graph import explore_graph
+from apps.console.operator.ledger import show_ledger
+from apps.console.operator.operations import act_on_operations, show_operations
+from apps.console.operator.proposals import decide_posted
+from apps.console.operator.recall import explore_recall
+from apps.console.operator.templates import edit_template
 from apps.console.pages.fleet import read_fleet
+from apps.console.pages.onboarding import read_onboarding
 from apps.console.signal_views import show_signals
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 from apps.fleet.accounts import forget_other_sessions
@@ -111,6 +119,15 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
             ),
         ]
+        urls += [
+            path("memories/recall/", self.admin_view(explore_recall), name="recall"),
+            path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
+            path("memories/graph/", self.admin_view(explore_graph), name="graph"),
+            path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
+            path("operations/", self.admin_view(show_operations), name="operations"),
+            path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
+            path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
+        ]
         return [*urls, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -123,6 +140,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             "tenants": tenants_of_request(request),
             "suspended": suspended_of(request),
             "runs_installation": is_platform_operator(request),
+            "section_tabs": section_tabs(request),
             "templates": {"navigation": "console/parts/navigation.html"},
         }
 
@@ -140,6 +158,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             "index": True,
             "fleet": fleet,
             "alarms": alarms,
+            "steps": read_onboarding(fleet) if fleet else (),
             **(extra_context or {}),
         }
         return TemplateResponse(request, self.index_template, context)

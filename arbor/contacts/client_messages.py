@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from arbor.contacts.chat_prompt import NOTE_LENGTH
 from arbor.errors import Invalid
 from arbor.models.json_text import storable
-from arbor.quotations import clip
+from arbor.quotations import shorten
 
 #: Characters of the name of a client's user, or of a conversation.
 NAME_LENGTH = 150
@@ -57,7 +57,7 @@ def read_client_turn(
     )
     return ClientTurn(
         text=texts[-1],
-        note=clip(storable(note), NOTE_LENGTH),
+        note=shorten(storable(note), NOTE_LENGTH),
         key=_conversation_key(conversation, texts[0], has_user=has_user),
     )
 

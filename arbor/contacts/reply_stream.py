@@ -14,7 +14,7 @@ from enum import StrEnum
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryRule
-from arbor.selves.boundary_check import Vector, check, may_go_on
+from arbor.selves.boundary_check import Vector, check, may_proceed
 
 #: Characters before a sentence that are checked together with it, because a pattern may match across sentences.
 CHECKED_BEFORE = 1_000
@@ -165,4 +165,4 @@ def may_show(
     `before` is the text shown so far; `vectors` are those of the sentence and of the boundaries' examples.
     """
     texts = [sentence, before[-CHECKED_BEFORE:] + sentence]
-    return all(may_go_on(match.boundary, thinking) for match in check(texts, boundaries, vectors))
+    return all(may_proceed(match.boundary, thinking) for match in check(texts, boundaries, vectors))

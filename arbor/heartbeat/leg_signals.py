@@ -40,7 +40,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
             yield signaled(
                 SignalName.BOUNDARY_MATCHED, name=note.detail["boundary"], response=note.detail["response"]
             )
-    for action in new_actions(before.whole.action_records, after.whole.deeds):
+    for action in new_actions(before.whole.action_records, after.whole.action_records):
         result = action.result
         yield signaled(
             SignalName.DECISION, action=result.action, outcome=result.outcome.value, cost=result.cost

@@ -13,5 +13,5 @@ def serve(tenant_slug: str | None, agent: str | None, role: str) -> None:
     """Serve a tenant's agents to the program that started this process, until it closes standard input."""
     # Tools run in threads, which share connections. Read by the settings, so set before Django is set up.
     os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(CONNECTIONS))
-    importlib.import_module("config.cli.with_django")
+    importlib.import_module("config.cli.kit.with_django")
     importlib.import_module("config.cli.mcp_stdio").serve_tenant(tenant_slug, agent, role)

@@ -6,7 +6,7 @@ import getpass
 
 from apps.mcp_server.stdio import serve_stdio
 from apps.tenants.models import Role
-from config.cli.tenancy import choose_tenant
+from config.cli.kit.tenancy import choose_tenant
 
 
 def serve_tenant(tenant_slug: str | None, agent: str | None, role: str) -> None:

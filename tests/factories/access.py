@@ -7,7 +7,7 @@ import hashlib
 import factory
 
 from apps.access.models import ApiToken, IdempotentRequest
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
 class ApiTokenFactory(TenantRowFactory[ApiToken]):
@@ -18,7 +18,7 @@ class ApiTokenFactory(TenantRowFactory[ApiToken]):
     prefix = factory.Sequence(lambda n: f"arbor_{n:08}")
     token_hash = factory.LazyAttribute(lambda o: hashlib.sha256(o.prefix.encode()).digest())
     created_by = "user:ann"
-    last_used_at = factory.LazyFunction(lambda: ago(5))
+    last_used_at = factory.LazyFunction(lambda: minutes_ago(5))
 
 
 class IdempotentRequestFactory(TenantRowFactory[IdempotentRequest]):

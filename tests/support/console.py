@@ -43,7 +43,21 @@ class World:
             if model._meta.label not in PLATFORM:
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
                 urls.append(reverse(f"admin:{name}_changelist"))
-        return urls + [page_of(row) for row in self.rows] + [self.chat]
+        return urls + self.operator_pages + [page_of(row) for row in self.rows] + [self.chat]
+
+    @property
+    def operator_pages(self) -> list[str]:
+        """The addresses of pages that are no lists, each with something to show."""
+        agent = self.agent.id
+        memory = next(row for row in self.rows if row._meta.label == "memories.Memory")
+        return [
+            f"{reverse('admin:recall')}?agent={agent}&q=the+river&missing={memory.pk}",
+            f"{reverse('admin:graph')}?agent={agent}&node={memory.pk}",
+            f"{reverse('admin:graph')}?agent={agent}",
+            f"{reverse('admin:model-usage')}?agent={agent}&by=agent",
+            reverse("admin:operations"),
+            reverse("admin:template-edit"),
+        ]
 
     @property
     def agents_page(self) -> str:

@@ -20,7 +20,7 @@ from apps.api.rows import Input
 from apps.api.scope import answers_secret
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.administration import limit_tenant
-from apps.fleet.members import admit_member, dismiss_member
+from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
 from arbor.errors import Invalid
 
@@ -118,7 +118,7 @@ def list_members(request: HttpRequest, page: Paging) -> ListPage[MemberResource]
 def put_member(request: HttpRequest, username: str, member: MemberRole) -> MemberResource:
     """Add an account to the tenant, or change its role there."""
     access = access_of(request)
-    made = admit_member(slug=access.tenant_slug, username=username, role=member.role, actor=access.actor)
+    made = set_member_role(slug=access.tenant_slug, username=username, role=member.role, actor=access.actor)
     return MemberResource(username=username, role=member.role, created_at=made.created_at)
 
 

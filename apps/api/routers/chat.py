@@ -92,7 +92,7 @@ class EndedResource(Schema):
 @router.post(
     "/agents/{uuid:agent_id}/chat", response={202: AnswerResource}, summary="Say something to an agent"
 )
-def say(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Any:
+def exchange_turns(request: HttpRequest, agent_id: UUID, utterance: TurnInput) -> Any:
     """Store a person's turn, which a worker answers. The agent remembers the conversation.
 
     The answer is at `/agents/{agent_id}/turns/{turn_id}`. A conversation has one open turn at a time; the same text again,

@@ -18,9 +18,9 @@ from apps.api.scope import answers_secret, own_transactions
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import (
     add_channel,
-    carry_trial,
+    deliver_test_message,
+    redact_target,
     remove_channel,
-    shown_target,
     switch_channel,
     trial_message,
 )
@@ -57,7 +57,7 @@ class MessageResource(Schema):
     def of(cls, message: OutboxMessage) -> MessageResource:
         """Return the view of a row."""
         shown = {name: getattr(message, name) for name in cls.model_fields if name != "target"}
-        return cls(**shown, target=shown_target(message))
+        return cls(**shown, target=redact_target(message))
 
 
 class MessageInput(Input):
@@ -89,7 +89,7 @@ class ChannelResource(Schema):
     def of(cls, channel: Channel) -> ChannelResource:
         """Return the view of a row."""
         shown = {name: getattr(channel, name) for name in cls.model_fields if name != "target"}
-        return cls(**shown, target=shown_target(channel))
+        return cls(**shown, target=redact_target(channel))
 
 
 class NewChannelResource(Schema):
@@ -198,7 +198,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
     with tenant_transaction(access.tenant_id):
         channel = row_of_tenant(Channel, channel_id)
         message = trial_message(channel, actor=access.actor)
-    carry_trial(ChannelKind(channel.kind), message)
+    deliver_test_message(ChannelKind(channel.kind), message)
     return ChannelResource.of(channel)
 
 

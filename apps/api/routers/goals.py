@@ -19,11 +19,11 @@ from apps.goals.services.goals import (
     add_plan,
     block_goal,
     create_goal,
-    meet_dependency,
     move_goal,
-    note_progress,
     place_goal,
     plans_of,
+    record_met_dependency,
+    record_progress,
     set_deadline,
     start_plan,
 )
@@ -199,7 +199,7 @@ def change_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: Goa
     if change.blocked_by is not None:
         goal = block_goal(goal_id=goal_id, by=change.blocked_by)
     if change.note or change.fraction is not None:
-        goal = note_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
+        goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
     if change.state is not None:
         goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
     fields = ", ".join(sorted(given))
@@ -270,7 +270,7 @@ def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -
 def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
     """Record that something a goal's active plan depends on has come about."""
     goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    made = meet_dependency(goal_id=goal_id, dependency=met.dependency)
+    made = record_met_dependency(goal_id=goal_id, dependency=met.dependency)
     return _changed(request, goal, made, f"the plan of goal {goal.title!r} has {met.dependency!r}")
 
 

@@ -20,10 +20,10 @@ from apps.api.rows import Input, audit_act, own_row, rows_of
 from apps.api.scope import own_transactions
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.thoughts import thoughts_of
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
-from apps.heartbeats.services.thoughts import thoughts_of
-from apps.heartbeats.services.trace import steps_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.heartbeat.replay import replay
@@ -204,7 +204,7 @@ def replay_heartbeat(request: HttpRequest, agent_id: UUID, heartbeat_id: UUID) -
         recorded = read_recorded_heartbeat(heartbeat_id=heartbeat_id, tenant_id=tenant_id)
     except ValidationError as error:
         raise Invalid("the record of the heartbeat cannot be read by the rules of now") from error
-    result = replay(recorded.beat)
+    result = replay(recorded.heartbeat)
     return ReplayResource(
         id=heartbeat_id,
         same=result.is_same,

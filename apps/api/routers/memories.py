@@ -22,7 +22,7 @@ from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall_request import RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 router = Router()

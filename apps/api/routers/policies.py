@@ -59,7 +59,7 @@ class PolicyChange(Input):
 
 
 class UsageResource(Schema):
-    """What an agent used in a day (UTC)."""
+    """The usage of an agent on one day (UTC)."""
 
     agent_id: UUID
     day: date

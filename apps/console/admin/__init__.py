@@ -11,6 +11,7 @@ from apps.console.admin import (  # noqa: F401
     graph,
     heartbeats,
     memories,
+    proposals,
     selves,
     tenants,
     upkeep,

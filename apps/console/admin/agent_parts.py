@@ -100,7 +100,11 @@ class _TemplateAdmin(ConsoleAdmin):
 class TemplateAdmin(_TemplateAdmin):
     """List the tenant's own templates."""
 
+    change_form_outer_before_template = "console/parts/template_edit.html"
+
 
 @admin.register(BuiltinTemplate)
 class BuiltinTemplateAdmin(_TemplateAdmin):
     """List the templates that come with Arbor."""
+
+    change_form_outer_before_template = "console/parts/template_edit.html"

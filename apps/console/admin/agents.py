@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role
+from apps.console.access import Right, actor_of, has_right, has_role
 from apps.console.acts import carry_out
 from apps.console.forms import DestroyAgentForm, NewAgentForm
 from apps.console.listing import PageAdmin, filters, is_list
@@ -86,7 +86,11 @@ class AgentAdmin(PageAdmin):
 
     def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
         """Return the agent's page and what the person may do there."""
-        page = read_agent(row, may_operate=self.has_operate_permission(request))
+        page = read_agent(
+            row,
+            may_operate=self.has_operate_permission(request),
+            may_approve=has_right(request, Right.APPROVE),
+        )
         return {"title": row.name, "page": page, "may_destroy": self.has_delete_permission(request)}
 
     def add_view(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -32,6 +34,7 @@ class ChannelAdmin(OwnPageAdmin):
     list_filter = filters("kind", "audience")
     ordering = ("name",)
     unread = (*OwnPageAdmin.unread, "sealed_secret")
+    exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow operators to add channels."""
@@ -88,6 +91,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
 
     joined = (*OwnPageAdmin.joined, "channel")
     unread = (*OwnPageAdmin.unread, "channel__sealed_secret")
+    exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
     read_page = staticmethod(read_message)
 

@@ -1,11 +1,8 @@
-"""Pages of beliefs, aspects, preferences, evidence, proposals, self history, boundaries, peers and experiences."""
+"""Pages of beliefs, aspects, preferences, evidence, self history, boundaries, peers and experiences."""
 
 from __future__ import annotations
 
-from shlex import quote
-
 from django.contrib import admin
-from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
 from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, FoundByIdAdmin, filters_by_agent
@@ -18,11 +15,9 @@ from apps.selves.models import (
     IdentityAspect,
     PeerModel,
     Preference,
-    Proposal,
     SelfChange,
 )
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
-from arbor.selves.proposals import ProposalStatus
 
 
 class _SelfAdmin(AgentRowsAdmin):
@@ -125,62 +120,6 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
     since = columns.moment("at", "since")
 
 
-@admin.register(Proposal)
-class ProposalAdmin(AgentRowsAdmin):
-    """List proposals, pending and decided."""
-
-    list_display = (
-        "beginning",
-        "agent_link",
-        "kind",
-        "confidence_shown",
-        "status_badge",
-        "deferrals",
-        "came_from",
-        "created",
-    )
-    list_filter = filters_by_agent("kind", "status")
-    text_fields = ("content",)
-    fields = (
-        "content",
-        "agent",
-        "kind",
-        "confidence_shown",
-        "change_shown",
-        "evidence_shown",
-        "came_from",
-        "status",
-        "decide",
-        "deferrals",
-        "reason",
-        "who_decided",
-        "created_at",
-        "decided_at",
-    )
-
-    beginning = columns.beginning("content", "proposal")
-    confidence_shown = columns.share("confidence", "confidence")
-    change_shown = columns.cell("change", lambda proposal: cells.block(_as_text(proposal.change)))
-    came_from = columns.origin("source", "source")
-    who_decided = columns.origin("decided_by", "decided by")
-    evidence_shown = columns.cell(
-        "evidence",
-        lambda proposal: cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence)))),
-    )
-
-    @admin.display(description="decide by")
-    def decide(self, proposal: Proposal) -> SafeString | str:
-        """Show the commands with which a person decides."""
-        if proposal.status != ProposalStatus.PENDING:
-            return "decided already"
-        arguments = f"{quote(proposal.agent.name)} {proposal.id}"
-        return cells.block(
-            "\n".join(f"arbor self proposal {verb} {arguments}" for verb in ("accept", "reject"))
-        )
-
-    created = columns.moment("created_at", "created")
-
-
 @admin.register(SelfChange)
 class SelfChangeAdmin(AgentRowsAdmin):
     """List the self history."""
@@ -203,14 +142,10 @@ class SelfChangeAdmin(AgentRowsAdmin):
     target_shown = columns.cell(
         "which", lambda change: cells.listed(link_ids(change.agent_id, [str(change.target_id)]))
     )
-    before_shown = columns.cell("before", lambda change: cells.block(_as_text(change.before)))
-    after_shown = columns.cell("after", lambda change: cells.block(_as_text(change.after)))
+    before_shown = columns.cell("before", lambda change: cells.block(columns.as_text(change.before)))
+    after_shown = columns.cell("after", lambda change: cells.block(columns.as_text(change.after)))
     who_decided = columns.origin("decided_by", "decided by")
     since = columns.moment("at", "when")
-
-
-def _as_text(value: dict[str, object]) -> str:
-    return "\n".join(f"{name}: {part}" for name, part in value.items())
 
 
 _NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUNDARIES)

@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
@@ -85,20 +86,29 @@ class TenantAdmin(PlatformAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """List all tenants; the view is audited."""
-        if is_platform_operator(request):
-            record_platform(
-                action=AuditAction.CROSS_TENANT_VIEW,
-                actor=actor_of(request),
-                message="listed the tenants of the installation",
-            )
+        _record_list_of_tenants(request)
         response: HttpResponse = super().changelist_view(request, extra_context)
         return response
+
+    def export_view(self, request: HttpRequest, kind: str) -> HttpResponseBase:
+        """Export all tenants; the export is audited as their list is."""
+        _record_list_of_tenants(request)
+        return super().export_view(request, kind)
 
     status_badge = columns.badge("status", "status")
     energy_terms = columns.cell(
         "energy of its agents",
         lambda tenant: (energy_terms(tenant=tenant.energy, agent=None) or EnergyTerms()).describe(),
     )
+
+
+def _record_list_of_tenants(request: HttpRequest) -> None:
+    if is_platform_operator(request):
+        record_platform(
+            action=AuditAction.CROSS_TENANT_VIEW,
+            actor=actor_of(request),
+            message="listed the tenants of the installation",
+        )
 
 
 @admin.register(Membership)
@@ -127,10 +137,12 @@ class MembershipAdmin(ConsoleAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a member; owners may change the role here."""
-        response: HttpResponse = super().change_view(
-            request, object_id, form_url, _for_owners(request, extra_context)
-        )
+        """Show a member; owners may change the role, end the sessions and end the membership here."""
+        context = _for_owners(request, extra_context)
+        member = self.get_object(request, object_id) if context["may_own"] else None
+        if member is not None:
+            context["member_sessions"] = sessions_of(member.user)
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:

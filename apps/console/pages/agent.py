@@ -21,10 +21,12 @@ from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model
 from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
+from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider
+from arbor.selves.proposals import MAX_PENDING, ProposalStatus
 
 STRIP_CELLS = 60
 BEATS_LISTED = 8
@@ -102,6 +104,9 @@ class AgentPage:
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
+    #: The pending proposals, the latest first.
+    proposals: Sequence[Proposal]
+    may_approve: bool
     energy: float
     energy_max: float
     figures: DayFigures
@@ -119,7 +124,7 @@ class AgentPage:
         return self.strip[-1] if self.strip else None
 
 
-def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
+def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPage:
     """Read the agent's page in the current tenant; its state and schedule are joined already."""
     state: AgentState | None = getattr(agent, "state", None)
     beats = last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, [])
@@ -160,6 +165,12 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
+        proposals=list(
+            Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
+                :MAX_PENDING
+            ]
+        ),
+        may_approve=may_approve,
         energy=energy,
         energy_max=energy_max,
         figures=day_figures(agent.id),

@@ -26,6 +26,12 @@ def ago(moment: datetime | Literal[""] | None) -> SafeString:
 
 
 @register.filter
+def exact(moment: datetime) -> SafeString:
+    """Write a time to the second, in UTC; with a script, in the zone of the viewer."""
+    return cells.exact(moment)
+
+
+@register.filter
 def due(moment: datetime) -> SafeString:
     """Write a relative time in the future."""
     return cells.due(moment)

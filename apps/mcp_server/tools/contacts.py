@@ -15,15 +15,15 @@ from apps.agents.models import Agent, PerceptKind
 from apps.agents.services.percepts import PERCEIVABLE_KINDS, perceive
 from apps.api.threads import in_thread
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import answer_to, end_session, open_session, receive_turn, say
+from apps.contacts.services.chat import answer_to, end_session, exchange_turns, open_session, receive_turn
 from apps.fleet.contact import message_agent as send_message
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError
-from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
 
 #: The seconds between two looks for the answer of a worker.
 _POLL_S = 0.3
@@ -86,7 +86,9 @@ def _answer_here(called: CalledAgent, message: str) -> AgentReply:
     """Send a turn and call the model in this process."""
     with called.transaction():
         session = open_session(agent_id=called.id, person=called.actor)
-    answer = say(tenant_id=called.tenant_id, session_id=session.id, text=message, execute=execute_call)
+    answer = exchange_turns(
+        tenant_id=called.tenant_id, session_id=session.id, text=message, execute=execute_call
+    )
     return _reply(called, answer)
 
 

@@ -12,8 +12,8 @@ from apps.agents.services.profile import agent_by_id, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal, note_progress
-from apps.heartbeats.services.goal_situation import goal_views
+from apps.goals.services.goals import create_goal, move_goal, record_progress
+from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
@@ -126,7 +126,7 @@ def update_goal(
         row = _find_goal(called, goal)
         changes = []
         if note.strip() or progress is not None:
-            row = note_progress(goal_id=row.id, note=note, fraction=progress)
+            row = record_progress(goal_id=row.id, note=note, fraction=progress)
             changes.append(f"noted on goal {row.title!r}: {note}")
         if state is not None and state != row.state:
             before = row.state

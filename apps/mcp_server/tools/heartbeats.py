@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.reports.trace import steps_of
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.errors import NotFound

@@ -18,7 +18,7 @@ from apps.memories.services.store.create import Creation, create_memories
 from arbor.errors import Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
-from arbor.memory.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
+from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, Retention
 
 #: The most memories of one answer: a client's model has to read them.

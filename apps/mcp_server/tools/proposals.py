@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
@@ -14,22 +13,12 @@ from pydantic import Field
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.selves.models import Proposal
+from apps.selves.services.decisions import ProposalVerdict
 from apps.selves.services.proposals import accept, defer, reject
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 
 #: The most proposals of one answer, the latest first.
 MOST_PROPOSALS = 50
-
-
-class ProposalVerdict(StrEnum):
-    """The ways to decide a proposal."""
-
-    #: Apply it.
-    ACCEPT = "accept"
-    #: Close it without effect.
-    REJECT = "reject"
-    #: Decide later; the fifth time it expires.
-    DEFER = "defer"
 
 
 class ProposalLine(ToolResult):

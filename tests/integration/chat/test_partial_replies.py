@@ -14,9 +14,9 @@ from apps.agents.models import Agent, AgentPolicy
 from apps.calls.services.leased_calls import LeasedCall
 from apps.contacts.models import ChatMessage, PartialReply
 from apps.contacts.services import partial_replies
-from apps.contacts.services.chat import end_session, receive_turn, say
+from apps.contacts.services.chat import end_session, exchange_turns, receive_turn
 from apps.contacts.services.partial_replies import ReplyPublisher, read_progress
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.selves.models import Boundary
@@ -27,7 +27,7 @@ from arbor.contacts.values import Speaker
 from arbor.errors import EmbeddingFailed, ModelUnavailable, NotFound
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedStream, TextSink
 from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
-from tests.integration.maintenance.maintenance_setup import let_pass
+from tests.integration.maintenance.maintenance_setup import move_into_past
 
 REPLY = "The tide is high now. The bridge opens at nine. Come at eight!"
 
@@ -238,7 +238,7 @@ def test_only_conversations_are_streamed(
     monkeypatch.setattr(calls, "ReplyPublisher", publisher_of)
     scripted(model_answer(REPLY), repeat=True)
 
-    say(
+    exchange_turns(
         tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=execute_call
     )
     calls._ask(replace(leased(agent, turn_of(agent).id, 1), request=a_thought()))
@@ -259,7 +259,7 @@ def test_a_lost_worker_leaves_an_end_that_readers_see(agent: Agent, scripted: Sc
 
     scripted(ScriptedStream(pieces=killed()), repeat=True)
     with pytest.raises(KeyboardInterrupt):
-        say(
+        exchange_turns(
             tenant_id=agent.tenant_id,
             session_id=open_chat(agent).id,
             text="Are you there?",
@@ -268,7 +268,7 @@ def test_a_lost_worker_leaves_an_end_that_readers_see(agent: Agent, scripted: Sc
     follower = ReplyFollower()
     assert [event.text for event in follower.advance(progress_of(agent))] == ["One thing is sure."]
 
-    let_pass(agent, timedelta(minutes=10))
+    move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
 
     (event,) = follower.advance(progress_of(agent))

@@ -19,7 +19,6 @@ from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
-from tests.factories.selves import ProposalFactory
 from tests.integration.console.test_metrics import TOKEN, scrape, values
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 from tests.support.console import World, page_of
@@ -130,17 +129,6 @@ def test_every_part_of_a_self_has_a_page_and_a_list(viewer_crawl: ViewerCrawl) -
         assert any(f"/selves/{name}/" in page.address for page in pages), name
     for page in pages:
         assert page.status == 200, page.address
-
-
-def test_a_pending_proposals_page_shows_the_command_to_accept_it(viewer: Client, world: World) -> None:
-    with tenant_transaction(world.tenant.id):
-        pending = ProposalFactory(agent=world.agent)
-        decided = ProposalFactory(agent=world.agent, status="accepted")
-    assert (
-        f"{pending.id}"
-        in viewer.get(page_of(pending)).content.decode().partition("arbor self proposal accept")[2]
-    )
-    assert "decided already" in viewer.get(page_of(decided)).content.decode()
 
 
 def test_every_page_of_goals_opens_with_few_queries(viewer_crawl: ViewerCrawl) -> None:

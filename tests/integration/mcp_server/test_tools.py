@@ -14,7 +14,7 @@ from django.db import connections
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditEvent
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose

@@ -17,8 +17,27 @@ function applySizes(root) {
   for (const element of root.querySelectorAll("[data-indent]")) element.style.paddingLeft = `${element.dataset.indent}px`;
 }
 
-document.addEventListener("DOMContentLoaded", () => applySizes(document));
-document.addEventListener("htmx:afterSwap", (event) => applySizes(event.target));
+// Pages write times in UTC; here they are written in the zone of the viewer.
+const pad = (number) => String(number).padStart(2, "0");
+function localTime(moment) {
+  const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" })
+    .formatToParts(moment)
+    .find((part) => part.type === "timeZoneName").value;
+  const day = `${moment.getFullYear()}-${pad(moment.getMonth() + 1)}-${pad(moment.getDate())}`;
+  return `${day} ${pad(moment.getHours())}:${pad(moment.getMinutes())}:${pad(moment.getSeconds())} ${zone}`;
+}
+function applyZone(root) {
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(element.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    element.title = localTime(moment);
+    if ("exact" in element.dataset) element.textContent = localTime(moment);
+    if ("clock" in element.dataset) element.textContent = `${pad(moment.getHours())}:${pad(moment.getMinutes())}`;
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => (applySizes(document), applyZone(document)));
+document.addEventListener("htmx:afterSwap", (event) => (applySizes(event.target), applyZone(event.target)));
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.question;
   if (question && !window.confirm(question)) event.preventDefault();

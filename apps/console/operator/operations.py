@@ -1,0 +1,152 @@
+"""Views of the operations page: retries of what failed, and pauses of everything, confirmed by a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.access import Right, access_of, actor_of, has_right, is_platform_operator
+from apps.console.pages.operations import read_operations
+from apps.console.views import console_page, refuse
+from apps.contacts.services.outbox import retry_message
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.fleet.pauses import pause_all_agents, resume_all_agents, resume_all_tenants, suspend_all_tenants
+from apps.maintenance.services.recovery import retry_failed_maintenance_calls
+from apps.tenants.scope import APP
+from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.ids import read_id
+
+#: The word that confirms an act on the whole installation.
+INSTALLATION = "installation"
+
+
+@require_safe
+def show_operations(request: HttpRequest) -> HttpResponse:
+    """Show queues, processes, backlogs and failures."""
+    access = access_of(request)
+    if access is None and not is_platform_operator(request):
+        raise PermissionDenied("only members of a tenant see its operations")
+    page = read_operations(
+        tenant_id=access.tenant_id if access else None, for_installation=is_platform_operator(request)
+    )
+    return console_page(
+        request,
+        "console/operations.html",
+        title="Operations",
+        page=page,
+        may_operate=has_right(request, Right.OPERATE),
+        installation=INSTALLATION,
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _retry_calls(request: HttpRequest) -> str:
+    with transaction.atomic(using=APP):
+        retried = retry_failed_maintenance_calls(actor=actor_of(request))
+    return f"{_count(retried, 'failed maintenance call')} will be made anew by the next job run."
+
+
+def _retry_messages(request: HttpRequest) -> str:
+    ids = [read_id(text) for text in request.POST.getlist("message")]
+    wanted = sorted(message_id for message_id in ids if message_id is not None)
+    if not wanted:
+        raise Invalid("choose at least one message")
+    with transaction.atomic(using=APP):
+        for message_id in wanted:
+            retry_message(message_id=message_id, actor=actor_of(request))
+    return f"{_count(len(wanted), 'message')} will be tried again."
+
+
+def _pause_all(request: HttpRequest) -> str:
+    _confirm(request, _own_slug(request))
+    paused = pause_all_agents(actor=actor_of(request), reason=request.POST.get("reason", ""))
+    return f"{_count(paused, 'agent')} paused. Running heartbeats end by themselves."
+
+
+def _resume_all(request: HttpRequest) -> str:
+    _confirm(request, _own_slug(request))
+    return f"{_count(resume_all_agents(actor=actor_of(request)), 'agent')} resumed."
+
+
+def _suspend_one(request: HttpRequest) -> str:
+    slug = request.POST.get("tenant", "")
+    _confirm(request, slug)
+    suspend_tenant(slug=slug, actor=actor_of(request))
+    return f"{slug} is suspended: its agents rest, and its members see a notice."
+
+
+def _resume_one(request: HttpRequest) -> str:
+    slug = request.POST.get("tenant", "")
+    resume_tenant(slug=slug, actor=actor_of(request))
+    return f"{slug} is resumed."
+
+
+def _suspend_installation(request: HttpRequest) -> str:
+    _confirm(request, INSTALLATION)
+    slugs = suspend_all_tenants(actor=actor_of(request), reason=request.POST.get("reason", ""))
+    return f"{_count(len(slugs), 'tenant')} suspended."
+
+
+def _resume_installation(request: HttpRequest) -> str:
+    _confirm(request, INSTALLATION)
+    return f"{_count(len(resume_all_tenants(actor=actor_of(request))), 'tenant')} resumed."
+
+
+def _own_slug(request: HttpRequest) -> str:
+    access = access_of(request)
+    return access.slug if access else ""
+
+
+def _confirm(request: HttpRequest, name: str) -> None:
+    if not name or request.POST.get("confirm", "").strip() != name:
+        raise Invalid(f"type {name!r} to confirm")
+
+
+def _may_operate(request: HttpRequest) -> bool:
+    return has_right(request, Right.OPERATE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OperationsAct:
+    carry_out: Callable[[HttpRequest], str]
+    allowed: Callable[[HttpRequest], bool] = _may_operate
+
+
+OPERATIONS_ACTS: Mapping[str, _OperationsAct] = MappingProxyType(
+    {
+        "retry-calls": _OperationsAct(carry_out=_retry_calls),
+        "retry-messages": _OperationsAct(carry_out=_retry_messages),
+        "pause-all": _OperationsAct(carry_out=_pause_all),
+        "resume-all": _OperationsAct(carry_out=_resume_all),
+        "suspend-tenant": _OperationsAct(carry_out=_suspend_one, allowed=is_platform_operator),
+        "resume-tenant": _OperationsAct(carry_out=_resume_one, allowed=is_platform_operator),
+        "suspend-all": _OperationsAct(carry_out=_suspend_installation, allowed=is_platform_operator),
+        "resume-all-tenants": _OperationsAct(carry_out=_resume_installation, allowed=is_platform_operator),
+    }
+)
+
+
+@require_POST
+def act_on_operations(request: HttpRequest) -> HttpResponse:
+    """Carry out the posted act, and return to the page with its result."""
+    name = request.POST.get("act", "")
+    act = OPERATIONS_ACTS.get(name)
+    if act is None:
+        raise NotFound(f"the act must be one of {', '.join(OPERATIONS_ACTS)}")
+    if not act.allowed(request):
+        return refuse(request, agent_id=None, attempted=f"{name} on the operations page")
+    try:
+        messages.success(request, act.carry_out(request))
+    except (Invalid, NotFound) as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    return HttpResponseRedirect(reverse("admin:operations"))

@@ -1,0 +1,271 @@
+"""Read the costs of model calls in groups, and the daily budgets, from a limited number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Avg, Count, F, Max, Q, QuerySet, Sum
+from django.db.models.functions import TruncDay, TruncHour
+
+from apps.agents.models import Agent, AgentPolicy
+from apps.calls.models import DailyUsage, LedgerEntry
+from apps.calls.services.usage import tenant_used
+from apps.console.forms import agent_choices
+from apps.console.pages.fleet import SAMPLE
+from apps.console.pictures.columns import Bar, draw_bars
+from apps.tenants.models import Tenant
+from arbor.heartbeat.pace import used_up_at
+from arbor.heartbeat.usage import Amounts, Degradation
+from arbor.ids import read_id
+
+#: The choices of the page: days back, and what calls are grouped by.
+DAYS: Mapping[str, str] = {"1": "24 hours", "7": "7 days", "30": "30 days"}
+GROUPS: Mapping[str, str] = {"model": "model", "agent": "agent", "purpose": "purpose", "day": "day"}
+GROUPS_SHOWN = 50
+#: Agents shown whose budget runs low.
+LOW_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerGroup:
+    """The calls of one model, agent, purpose or day."""
+
+    title: str
+    agent_id: UUID | None
+    calls: int
+    failed: int
+    retries: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    #: None where the price of no call is known.
+    cost: Decimal | None
+    unpriced: int
+    latency_ms: float
+    slowest_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetLine:
+    """A daily limit, what is used of it, and when it ends at the pace of today."""
+
+    what: str
+    unit: str
+    used: Decimal | int
+    limit: Decimal | int
+    #: None: not today.
+    ends_at: datetime | None
+
+    @property
+    def share(self) -> float:
+        """Return the used share, 0 to 1."""
+        return min(1.0, float(self.used) / float(self.limit)) if self.limit else 1.0
+
+    @property
+    def look(self) -> str:
+        """Return the CSS word for the state."""
+        return "bad" if self.share >= 1 else "warn" if self.ends_at or self.share > 0.7 else "good"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerPage:
+    """Costs in groups, their chart, and the budgets of the day."""
+
+    agents: Sequence[tuple[str, str]]
+    agent: Agent | None
+    days: str
+    by: str
+    groups: Sequence[LedgerGroup]
+    total: LedgerGroup
+    bars: Sequence[Bar]
+    #: Whether the bars are costs; else tokens, because no price is known.
+    priced: bool
+    sampled: bool
+    tenant_budget: Sequence[BudgetLine]
+    agent_budget: Sequence[BudgetLine]
+    #: The agents whose budget runs low today, the worst first.
+    low: Sequence[DailyUsage]
+
+    all_days = tuple(DAYS.items())
+    all_groups = tuple(GROUPS.items())
+    sample = SAMPLE
+
+    @property
+    def width(self) -> int:
+        """Return the width of the chart."""
+        return max(len(self.bars), 1) * 20
+
+
+def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
+    """Read the page of the current tenant for the parameters of its address."""
+    now = now or datetime.now(UTC)
+    days = parameters.get("days", "") if parameters.get("days", "") in DAYS else "7"
+    by = parameters.get("by", "") if parameters.get("by", "") in GROUPS else "model"
+    agent_id = read_id(parameters.get("agent", ""))
+    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    entries = _latest(now - timedelta(days=int(days)), agent)
+    bars, priced = _bars(entries, now=now, days=int(days))
+    total = _group("all", None, entries.aggregate(**_SUMS))
+    return LedgerPage(
+        agents=agent_choices(),
+        agent=agent,
+        days=days,
+        by=by,
+        groups=_groups(entries, by),
+        total=total,
+        bars=bars,
+        priced=priced,
+        sampled=total.calls >= SAMPLE,
+        tenant_budget=_tenant_budget(now),
+        agent_budget=_agent_budget(agent, now) if agent else (),
+        low=_low(now),
+    )
+
+
+def _latest(since: datetime, agent: Agent | None) -> QuerySet[LedgerEntry]:
+    """Return the latest entries since then, SAMPLE at most: more would take longer than a page may."""
+    entries = LedgerEntry.objects.filter(at__gte=since)
+    if agent is not None:
+        entries = entries.filter(agent_id=agent.id)
+    return LedgerEntry.objects.filter(pk__in=entries.order_by("-at").values("pk")[:SAMPLE])
+
+
+_SUMS: dict[str, Any] = {
+    "calls": Count("id"),
+    "failed": Count("id", filter=~Q(error_kind="")),
+    "priced": Count("cost_usd"),
+    "tries": Sum("tries"),
+    "input": Sum("input_tokens"),
+    "output": Sum("output_tokens"),
+    "cached": Sum("cached_tokens"),
+    "cost": Sum("cost_usd"),
+    "latency": Avg("latency_ms"),
+    "slowest": Max("latency_ms"),
+}
+
+
+def _groups(entries: QuerySet[LedgerEntry], by: str) -> list[LedgerGroup]:
+    match by:
+        case "agent":
+            keys = ["agent_id", "agent__name"]
+        case "day":
+            entries, keys = entries.annotate(day=TruncDay("at", tzinfo=UTC)), ["day"]
+        case "purpose":
+            keys = ["purpose"]
+        case _:
+            keys = ["provider", "model"]
+    order = F("day").desc() if by == "day" else F("cost").desc(nulls_last=True)
+    rows = entries.order_by().values(*keys).annotate(**_SUMS).order_by(order, "-calls")[:GROUPS_SHOWN]
+    return [_group(_title(by, row), row.get("agent_id"), row) for row in rows]
+
+
+def _title(by: str, row: Mapping[str, Any]) -> str:
+    match by:
+        case "agent":
+            return str(row["agent__name"])
+        case "day":
+            return f"{row['day']:%Y-%m-%d}"
+        case "purpose":
+            return str(row["purpose"])
+        case _:
+            model = str(row["model"])
+            return model if model.startswith(f"{row['provider']}/") else f"{row['provider']}/{model}"
+
+
+def _group(title: str, agent_id: UUID | None, row: Mapping[str, Any]) -> LedgerGroup:
+    calls = row["calls"]
+    return LedgerGroup(
+        title=title,
+        agent_id=agent_id,
+        calls=calls,
+        failed=row["failed"],
+        retries=max(0, (row["tries"] or 0) - calls),
+        input_tokens=row["input"] or 0,
+        output_tokens=row["output"] or 0,
+        cached_tokens=row["cached"] or 0,
+        cost=row["cost"],
+        unpriced=calls - row["priced"],
+        latency_ms=row["latency"] or 0.0,
+        slowest_ms=row["slowest"] or 0.0,
+    )
+
+
+def _bars(entries: QuerySet[LedgerEntry], *, now: datetime, days: int) -> tuple[list[Bar], bool]:
+    """Return a bar for each hour or day: its cost, or its tokens where no price is known, and whether one is."""
+    hourly = days == 1
+    step = timedelta(hours=1) if hourly else timedelta(days=1)
+    last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    last = last if hourly else last.replace(hour=0)
+    starts = [last - step * back for back in range((24 if hourly else days) - 1, -1, -1)]
+    truncated = TruncHour("at", tzinfo=UTC) if hourly else TruncDay("at", tzinfo=UTC)
+    rows = {
+        row["start"]: row
+        for row in entries.order_by()
+        .annotate(start=truncated)
+        .values("start")
+        .annotate(cost=Sum("cost_usd"), tokens=Sum(F("input_tokens") + F("output_tokens")), calls=Count("id"))
+    }
+    values = []
+    for start in starts:
+        row: Mapping[str, Any] = rows.get(start, {})
+        cost, tokens, calls = row.get("cost") or Decimal(0), row.get("tokens") or 0, row.get("calls") or 0
+        shown = f"{start:%Y-%m-%d %H:%M} UTC" if hourly else f"{start:%Y-%m-%d}"
+        values.append((float(cost), float(tokens), f"{shown}: {calls} calls, {tokens:,} tokens, ${cost:.4f}"))
+    priced = any(cost for cost, _, _ in values)
+    return draw_bars([(cost if priced else tokens, title) for cost, tokens, title in values]), priced
+
+
+def _tenant_budget(now: datetime) -> list[BudgetLine]:
+    tenant = Tenant.objects.only("daily_beats", "daily_tokens", "daily_usd").first()
+    if tenant is None:
+        return []
+    limits = Amounts(beats=tenant.daily_beats, tokens=tenant.daily_tokens, usd=tenant.daily_usd)
+    return [] if limits == Amounts() else _lines(limits, tenant_used(), now)
+
+
+def _agent_budget(agent: Agent, now: datetime) -> list[BudgetLine]:
+    policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
+    if policy is None:
+        return []
+    usage = DailyUsage.objects.filter(agent_id=agent.id, day=now.astimezone(UTC).date()).first()
+    used = usage or DailyUsage()
+    return _lines(
+        Amounts(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd),
+        Amounts(beats=used.beats, tokens=used.tokens, usd=Decimal(used.cost_usd)),
+        now,
+    )
+
+
+def _lines(limits: Amounts, used: Amounts, now: datetime) -> list[BudgetLine]:
+    return [
+        BudgetLine(
+            what=what,
+            unit=unit,
+            used=spent or 0,
+            limit=limit,
+            ends_at=used_up_at(used=float(spent or 0), limit=float(limit), now=now),
+        )
+        for what, unit, limit, spent in (
+            ("Heartbeats", "", limits.beats, used.beats),
+            ("Tokens", "", limits.tokens, used.tokens),
+            ("US dollars", "$", limits.usd, used.usd),
+        )
+        if limit is not None
+    ]
+
+
+def _low(now: datetime) -> list[DailyUsage]:
+    low = (
+        DailyUsage.objects.filter(day=now.astimezone(UTC).date())
+        .exclude(level=Degradation.NORMAL)
+        .select_related("agent")
+        .only("tenant_id", "level", "beats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")[
+            :LOW_SHOWN
+        ]
+    )
+    return sorted(low, key=lambda usage: -Degradation(usage.level).rank)

@@ -1,0 +1,138 @@
+"""Pause and resume all agents of a tenant, and suspend and resume all tenants, each act audited."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now, Random
+
+from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.audit.services import record, record_platform
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import APP, OPS
+from apps.tenants.services import require_active
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import Invalid
+
+#: The agents that a pause of all remembers as paused before, so that they stay paused when all are resumed.
+MOST_REMEMBERED = 5_000
+_PAUSE, _RESUME = "pause_all", "resume_all"
+_SUSPEND = "suspend_all"
+
+
+def pause_all_agents(*, actor: str, reason: str = "") -> int:
+    """Pause all active agents of the current tenant, and return their number; running heartbeats are finished."""
+    with transaction.atomic(using=APP):
+        _lock_schedules(AgentStatus.ACTIVE)
+        earlier = list(
+            Agent.objects.filter(status=AgentStatus.PAUSED)
+            .order_by("id")
+            .values_list("id", flat=True)[: MOST_REMEMBERED + 1]
+        )
+        paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
+        HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
+            state=ScheduleState.OFF, slot_at=None
+        )
+        record(
+            action=AuditAction.AGENT_PAUSED,
+            actor=actor,
+            message=f"paused all {paused} active agents{_because(reason)}",
+            detail={
+                "act": _PAUSE,
+                "agents": paused,
+                "paused_before": [str(agent_id) for agent_id in earlier[:MOST_REMEMBERED]],
+            },
+        )
+    return paused
+
+
+def resume_all_agents(*, actor: str) -> int:
+    """Resume the paused agents of the current tenant, except those paused before the last pause of all.
+
+    Their heartbeats are spread over an interval. Raises TransitionIllegal for a suspended tenant.
+    """
+    with transaction.atomic(using=APP):
+        require_active()
+        _lock_schedules(AgentStatus.PAUSED)
+        resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before())
+        ids = list(resumed.order_by("id").values_list("id", flat=True))
+        Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
+        HeartbeatSchedule.objects.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+            state=ScheduleState.IDLE,
+            attempts=0,
+            next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
+        )
+        record(
+            action=AuditAction.AGENT_RESUMED,
+            actor=actor,
+            message=f"resumed {len(ids)} paused agents",
+            detail={"act": _RESUME, "agents": len(ids)},
+        )
+    return len(ids)
+
+
+def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
+    """Suspend all active tenants of the installation, and return their slugs. Raises Invalid without a reason."""
+    if not reason.strip():
+        raise Invalid("suspending all tenants needs a reason")
+    with transaction.atomic(using=OPS):
+        slugs = list(
+            Tenant.objects.using(OPS)
+            .filter(status=TenantStatus.ACTIVE)
+            .order_by("id")
+            .values_list("slug", flat=True)
+        )
+        for slug in slugs:
+            suspend_tenant(slug=slug, actor=actor)
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"suspended all {len(slugs)} active tenants{_because(reason)}",
+            detail={"act": _SUSPEND, "tenants": slugs},
+        )
+    return slugs
+
+
+def resume_all_tenants(*, actor: str) -> list[str]:
+    """Resume the tenants that the last suspension of all suspended, and return their slugs."""
+    with transaction.atomic(using=OPS):
+        event = (
+            PlatformEvent.objects.using(OPS)
+            .filter(action=AuditAction.OPERATOR_ACT, detail__act=_SUSPEND)
+            .order_by("-id")
+            .first()
+        )
+        named = event.detail["tenants"] if event is not None else []
+        slugs = list(
+            Tenant.objects.using(OPS)
+            .filter(slug__in=named, status=TenantStatus.SUSPENDED)
+            .order_by("id")
+            .values_list("slug", flat=True)
+        )
+        for slug in slugs:
+            resume_tenant(slug=slug, actor=actor)
+    return slugs
+
+
+def _lock_schedules(status: AgentStatus) -> None:
+    """Lock the schedules of the agents with a status, as their heartbeats do before they lock anything else."""
+    schedules = HeartbeatSchedule.objects.select_for_update(of=("self",)).filter(agent__status=status)
+    list(schedules.order_by("agent_id").values_list("epoch"))
+
+
+def _paused_before() -> list[str]:
+    """Return the ids of the agents that were paused already when all were paused last; none after a resumption."""
+    acts = AuditEvent.objects.filter(
+        action__in=[AuditAction.AGENT_PAUSED, AuditAction.AGENT_RESUMED], agent_id__isnull=True
+    )
+    last = acts.filter(detail__act__in=[_PAUSE, _RESUME]).order_by("-at").first()
+    return list(last.detail["paused_before"]) if last is not None and last.detail["act"] == _PAUSE else []
+
+
+def _because(reason: str) -> str:
+    line = " ".join(reason.split())
+    return f": {line[:300]}" if line else ""

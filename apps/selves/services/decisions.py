@@ -1,0 +1,97 @@
+"""Decide several proposals as a person: each by itself, so that a refused one does not undo the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import Proposal
+from apps.selves.services.proposals import accept, defer, reject
+from apps.tenants.scope import APP
+from arbor.errors import Invalid, NotFound
+
+#: The most proposals of one call, and the longest reason.
+MOST_DECIDED = 100
+REASON_LENGTH = 500
+
+
+class ProposalVerdict(StrEnum):
+    """A person's decision about a proposal."""
+
+    #: Apply it.
+    ACCEPT = "accept"
+    #: Refuse it for good.
+    REJECT = "reject"
+    #: Leave it to a later decision.
+    DEFER = "defer"
+
+
+_SERVICES: Mapping[ProposalVerdict, Callable[..., Proposal]] = MappingProxyType(
+    {ProposalVerdict.ACCEPT: accept, ProposalVerdict.REJECT: reject, ProposalVerdict.DEFER: defer}
+)
+_PAST = MappingProxyType(
+    {
+        ProposalVerdict.ACCEPT: "accepted",
+        ProposalVerdict.REJECT: "rejected",
+        ProposalVerdict.DEFER: "deferred",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionResult:
+    """The decided proposals, and why others were refused, by id."""
+
+    decision: ProposalVerdict
+    decided: tuple[Proposal, ...]
+    refused: Mapping[UUID, str]
+
+    @property
+    def in_words(self) -> str:
+        """Describe the result in a sentence for each kind of answer."""
+        count = len(self.decided)
+        sentences = [f"{count} proposal{'' if count == 1 else 's'} {_PAST[self.decision]}."] if count else []
+        for reason in sorted(set(self.refused.values())):
+            refused = sum(other == reason for other in self.refused.values())
+            sentences.append(f"{refused} not {_PAST[self.decision]}: {reason}.")
+        return " ".join(sentences)
+
+
+def decide_proposals(
+    *, proposal_ids: Sequence[UUID], decision: ProposalVerdict, decided_by: str, reason: str = ""
+) -> DecisionResult:
+    """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or too long a reason."""
+    reason = " ".join(reason.split())
+    if not 1 <= len(proposal_ids) <= MOST_DECIDED:
+        raise Invalid(f"1 to {MOST_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
+    if len(reason) > REASON_LENGTH or "\0" in reason:
+        raise Invalid(f"a reason has at most {REASON_LENGTH} characters without NUL, got {len(reason)}")
+    decided: list[Proposal] = []
+    refused: dict[UUID, str] = {}
+    # In the order of ids, so that two people who decide at once do not wait for each other.
+    for proposal_id in sorted(set(proposal_ids)):
+        try:
+            with transaction.atomic(using=APP):
+                decided.append(_decide(proposal_id, decision, decided_by, reason))
+        except (Invalid, NotFound) as refusal:
+            refused[proposal_id] = str(refusal)
+    return DecisionResult(decision=decision, decided=tuple(decided), refused=refused)
+
+
+def _decide(proposal_id: UUID, decision: ProposalVerdict, decided_by: str, reason: str) -> Proposal:
+    proposal = _SERVICES[decision](proposal_id=proposal_id, decided_by=decided_by, reason=reason)
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=decided_by,
+        agent_id=proposal.agent_id,
+        message=f"{_PAST[decision]} the proposal {proposal}",
+        detail={"proposal": str(proposal.id), "decision": decision.value, "reason": reason},
+    )
+    return proposal

@@ -1,0 +1,123 @@
+"""Every list is exported as CSV and JSON: as it is filtered, in chunks, without secrets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from apps.console import export
+from apps.console.export import MASK
+from apps.console.listing import ConsoleAdmin
+from apps.contacts.models import Channel
+from apps.tenants.models import Role, User
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import add_member
+from tests.factories.memories import MemoryFactory
+from tests.factories.users import UserFactory
+from tests.support.console import PLATFORM, World, sign_in
+from tests.support.console_crawls import snapshot
+
+
+def exported(client: Client, model: str, kind: str = "json", **filters: str) -> Any:
+    response = client.get(reverse(f"admin:{model}_export", args=[kind]), filters)
+    assert response.status_code == 200, model
+    text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+    return json.loads(text) if kind == "json" else list(csv.reader(io.StringIO(text)))
+
+
+@pytest.mark.timeout(300)
+def test_every_list_is_exported_without_a_secret(world: World) -> None:
+    chief: User = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=chief, role=Role.OWNER)
+    client = sign_in(chief)
+    reverse("admin:index")  # the pages are found with the addresses
+    before = snapshot()
+    filled = 0
+    for model, page in admin.site._registry.items():
+        if not isinstance(page, ConsoleAdmin):
+            continue
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        rows, lines = exported(client, name), exported(client, name, "csv")
+        if model._meta.label != "audit.PlatformEvent" and model._meta.label != "tenants.Tenant":
+            assert len(lines) == len(rows) + 1, name
+        if rows:
+            filled += 1
+            assert list(rows[0]) == lines[0], name
+            forbidden = {"sealed_private_key", "embedding", "lexical", "tenant_id"}
+            assert not forbidden & set(rows[0]), name
+            for column in ("password", "sealed_secret"):
+                assert all(row.get(column, "") in ("", MASK) for row in rows), name
+        assert "Y2lwaGVydGV4dA" not in json.dumps(rows), name
+    assert filled > 35
+    after = snapshot()
+    for audited in ("audit_platformevent",):
+        before.pop(audited), after.pop(audited)
+    assert after == before
+
+
+def test_an_export_has_the_filter_and_the_order_of_the_list(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        wanted = MemoryFactory(agent=world.agent, type="strategic", content="=1+1")
+    rows = exported(viewer, "memories_memory", type__exact="strategic")
+    assert [row["id"] for row in rows] == [str(wanted.id)]
+    assert rows[0]["content"] == "=1+1"
+    assert rows[0]["agent"] == world.agent.name
+    names, line = exported(viewer, "memories_memory", "csv", type__exact="strategic")
+    assert line[names.index("content")] == "'=1+1"
+
+
+def test_an_export_reads_chunks_up_to_a_bound(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_transaction(world.tenant.id):
+        for _ in range(7):
+            MemoryFactory(agent=world.agent)
+    everything = exported(viewer, "memories_memory")
+    monkeypatch.setattr(export, "_CHUNK", 2)
+    assert exported(viewer, "memories_memory") == everything
+    monkeypatch.setattr(export, "ROWS_EXPORTED", 4)
+    assert exported(viewer, "memories_memory") == everything[:4]
+
+
+def test_an_export_has_the_permissions_of_the_list(
+    viewer: Client, root: Client, world: World, other_world: World
+) -> None:
+    for label in PLATFORM:
+        name = label.lower().replace(".", "_")
+        assert viewer.get(reverse(f"admin:{name}_export", args=["csv"])).status_code == 403, label
+    assert root.get(reverse("admin:memories_memory_export", args=["csv"])).status_code == 403
+    assert str(other_world.agent.id) not in json.dumps(exported(viewer, "agents_agent"))
+
+
+def test_the_secret_part_of_an_address_is_not_exported(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        Channel.objects.all().update(
+            kind="webhook", target="https://user:hunter2@example.org/in/s3cr3t?key=k"
+        )
+    text = json.dumps(exported(viewer, "contacts_channel"))
+    assert "example.org" in text
+    for secret in ("hunter2", "key=k"):
+        assert secret not in text
+
+
+def test_a_wrong_export_is_refused(viewer: Client, world: World) -> None:
+    assert viewer.get(reverse("admin:memories_memory_export", args=["xml"])).status_code == 404
+    address = reverse("admin:memories_memory_export", args=["csv"])
+    assert viewer.get(address, {"content__regex": "a"}).status_code == 400
+    assert viewer.get(address, {"type__exact": "\0"}).status_code == 400
+
+
+def test_a_list_links_its_exports_with_its_filters(viewer: Client, world: World) -> None:
+    address = reverse("admin:agents_agent_changelist")
+    text = viewer.get(address, {"status__exact": "active"}).content.decode()
+    csv_address = reverse("admin:agents_agent_export", args=["csv"])
+    assert f'href="{csv_address}?status__exact=active"' in text
+    empty = viewer.get(address, {"status__exact": "dormant"}).content.decode()
+    assert csv_address not in empty

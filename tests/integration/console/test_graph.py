@@ -1,0 +1,106 @@
+"""The picture of the knowledge graph leads from node to node."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from itertools import pairwise
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.memories.models import Memory
+from apps.tenants.scope import tenant_transaction
+from arbor.ids import uuid7
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import ConceptFactory, EdgeFactory, MemoryFactory
+from tests.support.console import World, page_of
+from tests.support.console_crawls import snapshot
+
+PAGE = "admin:graph"
+
+
+def graph(client: Client, address: str) -> str:
+    response = client.get(reverse(PAGE) + address)
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def drawn(text: str) -> list[str]:
+    return [unescape(address) for address in re.findall(r'<a href="([^"]*)" data-node', text)]
+
+
+def relate(world: World, count: int = 2) -> list[Memory]:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Walker")
+        memories: list[Memory] = [
+            MemoryFactory(agent=agent, content=f"Memory number {place}.") for place in range(count + 1)
+        ]
+        for source, target in pairwise(memories):
+            EdgeFactory(agent=agent, source_id=source.id, target_id=target.id, relation="causes")
+        concept = ConceptFactory(agent=agent, name="tide")
+        EdgeFactory(
+            agent=agent,
+            source_id=memories[0].id,
+            target_id=concept.id,
+            target_kind="concept",
+            relation="instance_of",
+        )
+    return memories
+
+
+def test_a_click_puts_another_node_in_the_middle(viewer: Client, world: World) -> None:
+    first, second, third = relate(world)
+    start = f"?agent={first.agent_id}&node={first.id}"
+    text = graph(viewer, start)
+    assert f'id="center" href="{page_of(first)}"' in text
+    assert "tide" in text
+    (onward,) = [address for address in drawn(text) if str(second.id) in address]
+    text = graph(viewer, onward)
+    assert f'id="center" href="{page_of(second)}"' in text
+    assert {str(node.id) in " ".join(drawn(text)) for node in (first, third)} == {True}
+
+
+def test_looking_at_the_graph_changes_nothing(viewer: Client, world: World) -> None:
+    first, *_ = relate(world)
+    before = snapshot()
+    graph(viewer, f"?agent={first.agent_id}&node={first.id}")
+    assert snapshot() == before
+
+
+def test_an_agent_offers_nodes_to_begin_with(viewer: Client, world: World) -> None:
+    first, *_ = relate(world)
+    text = graph(viewer, f"?agent={first.agent_id}")
+    assert text.count("data-beginning") == 4
+    with tenant_transaction(world.tenant.id):
+        quiet = AgentFactory(name="Quiet")
+    assert "Quiet knows no relations yet" in graph(viewer, f"?agent={quiet.id}")
+
+
+def test_a_missing_node_is_said_so(viewer: Client, world: World, other_world: World) -> None:
+    first, *_ = relate(world)
+    for node in (str(uuid7()), "nonsense"):
+        assert "has no such node" in graph(viewer, f"?agent={first.agent_id}&node={node}")
+    foreign = f"?agent={other_world.agent.id}&node={other_world.rows[0].pk}"
+    assert "Choose an agent" in graph(viewer, foreign)
+
+
+def test_queries_do_not_grow_with_the_relations(viewer: Client, world: World) -> None:
+    first, *_ = relate(world)
+    address = f"?agent={first.agent_id}&node={first.id}"
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            graph(viewer, address)
+        return len(queries)
+
+    count()
+    few = count()
+    with tenant_transaction(world.tenant.id):
+        for place in range(30):
+            memory = MemoryFactory(agent_id=first.agent_id, content=f"Another {place}")
+            EdgeFactory(agent_id=first.agent_id, source_id=memory.id, target_id=first.id)
+    assert count() == few
+    assert "more in the table" in graph(viewer, address)

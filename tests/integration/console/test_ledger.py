@@ -1,0 +1,121 @@
+"""The page of costs groups model calls, and shows budgets with the time at which they end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import AgentPolicy
+from apps.calls.models import DailyUsage
+from apps.calls.services import usage
+from apps.console.pages.ledger import LedgerPage, read_ledger
+from apps.fleet.administration import limit_tenant
+from apps.tenants.scope import tenant_transaction
+from tests.factories.heartbeats import LedgerEntryFactory
+from tests.support.console import World
+
+
+def read(world: World, query: str, now: datetime | None = None) -> LedgerPage:
+    with tenant_transaction(world.tenant.id):
+        return read_ledger(QueryDict(query), now=now)
+
+
+@pytest.fixture
+def entries(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        for model, cost, tries, error in (
+            ("dear", "0.5", 3, ""),
+            ("dear", "0.25", 1, "ModelTimeout"),
+            ("cheap", "0.001", 1, ""),
+        ):
+            LedgerEntryFactory(
+                call__heartbeat=world.beat,
+                provider="openai",
+                model=model,
+                cost_usd=Decimal(cost),
+                tries=tries,
+                error_kind=error,
+                input_tokens=100,
+                output_tokens=10,
+                latency_ms=400,
+            )
+
+
+@pytest.mark.usefixtures("entries")
+def test_calls_are_grouped_by_model_agent_purpose_and_day(world: World) -> None:
+    dear = next(group for group in read(world, "by=model").groups if group.title == "openai/dear")
+    assert (dear.calls, dear.failed, dear.retries) == (2, 1, 2)
+    assert (dear.input_tokens, dear.output_tokens) == (200, 20)
+    assert dear.cost == Decimal("0.75")
+    assert dear.latency_ms == 400
+    assert read(world, "by=model").groups[0] == dear
+    assert world.agent.name in [group.title for group in read(world, "by=agent").groups]
+    assert read(world, "by=purpose").groups
+    (today,) = read(world, "by=day").groups
+    assert today.title == f"{datetime.now(UTC):%Y-%m-%d}"
+    assert today.calls == read(world, "by=day").total.calls >= 3
+
+
+@pytest.mark.usefixtures("entries")
+def test_the_chart_has_a_bar_for_each_hour_or_day(world: World) -> None:
+    for days, count in (("1", 24), ("7", 7), ("30", 30)):
+        page = read(world, f"days={days}")
+        assert len(page.bars) == count
+        assert page.bars[-1].value >= 0.75
+        assert page.bars[-1].height == 100
+        assert page.priced
+
+
+@pytest.mark.usefixtures("entries")
+def test_the_page_is_shown_in_a_fixed_number_of_queries(viewer: Client, world: World) -> None:
+    for query in ({}, {"by": "agent", "days": "1", "agent": str(world.agent.id)}, {"by": "x", "days": "-1"}):
+        response = viewer.get(reverse("admin:model-usage"), query)
+        assert response.status_code == 200
+    text = viewer.get(reverse("admin:model-usage"), {"by": "model"}).content.decode()
+    assert 'data-group="openai/dear"' in text
+    assert "Nothing is limited" in text
+
+
+def test_budgets_show_what_is_used_and_when_they_end(world: World) -> None:
+    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    limit_tenant(slug="acme", limits={"daily_beats": 100, "daily_tokens": 10_000}, actor="cli:tests")
+    with tenant_transaction(world.tenant.id):
+        DailyUsage.objects.all().delete()
+        AgentPolicy.objects.update_or_create(
+            agent=world.agent, tenant_id=world.tenant.id, defaults={"daily_usd": Decimal(2)}
+        )
+        DailyUsage.objects.create(
+            tenant_id=world.tenant.id,
+            agent=world.agent,
+            day=noon.date(),
+            beats=80,
+            tokens=100,
+            cost_usd=Decimal(2),
+            level="halt",
+        )
+    usage._sums.clear()
+    page = read(world, f"agent={world.agent.id}", noon)
+    beats, tokens = page.tenant_budget
+    assert (beats.used, beats.limit, beats.look) == (80, 100, "warn")
+    assert beats.ends_at == noon.replace(hour=15)
+    assert (tokens.ends_at, tokens.look) == (None, "good")
+    (dollars,) = [line for line in page.agent_budget if line.unit == "$"]
+    assert (dollars.share, dollars.look) == (1.0, "bad")
+    assert [low.agent.name for low in page.low] == [world.agent.name]
+
+
+def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:
+    response = viewer.get(reverse("admin:model-usage"), {"agent": str(other_world.agent.id), "by": "agent"})
+    assert (
+        other_world.agent.name not in response.content.decode() or other_world.agent.name == world.agent.name
+    )
+    assert response.context["page"].agent is None
+
+
+def test_a_member_of_no_tenant_sees_no_costs(root: Client, world: World) -> None:
+    assert root.get(reverse("admin:model-usage")).status_code == 403

@@ -1,0 +1,178 @@
+"""The operations page shows dead workers and backlogs, retries what failed, and pauses everything."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.agents.models import Agent, HeartbeatSchedule
+from apps.audit.models import AuditEvent, PlatformEvent
+from apps.calls.models import ExternalCall
+from apps.contacts.models import OutboxMessage
+from apps.heartbeats.models import Process
+from apps.memories.models import Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import ProcessFactory, ScheduleFactory
+from tests.factories.memories import MemoryFactory
+from tests.support.console import World
+
+PAGE = "admin:operations"
+
+
+def act(client: Client, name: str, **data: Any) -> Any:
+    return client.post(reverse("admin:operations-act"), {"act": name, **data}, follow=True)
+
+
+def text_of(client: Client) -> str:
+    response = client.get(reverse(PAGE))
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def states(world: World) -> dict[str, str]:
+    with tenant_transaction(world.tenant.id):
+        return dict(Agent.objects.values_list("name", "status"))
+
+
+def test_a_silent_worker_and_an_unserved_queue_are_shown(viewer: Client, world: World) -> None:
+    Process.objects.all().delete()
+    ProcessFactory(name="host:1", queues="heartbeat,llm", seen_at=timezone.now())
+    ProcessFactory(name="host:2", queues="outbox", seen_at=timezone.now() - timedelta(minutes=2))
+    text = text_of(viewer)
+    assert "1 process stopped reporting" in text
+    unserved = text.partition('id="unserved"')[2].partition("</div>")[0]
+    assert "outbox" in unserved
+    assert "heartbeat" not in unserved
+    line = text.partition('data-process="host:2"')[2].partition("</tr>")[0]
+    assert "silent" in line
+
+
+def test_backlogs_are_counted(viewer: Client, world: World) -> None:
+    def counted(key: str) -> int:
+        backlogs = viewer.get(reverse(PAGE)).context["page"].backlogs
+        return int(next(backlog.count for backlog in backlogs if backlog.key == key))
+
+    before = counted("unembedded")
+    with tenant_transaction(world.tenant.id):
+        for _ in range(2):
+            memory = MemoryFactory(agent=world.agent)
+            Memory.objects.filter(id=memory.id).update(embedding=None)
+    assert counted("unembedded") == before + 2
+
+
+def test_failed_maintenance_calls_are_retried(operator: Client, viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        call = ExternalCall.objects.create(
+            tenant_id=world.tenant.id,
+            agent=world.agent,
+            subject={"memories": ["a"]},
+            subject_key="memories:a",
+            purpose="extract",
+            status="failed",
+            error="no answer",
+            error_kind="ModelTimeout",
+            model="openai/gpt-5-mini",
+            request={},
+            requested_at=timezone.now(),
+            ended_at=timezone.now(),
+        )
+    assert f'data-failed-call="{call.id}"' in text_of(viewer)
+    assert act(viewer, "retry-calls").status_code == 403
+    assert "will be made anew by the next job run." in act(operator, "retry-calls").content.decode()
+    assert f'data-failed-call="{call.id}"' not in text_of(operator)
+
+
+def test_failed_messages_are_retried(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        OutboxMessage.objects.all().update(status="failed", last_error="refused", kind="webhook")
+        message = OutboxMessage.objects.first()
+    assert message is not None
+    assert f'data-failed-message="{message.id}"' in text_of(operator)
+    assert "choose at least one message" in act(operator, "retry-messages").content.decode()
+    done = act(operator, "retry-messages", message=[str(message.id)]).content.decode()
+    assert "1 message will be tried again." in done
+    with tenant_transaction(world.tenant.id):
+        assert OutboxMessage.objects.get(id=message.id).status == "pending"
+
+
+@pytest.fixture
+def agents(world: World) -> list[Agent]:
+    with tenant_transaction(world.tenant.id):
+        made = [AgentFactory(name=name, status="active") for name in ("Ada", "Bo")]
+        for agent in made:
+            ScheduleFactory(agent=agent, state="idle")
+        AgentFactory(name="Cy", status="paused")
+    return made
+
+
+def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agents: list[Agent]) -> None:
+    assert "type &#x27;acme&#x27; to confirm" in act(operator, "pause-all", confirm="no").content.decode()
+    assert states(world)["Ada"] == "active"
+    assert "paused. Running" in act(operator, "pause-all", confirm="acme", reason="a loop").content.decode()
+    assert {states(world)[name] for name in ("Ada", "Bo", "Cy")} == {"paused"}
+    with tenant_transaction(world.tenant.id):
+        assert HeartbeatSchedule.objects.get(agent=agents[0]).state == "off"
+        event = AuditEvent.objects.order_by("-id").first()
+    assert event is not None
+    assert event.message.endswith("active agents: a loop")
+    assert "resumed." in act(operator, "resume-all", confirm="acme").content.decode()
+    assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "active", "paused"]
+    with tenant_transaction(world.tenant.id):
+        schedule = HeartbeatSchedule.objects.get(agent=agents[0])
+    assert schedule.state == "idle"
+    assert schedule.next_due_at <= timezone.now() + timedelta(seconds=schedule.interval_s)
+
+
+def test_a_pause_leaves_other_tenants_alone(operator: Client, world: World, other_world: World) -> None:
+    before = states(other_world)
+    act(operator, "pause-all", confirm="acme")
+    assert states(other_world) == before
+
+
+def test_viewers_pause_nothing(viewer: Client, world: World, agents: list[Agent]) -> None:
+    assert "pause-all" not in text_of(viewer)
+    assert act(viewer, "pause-all", confirm="acme").status_code == 403
+    assert states(world)["Ada"] == "active"
+
+
+def test_a_runaway_tenant_is_stopped(root: Client, owner: Client, world: World) -> None:
+    assert 'data-tenant="acme"' in text_of(root)
+    assert 'data-tenant="acme"' not in text_of(owner)
+    assert act(owner, "suspend-tenant", tenant="acme", confirm="acme").status_code == 403
+    assert "to confirm" in act(root, "suspend-tenant", tenant="acme").content.decode()
+    assert "acme is suspended" in act(root, "suspend-tenant", tenant="acme", confirm="acme").content.decode()
+    assert Tenant.objects.using(OPS).get(slug="acme").status == "suspended"
+    assert "acme is resumed" in act(root, "resume-tenant", tenant="acme").content.decode()
+    assert Tenant.objects.using(OPS).get(slug="acme").status == "active"
+
+
+def test_all_tenants_are_suspended_and_resumed_together(
+    root: Client, world: World, other_world: World
+) -> None:
+    act(root, "suspend-tenant", tenant="globex", confirm="globex")
+    assert "needs a reason" in act(root, "suspend-all", confirm="installation").content.decode()
+    done = act(root, "suspend-all", confirm="installation", reason="an incident").content.decode()
+    assert "1 tenant suspended." in done
+    event = PlatformEvent.objects.using(OPS).order_by("-id").first()
+    assert event is not None
+    assert event.message == "suspended all 1 active tenants: an incident"
+    act(root, "resume-all-tenants", confirm="installation")
+    statuses = dict(Tenant.objects.using(OPS).values_list("slug", "status"))
+    assert statuses == {"acme": "active", "globex": "suspended"}
+
+
+def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:
+    assert act(operator, "explode").status_code == 404
+
+
+def test_the_page_opens_for_an_operator_of_the_installation_only(root: Client, world: World) -> None:
+    text = text_of(root)
+    assert "Maintenance of the installation" in text
+    assert 'id="backlogs"' not in text
