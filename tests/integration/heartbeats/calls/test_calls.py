@@ -306,7 +306,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch, settings: Any) -> SlowServer:
     monkeypatch.setattr(calls_service, "slots_for", lambda _handle: slots)
     monkeypatch.setattr(calls_service, "LEASE_RENEWAL_S", 0.2)
     monkeypatch.setattr(call_leases, "RENEWED_AFTER_S", 0.0)
-    monkeypatch.setattr(call_leases, "_STORING", timedelta(seconds=0.5))
+    monkeypatch.setattr(call_leases, "_TIME_TO_STORE", timedelta(seconds=0.5))
     return server
 
 
