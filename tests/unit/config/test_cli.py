@@ -61,7 +61,7 @@ def test_the_overview_loads_no_framework() -> None:
 
 
 def test_a_command_without_a_model_call_loads_no_adapter() -> None:
-    commands = ("goals.goals", "contacts.messages", "selves.inner_state", "selves.beliefs", "agents.policy")
+    commands = ("goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy")
     script = (
         "import importlib, sys, config.cli.kit.with_django\n"
         f"for name in {commands}:\n"

@@ -1,13 +1,11 @@
-"""Read and answer agents' messages; list, retry and cancel outgoing ones."""
+"""Read and answer agents' messages."""
 
 from __future__ import annotations
 
 from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.channels import redact_target
 from apps.contacts.services.inbox import count_unread, inbox, mark_read
-from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
@@ -68,59 +66,3 @@ def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
         {"message": own_id, "percept": percept.id, "agent": name},
         text=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
     )
-
-
-OUTBOX_COLUMNS = (
-    OutputColumn("id", "id", cell=short),
-    OutputColumn("created_at", "decided", cell=format_relative_time),
-    OutputColumn("agent", "agent", value=lambda message: message.agent.name),
-    OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
-    OutputColumn("kind", "by"),
-    OutputColumn("target", "to", value=redact_target),
-    OutputColumn("status", "status"),
-    OutputColumn("attempts", "tries", cell=lambda attempts: attempts or ""),
-    OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
-    OutputColumn("last_error", "trouble", cell=cut),
-    *(OutputColumn(key) for key in ("audience", "subject", "content", "due_at", "sent_at")),
-    OutputColumn("heartbeat", value=lambda message: message.heartbeat_id),
-    OutputColumn("key", value=lambda message: message.idempotency_key),
-)
-
-
-@with_optional_agent
-def list_outbox(
-    agent: ChosenAgent | None, *, status: str | None, limit: int, tenant_slug: str | None
-) -> Output:
-    """List outgoing messages and their delivery, the latest first."""
-    with tenant_or_all(tenant_slug, reason="list of the outbox") as tenant:
-        messages = OutboxMessage.objects.select_related("agent", "tenant").order_by("-created_at", "-id")
-        if agent:
-            messages = messages.filter(agent_id=agent.id)
-        if status:
-            messages = messages.filter(status=status)
-        shown = list(messages[:limit])
-        figures = outbox_figures() if tenant else installation_figures()
-    return listing(
-        "messages",
-        shown,
-        of_tenants(OUTBOX_COLUMNS, one=tenant is not None),
-        about={"waiting": figures.waiting, "failed": figures.failed},
-        empty="No messages.",
-        title=f"{figures.waiting} wait, {figures.failed} failed",
-    )
-
-
-def retry(message_id: str, tenant_slug: str | None) -> Output:
-    """Retry a failed message, from its first attempt on."""
-    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
-        message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = row_to_dict(message, OUTBOX_COLUMNS)
-    return Output(line, text="Delivery is retried at once.")
-
-
-def cancel(message_id: str, tenant_slug: str | None) -> Output:
-    """Cancel a message that was not sent. Its row stays."""
-    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
-        message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
-        line = row_to_dict(message, OUTBOX_COLUMNS)
-    return Output(line, text="The message is withdrawn.")
