@@ -19,8 +19,6 @@ MASTER_KEYS = frozenset({"ARBOR_MASTER_KEY", "ARBOR_OTHER_MASTER_KEY"})
 #: The keys of providers. That of OpenAI may be an embedder's too.
 EMBEDDING_KEY = "OPENAI_API_KEY"
 MODEL_KEYS = frozenset({EMBEDDING_KEY, "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"})
-#: The headers of requests to an OpenTelemetry collector, which may have its key.
-COLLECTOR_HEADERS = frozenset({"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"})
 
 #: By process. Those of a worker are the sum of its queues'.
 _OF_PROCESS: dict[str, frozenset[str]] = {
@@ -40,7 +38,8 @@ _OF_QUEUE: dict[str, frozenset[str]] = {
     "llm": frozenset({APP, BROKER}) | MODEL_KEYS,
     "embedding": frozenset({APP, OPS, BROKER}),
     # The master key opens the secrets of webhooks.
-    "outbox": frozenset({APP, OPS, BROKER, "ARBOR_EMAIL_PASSWORD", *COLLECTOR_HEADERS}) | MASTER_KEYS,
+    "outbox": frozenset({APP, OPS, BROKER, "ARBOR_EMAIL_PASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"})
+    | MASTER_KEYS,
     "neighborhoods": _MAINTENANCE,
     "episodes": _MAINTENANCE,
     "decay": _MAINTENANCE,

@@ -302,6 +302,8 @@ ARBOR_EXPORT_SPANS = bool(
     env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
     or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
 )
+#: Headers of the requests to the collector, NAME=VALUE by commas, which may have its key.
+OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- History -------------------------------------------------------------------------------------------
 

@@ -48,10 +48,14 @@ class _Listener:
     behind: bool = False
     ended: bool = False
 
+    def fall_behind(self) -> None:
+        self.pages.clear()
+        self.behind = True
+        self.news.set()
+
     def receive(self, page: SignalPage) -> None:
         if len(self.pages) == _PAGES_WAITING:
-            self.pages.clear()
-            self.behind = True
+            self.fall_behind()
         if not self.behind:
             self.pages.append(page)
         self.news.set()
@@ -98,7 +102,11 @@ class SignalHub:
         while True:
             try:
                 page = await in_thread(read_page, self._tenant_id, cursor)
-                if page.signals:
+                if cursor is None:
+                    # What was committed since they caught up is before the reader's first position.
+                    for listener in self._listeners:
+                        listener.fall_behind()
+                elif page.signals:
                     for listener in self._listeners:
                         listener.receive(page)
                 cursor = page.cursor

@@ -193,7 +193,7 @@ SECTIONS: tuple[Section, ...] = (
         pages=(
             _list("Members", "tenants_membership"),
             _list("API tokens", "access_apitoken"),
-            _list("Repeated requests", "access_idempotentrequest"),
+            _list("Idempotent requests", "access_idempotentrequest"),
             _page("Your sessions", "own-sessions", anybody),
             _list("Tenants", "tenants_tenant", is_platform_operator),
             _list("Users", "tenants_user", is_platform_operator),

@@ -19,6 +19,7 @@ try:
     from opentelemetry.sdk.trace.export import SpanExportResult
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+    from opentelemetry.util.re import parse_env_headers
 except ImportError:  # the packages are optional
     INSTALLED = False
 else:
@@ -35,13 +36,18 @@ _TIMEOUT_S = 10.0
 class OtlpExporter:
     """Implements `arbor.telemetry.SpanExporter` by OTLP."""
 
-    def __init__(self, *, service: str, session: Session | None = None) -> None:
-        """Create an exporter; `service` names the installation. Raises ConfigurationInvalid without the packages."""
+    def __init__(self, *, service: str, headers: str = "", session: Session | None = None) -> None:
+        """Create an exporter; `service` names the installation, `headers` are NAME=VALUE by commas.
+
+        Raises ConfigurationInvalid without the packages.
+        """
         if not INSTALLED:
             raise ConfigurationInvalid(
                 "spans need the packages of OpenTelemetry: install arbor[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
             )
-        self._exporter = OTLPSpanExporter(timeout=_TIMEOUT_S, session=session)
+        self._exporter = OTLPSpanExporter(
+            timeout=_TIMEOUT_S, session=session, headers=parse_env_headers(headers, liberal=True) or None
+        )
         # Adds OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
         self._resource = Resource.create({"service.name": service})
 

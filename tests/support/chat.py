@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
@@ -38,7 +39,7 @@ def chat_worker(
     """Answer the turns of a tenant by a script while the block runs."""
     model = ScriptedModel(*lines)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
-    monkeypatch.setattr("django.conf.settings.ARBOR_DEFAULT_MODEL", model.handle)
+    monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", model.handle)
     ends = threading.Event()
     thread = threading.Thread(target=_work, args=[tenant_id, ends])
     thread.start()

@@ -31,7 +31,8 @@ UNANSWERED = {
 def reading() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the paths that are read, and their operations."""
     for path, operations in api.get_openapi_schema()["paths"].items():
-        if "get" in operations:
+        # A stream does not end; test_signals reads it from a real server.
+        if "get" in operations and not path.endswith("/stream"):
             yield path, operations["get"]
 
 

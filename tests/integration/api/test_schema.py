@@ -44,7 +44,10 @@ def test_generated_requests_are_answered_as_documented(
     count = 0
     results: Any = schema.get_all_operations()
     for result in results:
-        _try_operation(result.ok(), token=owner.token, agents=agents)
+        operation = result.ok()
+        # A stream does not end; test_signals reads it from a real server.
+        if not operation.path.endswith("/stream"):
+            _try_operation(operation, token=owner.token, agents=agents)
         count += 1
     assert count > 90
 

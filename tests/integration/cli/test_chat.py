@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from apps.heartbeats.services import calls
+from apps.heartbeats.services.calls import calls
 from arbor.errors import ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptedStream
 from tests.integration.cli.conftest import Arbor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_new_signals_are_followed(arbor: Arbor, one_tenant: str, monkeypatch: py
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("config.cli.signals.time.sleep", interrupt)
+    monkeypatch.setattr(time, "sleep", interrupt)
     ran = arbor("signals", "--follow", "--json", "--after", cursor, "--name", "agent.created")
     assert ran.code == 130
     (line,) = ran.out.splitlines()

@@ -73,6 +73,10 @@ def test_every_model_is_shown() -> None:
         # On the pages of their person, and nowhere.
         "tenants.ConsoleSession",
         "tenants.SignInFailure",
+        # The page of signals, the conversation while its answer grows, and nowhere.
+        "signals.SignalBatch",
+        "contacts.PartialReply",
+        "heartbeats.SpanExport",
     }
     for model in apps.get_models():
         label = model._meta.label

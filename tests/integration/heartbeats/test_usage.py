@@ -28,7 +28,7 @@ from arbor.heartbeat.pacing import NextHeartbeat, next_heartbeat
 from arbor.heartbeat.steps import orientation
 from arbor.heartbeat.steps.goal_changes import BacklogEditor
 from arbor.heartbeat.usage import renewed_at
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, run_heartbeat, schedule_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -59,9 +59,11 @@ def test_usage_is_counted_once_for_each_heartbeat_and_call(
     model = scripted(REST, repeat=True)
     answer = model.complete
 
-    def costly(request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def costly(request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None) -> ModelReply:
         usage = Usage(input_tokens=90, output_tokens=10)
-        return replace(answer(request, deadline_s=deadline_s), usage=usage, cost_usd=Decimal("0.25"))
+        return replace(
+            answer(request, deadline_s=deadline_s, on_text=on_text), usage=usage, cost_usd=Decimal("0.25")
+        )
 
     monkeypatch.setattr(model, "complete", costly)
     run_heartbeat(fleet, agent)

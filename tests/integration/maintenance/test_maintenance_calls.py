@@ -34,7 +34,7 @@ from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, TextSink
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import (
@@ -287,8 +287,8 @@ def test_a_truncated_reply_is_audited(
     model = scripted('{"summary": "The Heron wa', SUMMARY)
     complete = model.complete
 
-    def cut_short(request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        return replace(complete(request, deadline_s=deadline_s), finish_reason="length")
+    def cut_short(request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None) -> ModelReply:
+        return replace(complete(request, deadline_s=deadline_s, on_text=on_text), finish_reason="length")
 
     monkeypatch.setattr(model, "complete", cut_short)
     maintain_episodes()

@@ -115,7 +115,7 @@ def test_the_job_runs_only_with_a_collector(
     settings.ARBOR_EXPORT_SPANS = True
     assert entries()["arbor.outbox.export_spans"]["options"]["queue"] == "outbox"
 
-    def missing(*, service: str) -> FakeCollector:
+    def missing(*, service: str, headers: str) -> FakeCollector:
         raise ConfigurationInvalid("install arbor[otel]")
 
     monkeypatch.setattr(service, "OtlpExporter", missing)

@@ -24,7 +24,7 @@ UNINDEXED = {
         ("heartbeats_percept", "peer_id"),
         ("memories_upkeep", "agent_id"),
     },
-    "few rows": {("contacts_channel", "agent_id")},
+    "few rows": {("contacts_channel", "agent_id"), ("access_apitoken", "agent_id")},
     "history, whose channel is rarely deleted": {("contacts_outboxmessage", "channel_id")},
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from arbor.adapters import event_stream
 from arbor.adapters.dialect import DialectCache
 from arbor.adapters.exchange import ApiEndpoint
 from arbor.adapters.openai import ChatCompletionsModel
@@ -173,7 +174,7 @@ def test_a_finished_stream_does_not_wait_for_the_server() -> None:
 
 
 def test_a_stream_without_an_end_of_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arbor.adapters.event_stream.MAX_STREAM_BYTES", 1000)
+    monkeypatch.setattr(event_stream, "MAX_STREAM_BYTES", 1000)
 
     failure, _ = failure_of(stream(b"data: " + b"x" * 2000))
 

@@ -50,7 +50,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=secret")
     yield server
     server.shutdown()
     server.server_close()
@@ -59,7 +58,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 def test_a_collector_receives_the_trace_of_a_heartbeat(collector: Collector) -> None:
     spans = heartbeat_spans(a_heartbeat())
-    exporter = OtlpExporter(service="arbor")
+    exporter = OtlpExporter(service="arbor", headers="x-key=secret")
     exporter.export(spans)
     exporter.close()
 

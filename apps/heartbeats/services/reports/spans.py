@@ -57,7 +57,7 @@ def export_spans() -> int:
     """
     if not settings.ARBOR_EXPORT_SPANS:
         return 0
-    exporter = OtlpExporter(service="arbor")
+    exporter = OtlpExporter(service="arbor", headers=settings.OTEL_EXPORTER_OTLP_HEADERS)
     try:
         return export_to(exporter)
     finally:

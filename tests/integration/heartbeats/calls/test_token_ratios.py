@@ -18,7 +18,7 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, TextSink
 from arbor.models.usage import Usage
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_token_ratios
@@ -36,9 +36,9 @@ def counting(
     model = scripted(answer, repeat=True)
     complete = model.complete
 
-    def counted(request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    def counted(request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None) -> ModelReply:
         usage = Usage(input_tokens=int(estimated_tokens(request) * ratio), output_tokens=10)
-        return replace(complete(request, deadline_s=deadline_s), usage=usage)
+        return replace(complete(request, deadline_s=deadline_s, on_text=on_text), usage=usage)
 
     monkeypatch.setattr(model, "complete", counted)
     return model

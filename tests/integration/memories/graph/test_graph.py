@@ -232,9 +232,10 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
     assert stale_of(mind) == set()
 
 
-def test_a_relation_takes_four_statements(mind: Agent, statements: list[str]) -> None:
+def test_a_relation_takes_five_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
     relations._present()
     statements.clear()
     relate_nodes(mind, one, two)
-    assert len(statements) == 4
+    # The last one is the signal.
+    assert len(statements) == 5

@@ -229,13 +229,13 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
 @pytest.mark.parametrize(
     ("parts", "most"),
     [
-        # The mind's model, the lock, the known memories, the inserts.
-        ({"type": MemoryType.SEMANTIC, "session": "notes"}, 4),
+        # The mind's model, the lock, the known memories, the inserts, the signals.
+        ({"type": MemoryType.SEMANTIC, "session": "notes"}, 5),
         # And episodes.
-        ({"session": "talk"}, 5),
+        ({"session": "talk"}, 6),
         # And the near duplicates.
-        ({"type": MemoryType.SEMANTIC}, 5),
-        ({}, 6),
+        ({"type": MemoryType.SEMANTIC}, 6),
+        ({}, 7),
     ],
 )
 def test_storing_takes_few_statements_for_any_number(

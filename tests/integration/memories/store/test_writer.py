@@ -204,8 +204,8 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
                 )
             writer.write()
             counts.append(len(statements))
-    # The locks; twice the known memories and the near duplicates; episodes, and the inserts.
-    assert counts == [7, 7]
+    # The locks; twice the known memories and the near duplicates; episodes, the inserts, and the signals.
+    assert counts == [8, 8]
 
 
 def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
