@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+from django.http import HttpRequest
 from ninja import NinjaAPI, Router
 from ninja.openapi.schema import OpenAPISchema
+from ninja.parser import Parser
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
@@ -57,6 +60,14 @@ Lists have pages: `limit` and `cursor`. Errors are problem details (RFC 9457).
 """
 
 
+class StrictParser(Parser):
+    """Reads bodies as JSON by its standard: NaN and halves of surrogate pairs, which no column can store, are refused."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Parse the body of a request. Raises ValueError, which is answered 400."""
+        return orjson.loads(request.body)
+
+
 class ArborAPI(NinjaAPI):
     """The API, with its errors in the document of each operation."""
 
@@ -88,6 +99,7 @@ def create_api() -> ArborAPI:
         urls_namespace="api",
         auth=BY_METHOD,
         docs_url=None,
+        parser=StrictParser(),
     )
     handle_errors(made)
     made.add_decorator(in_tenant)

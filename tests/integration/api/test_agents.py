@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from apps.audit.models import AuditEvent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -56,3 +58,15 @@ def test_an_unknown_path_is_a_problem(owner: Caller) -> None:
     response = owner.get("/nothing")
     assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
     assert owner.send("put", "/agents").status_code == 405
+
+
+@pytest.mark.parametrize("body", [b'{"title": "\\ud86d"}', b'{"title": NaN}', b'{"title": ', b"\xff"])
+def test_a_body_that_is_not_json_is_refused(body: bytes, owner: Caller, vega: dict[str, Any]) -> None:
+    response = owner.client.generic(
+        "POST",
+        f"/api/v1/agents/{vega['id']}/goals",
+        body,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {owner.token}"},
+    )
+    assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
