@@ -185,6 +185,24 @@ def runtime(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
+@whole("--agents", 100)
+@whole("--memories", 1_000, help="Memories of each agent.")
+@whole("--queries", 400, least=20)
+@whole("--clients", 4, help="Clients that recall at once.")
+@number("--seconds", 10.0, least=1, help="Time that they recall.")
+@whole("--streams", 500, help="Streams of signals of one tenant, opened in one process.")
+@whole("--signals", 10, help="Signals sent to all streams, one after another.")
+def api(streams: int, **options: Any) -> dict[str, Any]:
+    """The API's process: what HTTP adds to a recall, requests per second, and open streams of signals."""
+    return measure_on_servers(
+        "bench.api",
+        settings={"ARBOR_API_PER_MINUTE": "0", "ARBOR_API_STREAMS": str(streams)},
+        streams=streams,
+        **options,
+    )
+
+
+@benchmark_command
 @whole("--rounds", 2_000, least=10)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from apps.access.services import TokenAccess, authenticate
-from apps.api.requests import RequestRate
+from apps.api.rates import count_request
 from apps.api.threads import in_thread
 from apps.tenants.models import Role
-from arbor.errors import NotFound, PermissionDenied, RateLimited
-from arbor.rate_limits import RateLimiter
+from arbor.errors import NotFound, PermissionDenied
 
-#: Shared by all threads of the process.
-limiter = RateLimiter()
 _READING = frozenset({"GET", "HEAD"})
 
 
@@ -59,18 +54,10 @@ class BearerToken(HttpBearer):
 
 def _count(request: HttpRequest, access: TokenAccess) -> None:
     """Count a request against the limit of its token. Raises RateLimited."""
-    most: int = settings.ARBOR_API_PER_MINUTE
-    if not most:
-        return
-    wait = limiter.seconds_to_wait({access.token_id: most})
-    request.arbor_rate = RequestRate(  # type: ignore[attr-defined]
-        most=most, left=limiter.left(access.token_id), wait_s=math.ceil(wait)
-    )
-    if wait:
-        raise RateLimited(
-            f"a token may make {most} requests a minute; try again in {math.ceil(wait)} s",
-            retry_after_s=math.ceil(wait),
-        )
+    rate = count_request(access)
+    if rate is not None:
+        request.arbor_rate = rate  # type: ignore[attr-defined]
+        rate.require_allowed()
 
 
 class StreamToken(BearerToken):

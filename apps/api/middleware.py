@@ -74,9 +74,8 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
         response = _unless_known(request, response)
     rate = rate_of(request)
     if rate is not None:
-        response.headers["RateLimit-Limit"] = str(rate.most)
-        response.headers["RateLimit-Remaining"] = str(rate.left)
-        response.headers["RateLimit-Reset"] = str(max(rate.wait_s, 60 if not rate.left else 1))
+        for name, value in rate.headers().items():
+            response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers[REQUEST_ID] = request.arbor_request_id  # type: ignore[attr-defined]

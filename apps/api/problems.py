@@ -106,7 +106,7 @@ def problem_of(request: HttpRequest, error: errors.ArborError) -> JsonResponse:
     status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return _failed(request, error)
-    response = problem(request, status=status, detail=str(error), kind=_kind(type(error)))
+    response = problem(request, status=status, detail=str(error), kind=kind_of(type(error)))
     if isinstance(error, errors.RateLimited):
         response["Retry-After"] = str(error.retry_after_s)
     return response
@@ -139,7 +139,8 @@ def server_failed(request: HttpRequest) -> JsonResponse:
     return problem(request, status=HTTPStatus.INTERNAL_SERVER_ERROR, detail=_FAILED, kind="failed")
 
 
-def _kind(error: type[Exception]) -> str:
+def kind_of(error: type[Exception]) -> str:
+    """Return the kind of an error in its problem's type."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 

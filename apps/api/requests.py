@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import cast
 
 from django.http import HttpRequest
 
 from apps.access.services import TokenAccess
+from apps.api.rates import RequestRate
 from arbor.ids import uuid7
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestRate:
-    """The requests that a token may make a minute, and those that are left."""
-
-    most: int
-    left: int
-    #: The seconds until the next request is allowed.
-    wait_s: int
-
 
 REQUEST_ID = "X-Request-ID"
 _ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
+def valid_request_id(sent: str) -> str:
+    """Return the id that a client sent if its form is valid, else a new one."""
+    return sent if _ID.fullmatch(sent) else str(uuid7())
+
+
 def give_request_id(request: HttpRequest) -> str:
     """Give a request the id that its client sent, or a new one, and return it."""
-    sent = request.headers.get(REQUEST_ID, "")
-    request_id = sent if _ID.fullmatch(sent) else str(uuid7())
+    request_id = valid_request_id(request.headers.get(REQUEST_ID, ""))
     request.arbor_request_id = request_id  # type: ignore[attr-defined]
     return request_id
 

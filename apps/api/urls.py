@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from apps.api.api import PATH, api
+from apps.api.docs_page import docs_file, docs_page
 from apps.api.openai.api import PATH as OPENAI_PATH
 from apps.api.openai.api import openai_api
 from apps.api.problems import server_failed, unknown_path
@@ -13,6 +14,8 @@ from apps.api.routers.health import alive, ready
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", alive, name="alive"),
     path("readyz", ready, name="ready"),
+    path(f"{PATH.strip('/')}/docs", docs_page, name="docs"),
+    path(f"{PATH.strip('/')}/docs/<str:name>", docs_file, name="docs-file"),
     path(f"{PATH.strip('/')}/", api.urls),
     path(f"{OPENAI_PATH.strip('/')}/", openai_api.urls),
 ]

@@ -24,7 +24,7 @@ SEARCH_PAGES = 5
 #: The parameter of a search in a list.
 _SEARCH = "q"
 #: Ways out, which stay open.
-_UNLIMITED = frozenset({"logout", "alive", "metrics"})
+_UNLIMITED = frozenset({"logout", "alive", "ready", "metrics"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 #: Shared by all threads of the process.

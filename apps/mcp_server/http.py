@@ -6,25 +6,26 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from apps.access.services import authenticate
+from apps.access.services import TokenAccess, authenticate
+from apps.api.problems import kind_of, status_of
+from apps.api.rates import count_request
+from apps.api.requests import REQUEST_ID
 from apps.api.threads import in_thread
 from apps.mcp_server.callers import SCOPE_KEY, McpCaller
+from apps.mcp_server.exchange import Exchange, Message, Send
 from apps.mcp_server.server import build_server
 from apps.tenants.models import Role
-from arbor.errors import PermissionDenied, TokenRefused
+from arbor.errors import PermissionDenied, RateLimited, TokenRefused
 
 PATH = "/mcp"
 
-type Message = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
-type Send = Callable[[Message], Awaitable[None]]
 
 _NO_TOKEN = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"  # noqa: S105 (a message)
 
@@ -53,16 +54,29 @@ class McpEndpoint:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        exchange = Exchange(
+            method=scope["method"], path=PATH, request_id=headers.get(REQUEST_ID.lower(), ""), send=send
+        )
+        try:
+            await self._answer({**scope}, headers, receive, exchange)
+        finally:
+            exchange.write_log()
+
+    async def _answer(
+        self, scope: Message, headers: MutableMapping[str, str], receive: Receive, exchange: Exchange
+    ) -> None:
         try:
             _require_known_host(headers)
-            caller = await in_thread(_authenticate, headers.get("authorization", ""))
-        except TokenRefused as error:
-            await _refuse(scope, send, HTTPStatus.UNAUTHORIZED, str(error))
+            exchange.access = await in_thread(_authenticate, headers.get("authorization", ""))
+            caller = _caller_of(exchange.access)
+            exchange.rate = count_request(exchange.access)
+            if exchange.rate is not None:
+                exchange.rate.require_allowed()
+        except (TokenRefused, PermissionDenied, RateLimited) as error:
+            await _refuse(exchange, error)
             return
-        except PermissionDenied as error:
-            await _refuse(scope, send, HTTPStatus.FORBIDDEN, str(error))
-            return
-        await self._managers[caller.role].handle_request({**scope, SCOPE_KEY: caller}, receive, send)
+        scope[SCOPE_KEY] = caller
+        await self._managers[caller.role].handle_request(scope, receive, exchange.send)
 
 
 def _require_known_host(headers: MutableMapping[str, str]) -> None:
@@ -79,12 +93,16 @@ def _require_known_host(headers: MutableMapping[str, str]) -> None:
         )
 
 
-def _authenticate(authorization: str) -> McpCaller:
-    """Return the caller of a token. Raises TokenRefused, and PermissionDenied for a suspended tenant."""
+def _authenticate(authorization: str) -> TokenAccess:
+    """Return the rights of a token. Raises TokenRefused."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
         raise TokenRefused(_NO_TOKEN)
-    access = authenticate(token.strip())
+    return authenticate(token.strip())
+
+
+def _caller_of(access: TokenAccess) -> McpCaller:
+    """Return the caller with a token's rights. Raises PermissionDenied for a suspended tenant."""
     if access.suspended:
         raise PermissionDenied(f"the tenant {access.tenant_slug} is suspended")
     return McpCaller(
@@ -92,16 +110,20 @@ def _authenticate(authorization: str) -> McpCaller:
     )
 
 
-async def _refuse(scope: Message, send: Send, status: HTTPStatus, detail: str) -> None:
-    found = {
-        "type": f"urn:arbor:problem:{'token-refused' if status == HTTPStatus.UNAUTHORIZED else 'permission-denied'}",
+async def _refuse(exchange: Exchange, error: TokenRefused | PermissionDenied | RateLimited) -> None:
+    status = status_of(error)
+    problem = {
+        "type": f"urn:arbor:problem:{kind_of(type(error))}",
         "title": status.phrase,
         "status": int(status),
-        "detail": detail,
-        "instance": scope["path"],
+        "detail": str(error),
+        "instance": PATH,
+        "request_id": exchange.request_id,
     }
     headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
     if status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b'Bearer realm="Arbor"'))
-    await send({"type": "http.response.start", "status": int(status), "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(found).encode()})
+    if isinstance(error, RateLimited):
+        headers.append((b"retry-after", str(error.retry_after_s).encode()))
+    await exchange.send({"type": "http.response.start", "status": int(status), "headers": headers})
+    await exchange.send({"type": "http.response.body", "body": json.dumps(problem).encode()})

@@ -33,6 +33,7 @@ _OPEN_WHEN_SUSPENDED = frozenset(
         "own-sessions",
         "jsi18n",
         "alive",
+        "ready",
     }
 )
 

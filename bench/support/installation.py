@@ -63,8 +63,12 @@ _NO_PROVIDERS = dict.fromkeys(
 class PartProcess:
     """One part of the installation as a process: a pool of workers, or the scheduler."""
 
-    def __init__(self, part: ManagedProcess, env: Mapping[str, str], log_path: Path) -> None:
+    def __init__(
+        self, part: ManagedProcess, env: Mapping[str, str], log_path: Path, *, url: str = ""
+    ) -> None:
+        """`url` is the address of a part that answers HTTP."""
         self.name = part.name
+        self.url = url
         self.log_path = log_path
         self._part = part
         self._env = env
@@ -246,7 +250,8 @@ class Installation:
             part = replace(part, launch=self._launch_of(part, title))
         # The part chooses its own secrets from all of them, as one that an operator starts.
         env = {**self.env, OWN_SECRETS: "false", WITHHELD: "", **(settings or {})}
-        process = PartProcess(part, env, self.folder / f"{title}.log")
+        urls = {"web": plan.web_url, "api": plan.api_url, "flower": plan.flower_url}
+        process = PartProcess(part, env, self.folder / f"{title}.log", url=urls.get(name, ""))
         self._parts[title] = process
         return process
 

@@ -26,6 +26,7 @@ from config.cli.checks.models import (
     check_token_ratios,
 )
 from config.cli.checks.processes import (
+    check_api,
     check_broker,
     check_history,
     check_maintenance,
@@ -47,7 +48,7 @@ _MARKS = {
 
 
 def doctor(as_json: bool) -> ExitCode:
-    """Check interpreter, database, roles, vectors, keys, scheduler, workers, broker, model and embedder."""
+    """Check interpreter, database, roles, vectors, keys, scheduler, workers, broker, API, model and embedder."""
     findings = []
     for finding in diagnose():
         findings.append(finding)
@@ -73,6 +74,7 @@ def diagnose() -> Iterator[Finding]:
         for check in _IN_DATABASE:
             yield from _run_check(check)
     yield check_broker()
+    yield check_api()
     yield check_model()
     yield check_embedder()
     yield check_web()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.db import OperationalError, connections
+import asyncio
+from http import HTTPStatus
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from apps.tenants.scope import APP
+from apps.readiness import check_readiness
 
 
 def alive(_request: HttpRequest) -> HttpResponse:
@@ -13,11 +15,9 @@ def alive(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-def ready(_request: HttpRequest) -> HttpResponse:
-    """Answer whether the database answers."""
-    try:
-        with connections[APP].cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except OperationalError:
-        return JsonResponse({"database": False}, status=503)
-    return JsonResponse({"database": True})
+async def ready(_request: HttpRequest) -> HttpResponse:
+    """Answer whether database and broker answer; 503 if one of them does not."""
+    # Not in the API's threads, which a database that hangs occupies.
+    found = await asyncio.to_thread(check_readiness)
+    status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
+    return JsonResponse(found.as_json(), status=status)

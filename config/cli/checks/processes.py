@@ -19,8 +19,13 @@ from apps.web import web_missing
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
 from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.installation.parts import reached_at
+from config.environment import data_dir, env, server_urls
+from config.supervisor.run_folder import RunFolder
 
 _BROKER_WITHIN_S = 1
+#: More than the API itself waits for its servers.
+_API_WITHIN_S = 5.0
 #: The seconds after which a due message waits for a worker rather than for its receiver.
 _OUTBOX_BEHIND_S = 300
 
@@ -100,6 +105,31 @@ def check_broker() -> Finding:
             "start it (`arbor up`), or correct CELERY_BROKER_URL",
         )
     return ok("broker", shown)
+
+
+def check_api() -> Finding:
+    """Check that the API answers and reaches what it needs. Only an API that belongs to this `arbor up` must run."""
+    host, port = env.str("ARBOR_API_HOST", default="127.0.0.1"), env.int("ARBOR_API_PORT", default=8001)
+    url = server_urls(data_dir()).get("api_url") or f"http://{reached_at(host)}:{port}/"
+    try:
+        answer = httpx.get(f"{url}readyz", timeout=_API_WITHIN_S)
+        reached = dict(answer.json())
+    except (httpx.HTTPError, ValueError, TypeError) as error:
+        parts = RunFolder(data_dir()).state().get("parts", [])
+        report = fail if any(part["name"] == "api" for part in parts) else warn
+        return report(
+            "api",
+            f"{url} does not answer: {error}",
+            "run `arbor up` or `arbor api`, or correct ARBOR_API_HOST and ARBOR_API_PORT",
+        )
+    if not answer.is_success:
+        missing = [name for name, reaches in reached.items() if reaches is False]
+        return fail(
+            "api",
+            f"{url} is not ready: it does not reach {', '.join(missing) or 'what it needs'}",
+            "see the log of the API, and correct its DATABASE_URL and CELERY_BROKER_URL",
+        )
+    return ok("api", url)
 
 
 def check_web() -> Finding:

@@ -65,7 +65,7 @@ class InstallationPlan:
     @property
     def web_reached_at(self) -> str:
         """The host under which this machine reaches the console."""
-        return _reached_at(self.web_host)
+        return reached_at(self.web_host)
 
     @property
     def web_url(self) -> str:
@@ -75,7 +75,7 @@ class InstallationPlan:
     @property
     def api_url(self) -> str:
         """The address of the API."""
-        return f"http://{_reached_at(self.api_host)}:{self.api_port}/"
+        return f"http://{reached_at(self.api_host)}:{self.api_port}/"
 
     @property
     def flower_url(self) -> str:
@@ -92,7 +92,8 @@ class InstallationPlan:
         return urls
 
 
-def _reached_at(host: str) -> str:
+def reached_at(host: str) -> str:
+    """Return the host under which this machine reaches a server that listens on `host`."""
     return LOOPBACK if host == "0.0.0.0" else host  # noqa: S104 (asked, not chosen)
 
 
@@ -208,7 +209,7 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             secrets=secrets_of("api"),
         ),
         needs=("prepare",),
-        ready=_http_probe(_reached_at(plan.api_host), plan.api_port, "/healthz"),
+        ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),
     )
 
 

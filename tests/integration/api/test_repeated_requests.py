@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.access.idempotency import RequestKey, begin_request, delete_expired_requests
 from apps.access.models import ApiToken, IdempotentRequest
 from apps.agents.models import Agent
-from apps.api import authentication
+from apps.api import rates
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.rate_limits import RateLimiter
@@ -94,7 +94,7 @@ def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, An
 
 def test_too_many_requests_wait(owner: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.ARBOR_API_PER_MINUTE = 2
-    monkeypatch.setattr(authentication, "limiter", RateLimiter(clock=lambda: 0.0))
+    monkeypatch.setattr(rates, "limiter", RateLimiter(clock=lambda: 0.0))
     answers = [owner.get("/token") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert [answer["RateLimit-Remaining"] for answer in answers] == ["1", "0", "0"]

@@ -129,7 +129,7 @@ def test_a_large_body_is_refused_before_it_is_read(server: str, tenant: Tenant) 
 
 def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
     assert httpx.get(f"{server}/healthz", timeout=60).status_code == 200
-    assert httpx.get(f"{server}/readyz", timeout=60).json() == {"database": True}
+    assert httpx.get(f"{server}/readyz", timeout=60).json() == {"database": True, "broker": True}
     document = httpx.get(f"{server}/api/v1/openapi.json", timeout=60).json()
     assert re.match(r"3\.1", document["openapi"])
     unknown = httpx.get(f"{server}/nothing", timeout=60)

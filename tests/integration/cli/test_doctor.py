@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +22,7 @@ from arbor.history import Record
 from config.cli.checks.database import check_vectors
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_backlog, check_embedder, check_minds
-from config.cli.checks.processes import check_history, check_web
+from config.cli.checks.processes import check_api, check_history, check_web
 from tests.integration.cli.conftest import Arbor
 
 
@@ -118,3 +123,59 @@ def test_doctor_shows_the_ages_and_sizes_of_history(remembering: Arbor, settings
     check = check_history()
     assert check.verdict is CheckVerdict.OK
     assert re.match(r"heartbeats 90 d \(\d+ MB\), calls for ever \(\d+ MB\), ", check.detail)
+
+
+class ReadyAnswer(BaseHTTPRequestHandler):
+    """Answers `/readyz` like the API."""
+
+    reached = {"database": True, "broker": True}
+
+    def do_GET(self) -> None:
+        self.send_response(200 if all(self.reached.values()) else 503)
+        self.end_headers()
+        if self.path == "/readyz":
+            self.wfile.write(json.dumps(self.reached).encode())
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def api_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
+    """Return the port of a server that answers like the API, for an installation without `arbor up`."""
+    server = HTTPServer(("127.0.0.1", 0), ReadyAnswer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("ARBOR_API_PORT", str(server.server_port))
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_api_that_is_ready_is_well(api_port: int) -> None:
+    assert (check_api().verdict, check_api().detail) == (CheckVerdict.OK, f"http://127.0.0.1:{api_port}/")
+
+
+def test_an_api_names_the_server_that_it_misses(api_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReadyAnswer, "reached", {"database": True, "broker": False})
+    check = check_api()
+    assert check.verdict is CheckVerdict.FAIL
+    assert "is not ready: it does not reach broker" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict"), [([], CheckVerdict.WARN), ([{"name": "api"}], CheckVerdict.FAIL)]
+)
+def test_only_a_supervised_api_must_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, parts: list[dict[str, str]], verdict: CheckVerdict
+) -> None:
+    monkeypatch.setenv("ARBOR_API_PORT", "1")
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/up.json").write_text(json.dumps({"parts": parts}))
+    check = check_api()
+    assert check.verdict is verdict
+    assert "http://127.0.0.1:1/ does not answer" in check.detail
+    assert "arbor api" in check.remedy

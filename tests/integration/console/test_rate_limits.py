@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+import arbor.rate_limits
 from apps.console import rate_limits
 from apps.console.rate_limits import PEOPLE_PER_TENANT, SEARCH_PAGES
 from apps.tenants.models import Role
@@ -93,7 +94,7 @@ def test_a_use_above_the_limit_itself_is_allowed_once() -> None:
 
 
 def test_keys_that_rest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_limits, "_MOST_KEYS", 2)
+    monkeypatch.setattr(arbor.shared_limits, "_MOST_KEYS", 2)
     time = [0.0]
     limiter = RateLimiter(lambda: time[0])
     for key in ("ann", "bob"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,6 +32,15 @@ INITIALIZE = {
     },
 }
 ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+def slow_server(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """Return the address of an API with an access log, whose tokens may make two requests a minute."""
+    monkeypatch.setenv("ARBOR_API_PER_MINUTE", "2")
+    monkeypatch.setenv("ARBOR_LOG_LEVEL", "INFO")
+    address: str = request.getfixturevalue("server")
+    return address
 
 
 @asynccontextmanager
@@ -91,3 +102,24 @@ def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: 
         same = client.post("/mcp", json=INITIALIZE, headers={"Origin": server})
         assert same.json()["result"]["serverInfo"]["name"] == "arbor"
         assert "mcp-session-id" not in same.headers
+
+
+def test_mcp_requests_count_against_the_limit_of_their_token(
+    slow_server: str, agent: Agent, tenant: Tenant, tmp_path: Path
+) -> None:
+    token = caller_of(tenant, Role.VIEWER).token
+    headers = {**ACCEPT, "Authorization": f"Bearer {token}", "X-Request-ID": "mine-7"}
+    with httpx.Client(base_url=slow_server, headers=headers, timeout=60) as client:
+        client.get("/api/v1/tenant")
+        first, second = (client.post("/mcp", json=INITIALIZE) for _ in range(2))
+    assert (first.status_code, first.headers["ratelimit-remaining"]) == (200, "0")
+    assert (second.status_code, second.headers["ratelimit-limit"]) == (429, "2")
+    assert 1 <= int(second.headers["retry-after"]) <= 60
+    assert (second.json()["type"], second.json()["request_id"]) == (
+        "urn:arbor:problem:rate-limited",
+        "mine-7",
+    )
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if "mine-7" in line]
+    logged = [(line["route"], line["status"], line["tenant"]) for line in lines if line["route"] == "mcp"]
+    assert logged == [("mcp", 200, "acme"), ("mcp", 429, "acme")]
+    assert token not in (tmp_path / "log").read_text()
