@@ -70,6 +70,7 @@ class SignalWebhook(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "webhook"
         ordering = ["name"]
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="contacts_signalwebhook_name")]
         indexes = [models.Index(fields=["tenant", "agent"], name="contacts_webhook_agent")]

@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
             ],
             options={
+                'verbose_name': 'webhook',
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',
