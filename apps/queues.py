@@ -77,6 +77,10 @@ class Task(StrEnum):
     DELIVER = "arbor.outbox.deliver"
     #: Enqueue unsent messages again, and reclaim those whose worker died.
     SWEEP_OUTBOX = "arbor.outbox.sweep"
+    #: Enqueue webhooks with waiting signals.
+    SWEEP_WEBHOOKS = "arbor.outbox.sweep_webhooks"
+    #: Post the waiting signals of a webhook.
+    POST_SIGNALS = "arbor.outbox.post_signals"
     #: Embed memories that have no vector.
     EMBED_BACKLOG = "arbor.embedding.backlog"
     #: Compute stale and missing neighborhoods.
@@ -125,6 +129,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
     Task.DELIVER: Queue.OUTBOX,
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
+    Task.SWEEP_WEBHOOKS: Queue.OUTBOX,
+    Task.POST_SIGNALS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,

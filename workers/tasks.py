@@ -16,6 +16,7 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
+from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.fleet.history import sweep_history
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.heartbeats.services.legs.runner import advance_heartbeats
@@ -95,6 +96,19 @@ def deliver_message(self: CeleryTask[Any, Any], *, message_id: str) -> None:
 def sweep_outbox_messages() -> object:
     """Enqueue unsent messages again, and reclaim those whose worker died."""
     return sweep_outbox().messages
+
+
+# Runs every other second.
+@app.task(name=Task.SWEEP_WEBHOOKS.value, send_events=False)
+def sweep_signal_webhooks() -> object:
+    """Enqueue webhooks with waiting signals."""
+    return sweep_webhooks()
+
+
+@app.task(name=Task.POST_SIGNALS.value, bind=True)
+def post_waiting_signals(self: CeleryTask[Any, Any], *, webhook_id: str, lease: int) -> None:
+    """Post the waiting signals of a webhook."""
+    post_signals(webhook_id=UUID(webhook_id), lease=lease, tenant_id=tenant_of(self))
 
 
 @app.task(name=Task.ANSWER.value, bind=True)

@@ -28,6 +28,7 @@ from apps.api.routers import (
     signals,
     templates,
     tenant,
+    webhooks,
 )
 from apps.api.scope import in_tenant
 
@@ -39,6 +40,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("chat", chat.router),
     ("agents", agents.router),
     ("signals", signals.router),
+    ("webhooks", webhooks.router),
     ("templates", templates.router),
     ("memories", memories.router),
     ("episodes", episodes.router),

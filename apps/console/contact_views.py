@@ -1,4 +1,4 @@
-"""Views of the inbox, and of the forms on the pages of messages and channels."""
+"""Views of the inbox, and of the forms on the pages of messages, channels and webhooks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from apps.console.views import console_page, refuse
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.contacts.services.signal_webhooks import delete_webhook, switch_webhook
 from apps.fleet.contact import answer_message
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
@@ -77,6 +78,20 @@ def _remove(request: HttpRequest, channel_id: UUID) -> str:
     return f"{remove_channel(channel_id=channel_id, actor=actor_of(request)).name} is removed."
 
 
+def _pause_webhook(request: HttpRequest, webhook_id: UUID) -> str:
+    webhook = switch_webhook(webhook_id=webhook_id, active=False, actor=actor_of(request))
+    return f"{webhook.name} is paused; its signals wait."
+
+
+def _resume_webhook(request: HttpRequest, webhook_id: UUID) -> str:
+    webhook = switch_webhook(webhook_id=webhook_id, active=True, actor=actor_of(request))
+    return f"{webhook.name} continues after the last confirmed signal."
+
+
+def _delete_webhook(request: HttpRequest, webhook_id: UUID) -> str:
+    return f"{delete_webhook(webhook_id=webhook_id, actor=actor_of(request)).name} is deleted."
+
+
 type Act = Callable[[HttpRequest, UUID], str]
 
 MESSAGE_ACTS: Mapping[str, Act] = MappingProxyType(
@@ -84,6 +99,10 @@ MESSAGE_ACTS: Mapping[str, Act] = MappingProxyType(
 )
 CHANNEL_ACTS: Mapping[str, Act] = MappingProxyType(
     {"enable": _enable, "disable": _disable, "remove": _remove}
+)
+
+WEBHOOK_ACTS: Mapping[str, Act] = MappingProxyType(
+    {"pause": _pause_webhook, "resume": _resume_webhook, "delete": _delete_webhook}
 )
 
 
@@ -99,6 +118,13 @@ def act_on_channel(request: HttpRequest, channel_id: UUID) -> HttpResponse:
     """Apply the posted act to a channel, and redirect to the list of channels with the result."""
     refusal = _apply_act(request, CHANNEL_ACTS, channel_id, "channel")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_channel_changelist"))
+
+
+@require_POST
+def act_on_webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
+    """Apply the posted act to a webhook, and redirect to the list of webhooks with the result."""
+    refusal = _apply_act(request, WEBHOOK_ACTS, webhook_id, "webhook")
+    return refusal or HttpResponseRedirect(reverse("admin:contacts_signalwebhook_changelist"))
 
 
 def _apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:

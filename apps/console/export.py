@@ -71,8 +71,13 @@ def export_columns(rows: QuerySet[Any], *, shown: Mapping[str, Callable[[Any], A
         columns.append(ExportColumn(name=field.attname, value=_reader(field)))
         joined = rows.query.select_related
         if field.name == "agent" and isinstance(joined, dict) and "agent" in joined:
-            columns.append(ExportColumn(name="agent", value=lambda row: row.agent.name))
+            columns.append(ExportColumn(name="agent", value=_agent_name))
     return columns
+
+
+def _agent_name(row: Any) -> str | None:
+    """Return the name of a row's agent; None for a row of all agents."""
+    return row.agent.name if row.agent_id else None
 
 
 def _reader(field: Field[Any, Any]) -> Callable[[Any], Any]:

@@ -101,6 +101,7 @@ SECTIONS: tuple[Section, ...] = (
             _page("Inbox", "inbox"),
             _list("Outbox messages", "contacts_outboxmessage"),
             _list("Channels", "contacts_channel"),
+            _list("Webhooks", "contacts_signalwebhook"),
         ),
     ),
     Section(

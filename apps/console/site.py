@@ -26,7 +26,7 @@ from apps.console.access import (
 from apps.console.account_views import act_on_member, act_on_user, add_member, current_session, own_sessions
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
-from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
+from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
 from apps.console.navigation import section_tabs
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.ledger import show_ledger
@@ -117,6 +117,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             ),
             path(
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
+            ),
+            path(
+                "contacts/signalwebhook/<uuid:webhook_id>/act/",
+                self.admin_view(act_on_webhook),
+                name="webhook-act",
             ),
         ]
         urls += [

@@ -1,4 +1,4 @@
-"""Channels, outbox messages and conversations."""
+"""Channels, webhooks, outbox messages and conversations."""
 
 from __future__ import annotations
 
@@ -33,6 +33,47 @@ class Channel(TenantModel):
     class Meta(TenantModel.Meta):
         ordering = ["name"]
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="contacts_channel_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignalWebhook(TenantModel):
+    """An address that gets the signals of a tenant by signed requests, in order."""
+
+    #: The sweep finds and leases webhooks in all tenants.
+    ops_privileges: ClassVar[str] = "SELECT, UPDATE (lease, due_at)"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=60)
+    url = models.CharField(max_length=500)
+    #: Names of signals, or beginnings of names (`memory.goal_*`); empty: all signals.
+    signals = models.JSONField(default=list)
+    #: The agent whose signals are sent; empty: those of all agents.
+    agent = TenantForeignKey(Agent, null=True, blank=True, related_name="+")
+    #: The key that signs the requests, sealed under master key k: {v, k, ct, iv, tag}.
+    sealed_secret = models.JSONField(default=dict)
+    active = models.BooleanField(default=True)
+    #: The `arbor.signals.Cursor` after the last signal that the receiver confirmed.
+    position = models.CharField(max_length=60)
+    #: The cursor of the last signal in the failed request, so that the request is repeated unchanged.
+    failed_end = models.CharField(max_length=60, blank=True)
+    #: The number of failed requests since the last confirmed one, and the time of the first of these.
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
+    last_error = models.TextField(blank=True)
+    delivered_at = models.DateTimeField(null=True)
+    #: The time of the next request, or the end of the worker's lease.
+    due_at = models.DateTimeField(default=timezone.now)
+    #: The number of the lease, which fences writes of an earlier worker.
+    lease = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "webhook"
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="contacts_signalwebhook_name")]
+        indexes = [models.Index(fields=["tenant", "agent"], name="contacts_webhook_agent")]
 
     def __str__(self) -> str:
         return self.name

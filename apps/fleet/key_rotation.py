@@ -12,7 +12,14 @@ from django.db import models
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.fleet.sealed_columns import AGENT_KEYS, SESSIONS, WEBHOOK_SECRETS, OpenTransaction, SealedColumn
+from apps.fleet.sealed_columns import (
+    AGENT_KEYS,
+    SESSIONS,
+    SIGNAL_WEBHOOK_SECRETS,
+    WEBHOOK_SECRETS,
+    OpenTransaction,
+    SealedColumn,
+)
 from apps.tenants.role_passwords import derived_aliases, key_of_role, set_role_password
 from arbor.errors import SealBroken, TransitionIllegal
 from arbor.sealing import MasterKeys
@@ -107,7 +114,8 @@ def record_retirement(*, key: str, actor: str) -> None:
 
 
 def _columns() -> tuple[SealedColumn, ...]:
-    return (AGENT_KEYS, WEBHOOK_SECRETS, *((SESSIONS,) if settings.ARBOR_SESSIONS_DERIVED else ()))
+    of_sessions = (SESSIONS,) if settings.ARBOR_SESSIONS_DERIVED else ()
+    return (AGENT_KEYS, WEBHOOK_SECRETS, SIGNAL_WEBHOOK_SECRETS, *of_sessions)
 
 
 def _change_role_passwords(keys: MasterKeys) -> int:

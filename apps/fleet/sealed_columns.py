@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey
-from apps.contacts.models import Channel
+from apps.contacts.models import Channel, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
@@ -83,11 +83,15 @@ def _webhook_channels() -> models.QuerySet[Any]:
     return rows
 
 
-def _open_webhook_secret(row: Channel, keys: MasterKeys) -> OpenedSecret:
+def _signal_webhooks() -> models.QuerySet[Any]:
+    return SignalWebhook.objects.all()
+
+
+def _open_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
     return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
 
 
-def _renew_webhook_secret(row: Channel, keys: MasterKeys) -> dict[str, Any]:
+def _renew_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
     secret = _open_webhook_secret(row, keys).raw.decode()
     return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
 
@@ -132,6 +136,7 @@ WEBHOOK_SECRETS = SealedColumn(
     renewed=_renew_webhook_secret,
     transactions=_of_tenants,
 )
+SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
 #: Only where `SECRET_KEY` is derived from the master key.
 SESSIONS = SealedColumn(
     kind="sessions",

@@ -6,6 +6,7 @@ import json
 import os
 import ssl
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -25,6 +26,7 @@ KEY_HEADER = "Idempotency-Key"
 HIDDEN = "…"
 #: The receiver is gone for good (RFC 9110, 15.5.11); every other status may change.
 _GONE = 410
+_COMMON_HEADERS = {"Content-Type": "application/json", "User-Agent": "Arbor"}
 
 
 def check_url(url: str, *, allow_http: bool) -> None:
@@ -72,21 +74,25 @@ class Webhook:
         self._deadline_s = deadline_s
 
     def deliver(self, message: Outgoing) -> None:
-        """Post the message; return when its receiver answered 2xx. Redirects are not followed.
+        """Post the message; return when its receiver answered 2xx. Raises DeliveryFailed as `post` does."""
+        body = build_body(message)
+        self.post(message.target, body=body, headers=_headers(message, body))
+
+    def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> None:
+        """Post a body of JSON; return when the receiver answered 2xx. Redirects are not followed.
 
         Raises DeliveryFailed; its message contains neither path nor query of the URL, which may be secret.
         """
         try:
-            check_url(message.target, allow_http=self._allow_http)
+            check_url(url, allow_http=self._allow_http)
         except Invalid as error:
             raise DeliveryFailed(str(error), final=True) from error
-        host, body = httpx.URL(message.target).host, build_body(message)
-        headers = _headers(message, body)
+        host = httpx.URL(url).host
         try:
             with (
                 deadline(self._deadline_s),
                 self._client.stream(
-                    "POST", message.target, content=body, headers=headers, follow_redirects=False
+                    "POST", url, content=body, headers={**_COMMON_HEADERS, **headers}, follow_redirects=False
                 ) as response,
             ):
                 status = response.status_code
@@ -137,8 +143,6 @@ def build_body(message: Outgoing) -> bytes:
 
 def _headers(message: Outgoing, body: bytes) -> dict[str, str]:
     return {
-        "Content-Type": "application/json",
-        "User-Agent": "Arbor",
         KEY_HEADER: message.key,
         SIGNATURE_HEADER: signature(message.secret, at=int(time.time()), body=body),
     }

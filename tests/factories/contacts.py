@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import factory
 
-from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
+from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
 from arbor.contacts.values import Speaker
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
@@ -44,6 +44,19 @@ class ChannelFactory(TenantRowFactory[Channel]):
     sealed_secret = factory.LazyFunction(
         lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
     )
+
+
+class SignalWebhookFactory(TenantRowFactory[SignalWebhook]):
+    class Meta:
+        model = SignalWebhook
+
+    name = factory.Sequence(lambda n: f"webhook-{n}")
+    url = "https://example.org/signals"
+    signals = factory.LazyFunction(lambda: ["memory.goal_*"])
+    sealed_secret = factory.LazyFunction(
+        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
+    )
+    position = f"{0:032x}.0"
 
 
 class OutboxMessageFactory(TenantRowFactory[OutboxMessage]):

@@ -25,6 +25,7 @@ from tests.factories.contacts import (
     ChatMessageFactory,
     ChatSessionFactory,
     OutboxMessageFactory,
+    SignalWebhookFactory,
 )
 from tests.factories.goals import (
     GoalFactory,
@@ -189,6 +190,7 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     return [
         channel,
+        SignalWebhookFactory(agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(
             agent=agent,

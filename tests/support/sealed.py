@@ -15,13 +15,15 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
-from apps.contacts.models import Channel
+from apps.contacts.models import Channel, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
+from apps.contacts.services.signal_webhooks import create_webhook
 from apps.fleet.accounts import create_account
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
+from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.sealing import SealedRecord
 from config.keys import KeySource
@@ -55,10 +57,12 @@ class Secrets:
     tenant: Tenant
     channel_id: UUID
     webhook_secret: str
+    signal_webhook_id: UUID
+    signal_webhook_secret: str
     client: Client
 
     def assert_readable(self) -> None:
-        """Assert that a running process uses each of them: keys, webhook, session, new connections."""
+        """Assert that a running process uses each of them: keys, webhooks, session, new connections."""
         with tenant_transaction(self.tenant.id):
             for key in AgentKey.objects.select_related("agent"):
                 private = open_private_key(
@@ -70,6 +74,14 @@ class Secrets:
                 assert verify(bytes(key.public_key), b"me", sign(private, b"me"))
             channel = Channel.objects.get(id=self.channel_id)
             assert secret_of(channel) == self.webhook_secret.encode()
+            webhook = SignalWebhook.objects.get(id=self.signal_webhook_id)
+            opened = open_secret(
+                webhook.sealed_secret,
+                keys=master_keys(),
+                tenant_id=webhook.tenant_id,
+                channel_id=webhook.id,
+            )
+            assert opened == self.signal_webhook_secret.encode()
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -77,7 +89,7 @@ class Secrets:
 
 
 def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
-    """Create agents with keys, a webhook, and a person who is signed in."""
+    """Create agents with keys, webhooks of messages and of signals, and a person who is signed in."""
     user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
     with tenant_transaction(tenant.id):
         for _ in range(agents):
@@ -89,10 +101,16 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             target="https://example.org/hook",
             actor="tests",
         )
+        webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
-        tenant=tenant, channel_id=added.channel.id, webhook_secret=added.secret, client=sign_in(user)
+        tenant=tenant,
+        channel_id=added.channel.id,
+        webhook_secret=added.secret,
+        signal_webhook_id=webhook.webhook.id,
+        signal_webhook_secret=webhook.secret,
+        client=sign_in(user),
     )
 
 

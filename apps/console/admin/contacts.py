@@ -1,4 +1,4 @@
-"""Pages of delivery channels, outbox messages, conversations and their turns."""
+"""Pages of delivery channels, webhooks, outbox messages, conversations and their turns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from apps.console.forms import NewChannelForm
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, filters, filters_by_agent
 from apps.console.pages.contacts import read_message
 from apps.console.views import console_page
-from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
+from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
 from apps.tenants.models import Role
+from arbor.adapters.webhook import redact_url
 
 
 @admin.register(Channel)
@@ -78,6 +79,44 @@ class ChannelAdmin(OwnPageAdmin):
             "enabled" if channel.enabled else "disabled", "good" if channel.enabled else "warn"
         ),
     )
+
+
+@admin.register(SignalWebhook)
+class SignalWebhookAdmin(OwnPageAdmin):
+    """List a tenant's webhooks. Their secrets are never read from the database."""
+
+    page_template = "console/webhook.html"
+    list_display = ("name", "whose", "wanted", "to", "state", "delivered", "failures", "problem")
+    list_filter = filters_by_agent()
+    ordering = ("name",)
+    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+        {"url": lambda webhook: redact_url(webhook.url)}
+    )
+    when_empty = "A webhook gets signals by signed requests."
+    when_empty_see = "arbor contact webhook create --help"
+
+    def read_page(self, row: SignalWebhook) -> SignalWebhook:
+        """Return the webhook, which is all data of its page."""
+        return row
+
+    @admin.display(description="of")
+    def whose(self, webhook: SignalWebhook) -> SafeString | str:
+        """Show the agent whose signals are sent, or that those of all are."""
+        if webhook.agent_id is None:
+            return "all agents"
+        return cells.link("agents_agent", webhook.agent_id, webhook.agent.name)
+
+    wanted = columns.cell("signals", lambda webhook: cells.clipped(", ".join(webhook.signals) or "all", 60))
+    to = columns.cell("to", lambda webhook: cells.clipped(redact_url(webhook.url), 60))
+    state = columns.cell(
+        "state",
+        lambda webhook: cells.badge(
+            "active" if webhook.active else "paused", "good" if webhook.active else "warn"
+        ),
+    )
+    delivered = columns.moment("delivered_at", "last confirmed")
+    problem = columns.error("last_error")
 
 
 @admin.register(OutboxMessage)

@@ -11,9 +11,10 @@ from django import template
 from django.utils.safestring import SafeString
 
 from apps.console import cells
-from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.models import Channel, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
 from apps.heartbeats.models import Heartbeat
+from arbor.adapters.webhook import redact_url
 
 register = template.Library()
 
@@ -118,9 +119,9 @@ def look(status: str) -> str:
 
 
 @register.filter
-def target(row: Channel | OutboxMessage) -> str:
-    """Write the target of a channel or message, without secret parts."""
-    return redact_target(row)
+def target(row: Channel | OutboxMessage | SignalWebhook) -> str:
+    """Write the target of a channel, message or webhook, without secret parts."""
+    return redact_url(row.url) if isinstance(row, SignalWebhook) else redact_target(row)
 
 
 @register.simple_tag

@@ -113,6 +113,57 @@ _channel = group(
     details="An agent without a channel for an audience uses its tenant's; where there is none either, it writes to the inbox.",
 )
 
+_webhook = group(
+    "webhook",
+    "Manage webhooks, which get signals by signed requests.",
+    tenant_command(
+        "list",
+        "List the webhooks with their failures.",
+        run="contacts.webhooks:list_webhooks",
+        examples=("arbor contact webhook list",),
+    ),
+    tenant_command(
+        "create",
+        "Create a webhook for signals from now on. The secret that signs its requests is shown once.",
+        argument("name"),
+        option("--url", required=True, help="The receiver's address."),
+        option(
+            "--signal",
+            "signals",
+            multiple=True,
+            metavar="NAME",
+            help="Only these signals; `memory.goal_*` means all that begin so. Can be repeated.",
+        ),
+        _agent(),
+        run="contacts.webhooks:create",
+        examples=(
+            "arbor contact webhook create ops --url https://example.org/signals",
+            'arbor contact webhook create goals --url https://example.org/goals --signal "memory.goal_*" --agent Vega',
+        ),
+    ),
+    tenant_command(
+        "pause",
+        "Pause a webhook. Its signals wait.",
+        argument("name"),
+        run="contacts.webhooks:pause",
+        examples=("arbor contact webhook pause ops",),
+    ),
+    tenant_command(
+        "resume",
+        "Resume a webhook after the last signal that its receiver confirmed.",
+        argument("name"),
+        run="contacts.webhooks:resume",
+        examples=("arbor contact webhook resume ops",),
+    ),
+    tenant_command(
+        "delete",
+        "Delete a webhook.",
+        argument("name"),
+        run="contacts.webhooks:delete",
+        examples=("arbor contact webhook delete ops",),
+    ),
+)
+
 _outbox = group(
     "outbox",
     "Manage agents' outgoing messages. ID is an id, or the last characters of one.",
@@ -143,8 +194,9 @@ _outbox = group(
 
 _contact = group(
     "contact",
-    "Manage delivery channels, the outbox and peers.",
+    "Manage delivery channels, webhooks, the outbox and peers.",
     _channel,
+    _webhook,
     _outbox,
     agent_command(
         "peers",

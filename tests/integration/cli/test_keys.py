@@ -30,6 +30,7 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
         "role passwords": {before["current"]: 3},
         "agent keys": {before["current"]: 2},
         "webhook secrets": {before["current"]: 1},
+        "signal webhook secrets": {before["current"]: 1},
         "sessions": {before["current"]: 1},
     }
     rotated = arbor("keys", "rotate", "--json")
@@ -40,6 +41,7 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
         "role passwords": 3,
         "agent keys": 2,
         "webhook secrets": 1,
+        "signal webhook secrets": 1,
         "sessions": 1,
     }
     again = arbor("keys", "rotate", "--batch", "1", "--json")

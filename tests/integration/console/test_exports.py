@@ -107,6 +107,13 @@ def test_the_secret_part_of_an_address_is_not_exported(viewer: Client, world: Wo
         assert secret not in text
 
 
+def test_a_row_of_all_agents_is_exported(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        Channel.objects.all().update(agent=None)
+    (row,) = exported(viewer, "contacts_channel")
+    assert (row["agent_id"], row["agent"]) == (None, None)
+
+
 def test_a_wrong_export_is_refused(viewer: Client, world: World) -> None:
     assert viewer.get(reverse("admin:memories_memory_export", args=["xml"])).status_code == 404
     address = reverse("admin:memories_memory_export", args=["csv"])

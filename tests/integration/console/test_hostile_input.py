@@ -69,6 +69,8 @@ def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str)
         label = row._meta.label_lower
         if label == "contacts.outboxmessage":
             fields[reverse("admin:message-act", args=[row.pk])] = "act=answer&text={0}"
+        if label == "contacts.signalwebhook":
+            fields[reverse("admin:webhook-act", args=[row.pk])] = "act={0}"
         if label == "contacts.channel":
             fields[reverse("admin:channel-act", args=[row.pk])] = "act={0}"
     for address, text in fields.items():

@@ -175,7 +175,13 @@ def test_a_dump_is_restored_under_other_roles(
     uses = {
         row["kind"]: sum(row["sealed"].values()) for row in arbor(url, tmp_path, "keys", "status")["secrets"]
     }
-    assert uses == {"role passwords": 3, "agent keys": 6, "webhook secrets": 1, "sessions": 1}
+    assert uses == {
+        "role passwords": 3,
+        "agent keys": 6,
+        "webhook secrets": 1,
+        "signal webhook secrets": 1,
+        "sessions": 1,
+    }
     checks = {row["check"]: row["verdict"] for row in arbor(url, tmp_path, "doctor")["checks"]}
     assert {checks[name] for name in ("database", "roles and policies", "migrations", "agents' keys")} == {
         "ok"

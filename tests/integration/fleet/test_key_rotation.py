@@ -36,7 +36,13 @@ from config.servers.postgres import EmbeddedPostgres
 from tests.support.sealed import AGENTS, Secrets, key_file, make_agent_key, make_secrets
 
 ROOT = Path(__file__).parents[3]
-ALL = {"role passwords": 3, "agent keys": AGENTS, "webhook secrets": 1, "sessions": 1}
+ALL = {
+    "role passwords": 3,
+    "agent keys": AGENTS,
+    "webhook secrets": 1,
+    "signal webhook secrets": 1,
+    "sessions": 1,
+}
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def test_everything_is_sealed_anew(secrets: Secrets, source: KeySource) -> None:
     rotation = rotate(keys, batch=4, progress=lambda done, total: steps.append((done, total)))
     assert rotation.changed == ALL
     assert rotation.is_complete(keys)
-    assert steps == [(4, 8), (6, 8), (7, 8), (8, 8)]
+    assert steps == [(4, 9), (6, 9), (7, 9), (8, 9), (9, 9)]
     assert (uses_of(keys.current_id), uses_of(old)) == (ALL, {})
     secrets.assert_readable()
     assert require_unused(keys) == old
@@ -263,7 +269,11 @@ def test_a_killed_rotation_is_resumed(
     assert keys.other_id is not None
     # The page that was opened meanwhile has signed its session anew.
     assert uses_of(keys.current_id) == {"role passwords": 3, "agent keys": 3, "sessions": 1}
-    assert uses_of(keys.other_id) == {"agent keys": AGENTS - 3, "webhook secrets": 1}
+    assert uses_of(keys.other_id) == {
+        "agent keys": AGENTS - 3,
+        "webhook secrets": 1,
+        "signal webhook secrets": 1,
+    }
     secrets.assert_readable()
     resumed = command(source, ("keys", "rotate", "--json"))
     out, err = resumed.communicate(timeout=120)

@@ -1,0 +1,187 @@
+"""Post signals to webhooks: lease those with unread signals, and send each its signals in order, outside of transactions.
+
+A request is repeated, unchanged, until its receiver confirms it. If a worker dies before it records that, the receiver gets
+signals twice, with the same ids.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connections, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import SignalWebhook
+from apps.contacts.services.queries import LEASE_WAITING_WEBHOOKS
+from apps.contacts.services.signal_webhooks import signal_filter_of
+from apps.queues import Task, TaskMessage, enqueue
+from apps.signals.services.reading import SignalRecord, read_signals
+from apps.tenants.keys import master_keys
+from apps.tenants.models import TenantStatus
+from apps.tenants.scope import OPS, release_connection, tenant_transaction
+from arbor.adapters.webhook import Webhook, redact_url
+from arbor.contacts.signing import open_secret
+from arbor.contacts.standard_webhooks import after_failed_request, signals_body, signed_headers
+from arbor.errors import ArborError, DeliveryFailed
+from arbor.models.json_text import storable
+from arbor.signals import Cursor
+
+log = structlog.get_logger(__name__)
+
+#: The most webhooks that one sweep leases.
+_SWEPT = 500
+#: The most signals in a request.
+_BATCH = 100
+#: The lease of a request: longer than the request can take.
+_LEASE = timedelta(minutes=1)
+#: How long a task posts, before other webhooks have their turn.
+_TURN = timedelta(seconds=20)
+#: The longest stored reason, in characters.
+_REASON_LENGTH = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SignalBatch:
+    """The next signals of a webhook; none where its filter passes none of those that were read."""
+
+    url: str
+    secret: str = field(repr=False)
+    signals: list[SignalRecord]
+    #: The position after the batch.
+    cursor: Cursor
+    more: bool
+
+    @property
+    def message_id(self) -> str:
+        """The id of the request, which is the same at every attempt."""
+        return f"{self.signals[0].cursor}-{self.signals[-1].cursor}"
+
+
+def sweep_webhooks() -> int:
+    """Enqueue the webhooks that have unread signals; return their number. Sweeps may run concurrently."""
+    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
+        cursor.execute(
+            LEASE_WAITING_WEBHOOKS,
+            {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT, "lease_s": _LEASE.total_seconds()},
+        )
+        leased = cursor.fetchall()
+        for webhook_id, tenant_id, lease in leased:
+            message = TaskMessage(
+                task=Task.POST_SIGNALS,
+                tenant_id=tenant_id,
+                arguments={"webhook_id": str(webhook_id), "lease": lease},
+                shown=f"webhook={webhook_id}",
+            )
+            enqueue(message, using=OPS)
+    return len(leased)
+
+
+def post_signals(*, webhook_id: UUID, lease: int, tenant_id: UUID) -> int:
+    """Post the unread signals of a webhook under a lease; return the number of confirmed signals."""
+    carrier = Webhook(
+        allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP, allow_private=settings.ARBOR_WEBHOOK_ALLOW_PRIVATE
+    )
+    ends_at = time.monotonic() + _TURN.total_seconds()
+    posted, more = 0, True
+    while more:
+        batch = None
+        try:
+            with tenant_transaction(tenant_id):
+                batch = _load_batch(webhook_id, lease)
+            if batch is None:
+                return posted
+            if batch.signals:
+                # Threads may wait long for slow receivers.
+                release_connection()
+                _post(carrier, batch)
+        except ArborError as error:
+            _record_failure(webhook_id, lease, tenant_id, error, batch)
+            return posted
+        more = batch.more and time.monotonic() < ends_at
+        with tenant_transaction(tenant_id):
+            if not _store_progress(webhook_id, lease, batch, ended=not more):
+                return posted
+        posted += len(batch.signals)
+    return posted
+
+
+def _load_batch(webhook_id: UUID, lease: int) -> _SignalBatch | None:
+    """Read the next signals, or those of the failed request; None without the lease. Raises Invalid, SealBroken."""
+    webhook = SignalWebhook.objects.filter(id=webhook_id, lease=lease, active=True).first()
+    if webhook is None:
+        return None
+    page = read_signals(after=Cursor.parse(webhook.position), wanted=signal_filter_of(webhook), limit=_BATCH)
+    signals, cursor, more = list(page.signals), page.cursor, page.more
+    if webhook.failed_end:
+        end = Cursor.parse(webhook.failed_end)
+        failed = [signal for signal in signals if signal.cursor <= end]
+        if failed and len(failed) < len(signals):
+            signals, cursor, more = failed, failed[-1].cursor, True
+    secret = open_secret(
+        webhook.sealed_secret, keys=master_keys(), tenant_id=webhook.tenant_id, channel_id=webhook.id
+    )
+    return _SignalBatch(url=webhook.url, secret=secret.decode(), signals=signals, cursor=cursor, more=more)
+
+
+def _post(carrier: Webhook, batch: _SignalBatch) -> None:
+    """Post a batch of signals. Raises DeliveryFailed."""
+    body = signals_body([signal.as_json() for signal in batch.signals])
+    headers = signed_headers(batch.secret, message_id=batch.message_id, at=int(time.time()), body=body)
+    carrier.post(batch.url, body=body, headers=headers)
+
+
+def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended: bool) -> bool:
+    """Store that a batch was confirmed, and end or extend the lease; False if another worker has the lease."""
+    values: dict[str, object] = {"position": str(batch.cursor), "due_at": Now() if ended else Now() + _LEASE}
+    if batch.signals:
+        values |= {"failed_end": "", "failures": 0, "failing_since": None, "last_error": ""}
+        values["delivered_at"] = Now()
+    rows = SignalWebhook.objects.filter(id=webhook_id, lease=lease)
+    return bool(rows.update(**values))
+
+
+def _record_failure(
+    webhook_id: UUID, lease: int, tenant_id: UUID, error: ArborError, batch: _SignalBatch | None
+) -> None:
+    """Record a failed request, and pause the webhook where `after_failed_request` decides so."""
+    now = timezone.now()
+    with tenant_transaction(tenant_id):
+        webhook = SignalWebhook.objects.select_for_update().filter(id=webhook_id, lease=lease).first()
+        if webhook is None:
+            return
+        webhook.failures += 1
+        webhook.failing_since = webhook.failing_since or now
+        webhook.last_error = storable(str(error))[:_REASON_LENGTH]
+        if batch is not None and batch.signals:
+            webhook.failed_end = str(batch.signals[-1].cursor)
+        decision = after_failed_request(
+            failures=webhook.failures,
+            failing_for=now - webhook.failing_since,
+            final=isinstance(error, DeliveryFailed) and error.final,
+        )
+        webhook.due_at = now + decision.wait
+        if webhook.active and decision.paused:
+            webhook.active = False
+            _audit_pause(webhook)
+        webhook.save(
+            update_fields=["failures", "failing_since", "last_error", "failed_end", "due_at", "active"]
+        )
+    log.warning("signals_post_failed", webhook_id=str(webhook_id), failures=webhook.failures)
+
+
+def _audit_pause(webhook: SignalWebhook) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor="system:outbox",
+        agent_id=webhook.agent_id,
+        message=f"paused the webhook {webhook.name} after {webhook.failures} failed requests: {webhook.last_error}",
+        detail={"webhook": webhook.name, "to": redact_url(webhook.url), "failures": webhook.failures},
+    )

@@ -1,0 +1,146 @@
+"""Manage the webhooks that get the signals of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import SignalWebhook
+from apps.signals.services.reading import SignalFilter, horizon
+from apps.tenants.keys import master_keys
+from apps.tenants.scope import current_tenant
+from arbor.adapters.webhook import check_url, redact_url
+from arbor.contacts.signing import seal_secret
+from arbor.contacts.standard_webhooks import new_standard_secret
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.ids import uuid7
+
+#: Webhooks of a tenant at most: each costs requests whenever something happens.
+MOST_WEBHOOKS = 20
+MOST_NAMES = 100
+_NAME_LENGTH = 60
+_URL_LENGTH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSignalWebhook:
+    """A new webhook; `secret` signs its requests, and is shown only once."""
+
+    webhook: SignalWebhook
+    secret: str = field(repr=False)
+
+
+@transaction.atomic
+def create_webhook(
+    *, name: str, url: str, actor: str, signals: Sequence[str] = (), agent_id: UUID | None = None
+) -> NewSignalWebhook:
+    """Create a webhook that gets the signals from now on: those of these names, of one agent or of all.
+
+    Raises Invalid for a wrong name, URL or name of a signal, AlreadyExists, and LimitReached.
+    """
+    wanted = [text.strip() for text in signals]
+    webhook = SignalWebhook(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        name=_valid_name(name),
+        url=_valid_url(url.strip()),
+        signals=_valid_signals(wanted),
+        agent_id=agent_id,
+        position=str(horizon()),
+    )
+    if SignalWebhook.objects.count() >= MOST_WEBHOOKS:
+        raise LimitReached(f"a tenant has at most {MOST_WEBHOOKS} webhooks; delete one that is not needed")
+    secret = new_standard_secret()
+    webhook.sealed_secret = seal_secret(
+        secret, keys=master_keys(), tenant_id=webhook.tenant_id, channel_id=webhook.id
+    )
+    try:
+        with transaction.atomic():
+            webhook.save(force_insert=True)
+    except IntegrityError as error:
+        if "contacts_signalwebhook_name" not in str(error):
+            raise
+        raise AlreadyExists(f"there is a webhook {webhook.name!r} already; choose another name") from error
+    _audit(webhook, actor, f"created the webhook {webhook.name}")
+    return NewSignalWebhook(webhook=webhook, secret=secret)
+
+
+@transaction.atomic
+def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebhook:
+    """Pause or resume a webhook. A resumed one continues after the last confirmed signal. Raises NotFound."""
+    webhook = _lock_webhook(webhook_id)
+    if webhook.active != active:
+        webhook.active = active
+        webhook.failures, webhook.failing_since, webhook.due_at = 0, None, timezone.now()
+        webhook.save(update_fields=["active", "failures", "failing_since", "due_at"])
+        _audit(webhook, actor, f"{'resumed' if active else 'paused'} the webhook {webhook.name}")
+    return webhook
+
+
+@transaction.atomic
+def delete_webhook(*, webhook_id: UUID, actor: str) -> SignalWebhook:
+    """Delete a webhook; its signals stay on record. Raises NotFound."""
+    webhook = _lock_webhook(webhook_id)
+    SignalWebhook.objects.filter(id=webhook_id).delete()
+    _audit(webhook, actor, f"deleted the webhook {webhook.name}")
+    return webhook
+
+
+def webhook_by_name(name: str) -> SignalWebhook:
+    """Find the current tenant's webhook by name; raises NotFound with the names that exist."""
+    webhook: SignalWebhook | None = SignalWebhook.objects.filter(name=name.strip()).first()
+    if webhook is None:
+        names = ", ".join(SignalWebhook.objects.values_list("name", flat=True))
+        known = names or "none yet; create one with `arbor contact webhook create`"
+        raise NotFound(f"there is no webhook {name!r}; there is: {known}")
+    return webhook
+
+
+def signal_filter_of(webhook: SignalWebhook) -> SignalFilter:
+    """Return the filter of a webhook's signals. Raises Invalid for a name that no signal has any more."""
+    return SignalFilter.of(agents=[webhook.agent_id] if webhook.agent_id else [], names=webhook.signals)
+
+
+def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
+    webhook: SignalWebhook | None = SignalWebhook.objects.select_for_update().filter(id=webhook_id).first()
+    if webhook is None:
+        raise NotFound(f"there is no webhook {webhook_id} in this tenant")
+    return webhook
+
+
+def _valid_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= _NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"a webhook's name has 1 to {_NAME_LENGTH} printable characters, got {name!r}")
+    return name
+
+
+def _valid_url(url: str) -> str:
+    if len(url) > _URL_LENGTH or not url.isprintable():
+        raise Invalid(f"a webhook's URL has at most {_URL_LENGTH} printable characters, got {len(url)}")
+    check_url(url, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
+    return url
+
+
+def _valid_signals(names: list[str]) -> list[str]:
+    if len(names) > MOST_NAMES:
+        raise Invalid(f"a webhook has at most {MOST_NAMES} names of signals, got {len(names)}")
+    SignalFilter.of(names=names)
+    return names
+
+
+def _audit(webhook: SignalWebhook, actor: str, message: str) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=webhook.agent_id,
+        message=message,
+        detail={"webhook": webhook.name, "to": redact_url(webhook.url), "signals": webhook.signals},
+    )

@@ -1,0 +1,61 @@
+"""Sign requests by the Standard Webhooks specification, for which receivers have libraries in many languages.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+_SECRET_BYTES = 32
+_SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
+#: Failures for so long pause a webhook.
+PAUSED_AFTER = timedelta(days=1)
+_FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
+#: More doublings than this exceed the longest wait.
+_MOST_DOUBLINGS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterFailedRequest:
+    """The decision about a webhook after a failed request: pause it, or wait and send the same request again."""
+
+    paused: bool
+    wait: timedelta
+
+
+def new_standard_secret() -> str:
+    """Generate a secret: `whsec_` and 32 random bytes in base64, as the libraries of receivers expect it."""
+    return _SECRET_PREFIX + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
+
+
+def signed_headers(secret: str, *, message_id: str, at: int, body: bytes) -> dict[str, str]:
+    """Build the headers of a request: its id, the time in Unix seconds, and the signature of both and the body."""
+    key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX))
+    mac = hmac.new(key, f"{message_id}.{at}.".encode() + body, hashlib.sha256).digest()
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": f"v1,{base64.b64encode(mac).decode()}",
+    }
+
+
+def signals_body(signals: Sequence[Mapping[str, Any]]) -> bytes:
+    """Build the body of a request with signals, one or more; the same signals give the same bytes."""
+    body = {"type": "signals", "timestamp": signals[-1]["at"], "data": {"signals": list(signals)}}
+    # A lone surrogate in a text must not break the request.
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
+
+
+def after_failed_request(*, failures: int, failing_for: timedelta, final: bool) -> AfterFailedRequest:
+    """Decide about a webhook after `failures` failed requests in a row (1 or more); a `final` failure pauses it at once."""
+    wait = min(_FIRST_WAIT * 2 ** min(failures - 1, _MOST_DOUBLINGS), _LONGEST_WAIT)
+    return AfterFailedRequest(paused=final or failing_for >= PAUSED_AFTER, wait=wait)

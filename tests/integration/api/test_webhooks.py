@@ -1,0 +1,45 @@
+"""Webhooks over the API: created by owners, seen by their tenant only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.api import Caller
+
+URL = "https://example.org/s3cret"
+
+
+def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
+    wish = {"name": "ops", "url": URL, "signals": ["memory.goal_*"], "agent_id": vega["id"]}
+    assert viewer.post("/webhooks", wish).status_code == 403
+    response = owner.post("/webhooks", wish)
+    assert response.status_code == 201, response.content
+    made = response.json()
+    assert made["secret"].startswith("whsec_")
+    webhook = made["webhook"]
+    assert (webhook["url"], webhook["agent_id"]) == ("https://example.org/…", vega["id"])
+    assert viewer.get("/webhooks").json()["items"] == [webhook]
+    address = f"/webhooks/{webhook['id']}"
+    assert viewer.get(address).json() == webhook
+    assert viewer.post(f"{address}/pause").status_code == 403
+    assert not owner.post(f"{address}/pause").json()["active"]
+    assert owner.post(f"{address}/resume").json()["active"]
+    assert owner.post("/webhooks", wish).status_code == 409
+    assert owner.delete(address).json()["id"] == webhook["id"]
+    assert owner.get(address).status_code == 404
+
+
+def test_a_wrong_wish_is_refused(owner: Caller) -> None:
+    for wrong in ({"url": "ftp://x"}, {"signals": ["memory.nothing"]}, {"agent_id": "0" * 32}, {"other": 1}):
+        response = owner.post("/webhooks", {"name": "ops", "url": URL, **wrong})
+        assert response.status_code in (404, 422), response.content
+    assert owner.get("/webhooks").json()["items"] == []
+
+
+def test_another_tenants_webhook_is_not_there(owner: Caller, outsider: Caller) -> None:
+    webhook = owner.post("/webhooks", {"name": "ops", "url": URL}).json()["webhook"]
+    address = f"/webhooks/{webhook['id']}"
+    assert outsider.get(address).status_code == 404
+    assert outsider.delete(address).status_code == 404
+    assert outsider.post(f"{address}/pause").status_code == 404
+    assert outsider.get("/webhooks").json()["items"] == []

@@ -1,0 +1,261 @@
+"""Signals by webhook: signed, in order, repeated until they are confirmed, and paused after a day of failures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.contacts.models import SignalWebhook
+from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
+from apps.contacts.services.signal_webhooks import (
+    MOST_WEBHOOKS,
+    NewSignalWebhook,
+    create_webhook,
+    delete_webhook,
+    switch_webhook,
+)
+from apps.queues import Task, TaskMessage
+from apps.signals.services.emission import emit
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.services import create_tenant
+from arbor.errors import AlreadyExists, Invalid, LimitReached
+from arbor.signals import Signal, SignalName
+from tests.factories.contacts import SignalWebhookFactory
+from tests.integration.contacts.conftest import make_agent
+from tests.integration.contacts.receivers import Request, WebReceiver
+
+
+def create(agent: Agent, url: str, **options: Any) -> NewSignalWebhook:
+    """Create a webhook of the agent's tenant."""
+    with tenant_transaction(agent.tenant_id):
+        return create_webhook(**{"name": "ops", "url": url, "actor": "test", **options})
+
+
+def happen(agent: Agent, *titles: str) -> None:
+    """Commit signals about goals of an agent, each in a transaction of its own."""
+    for title in titles:
+        with tenant_transaction(agent.tenant_id):
+            data = {"goal": str(agent.id), "title": title, "state": "done", "fraction": 1.0}
+            emit(Signal(name=SignalName.GOAL_ACHIEVED, agent_id=agent.id, data=data))
+
+
+def run_posts(messages: list[TaskMessage]) -> list[int]:
+    """Sweep, and execute the published messages, as workers do."""
+    messages.clear()
+    sweep_webhooks()
+    posted = []
+    while messages:
+        message = messages.pop(0)
+        assert message.task is Task.POST_SIGNALS
+        arguments = message.arguments
+        posted.append(
+            post_signals(
+                webhook_id=UUID(arguments["webhook_id"]),
+                lease=arguments["lease"],
+                tenant_id=message.tenant_id,
+            )
+        )
+    return posted
+
+
+def reload(webhook: SignalWebhook) -> SignalWebhook:
+    """Return the current row of the webhook."""
+    with tenant_transaction(webhook.tenant_id):
+        return SignalWebhook.objects.get(id=webhook.id)
+
+
+def make_due(webhook: SignalWebhook) -> None:
+    """Make the next request due."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(
+            "UPDATE contacts_signalwebhook SET due_at = now() - interval '1 second' WHERE id = %s",
+            [webhook.id],
+        )
+
+
+def titles_of(request: Request) -> list[str]:
+    """Return the titles of the goals in a request."""
+    return [signal["data"]["title"] for signal in json.loads(request.body)["data"]["signals"]]
+
+
+def test_a_webhook_gets_signals_signed_and_in_order(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    happen(agent, "before")
+    made = create(agent, f"{web.url}/hook?token=t")
+    happen(agent, "first", "second ☃")
+    assert run_posts(messages) == [2]
+    (request,) = web.requests
+    body = json.loads(request.body)
+    assert titles_of(request) == ["first", "second ☃"]
+    signal = body["data"]["signals"][0]
+    assert (signal["name"], signal["agent_id"]) == ("memory.goal_achieved", str(agent.id))
+    assert body["type"] == "signals"
+    assert request.path == "/hook?token=t"
+    message_id, at = request.headers["webhook-id"], request.headers["webhook-timestamp"]
+    mac = hmac.new(
+        base64.b64decode(made.secret.removeprefix("whsec_")),
+        f"{message_id}.{at}.".encode() + request.body,
+        hashlib.sha256,
+    ).digest()
+    assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(mac).decode()}"
+    assert reload(made.webhook).delivered_at is not None
+    # Nothing is posted twice, and nothing is leased without new signals.
+    assert run_posts(messages) in ([], [0])
+    assert run_posts(messages) == []
+    happen(agent, "third")
+    assert run_posts(messages) == [1]
+    assert titles_of(web.requests[-1]) == ["third"]
+
+
+def test_a_failed_request_is_repeated_unchanged(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, f"{web.url}/s3cret").webhook
+    web.statuses = [503]
+    happen(agent, "first")
+    assert run_posts(messages) == [0]
+    current = reload(webhook)
+    assert (current.failures, current.active) == (1, True)
+    assert "answered 503" in current.last_error
+    assert "s3cret" not in current.last_error
+    happen(agent, "second")
+    # It waits before it tries again.
+    assert run_posts(messages) == []
+    make_due(webhook)
+    assert run_posts(messages) == [2]
+    failed, repeated, following = web.requests
+    assert repeated.body == failed.body
+    assert repeated.headers["webhook-id"] == failed.headers["webhook-id"]
+    assert titles_of(following) == ["second"]
+    current = reload(webhook)
+    assert (current.failures, current.failing_since, current.last_error) == (0, None, "")
+
+
+def test_only_the_wanted_signals_are_posted(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver, tenant: Tenant
+) -> None:
+    other = make_agent(tenant, "Bee")
+    create(agent, web.url, signals=["memory.goal_*"], agent_id=agent.id)
+    happen(agent, "wanted")
+    with tenant_transaction(agent.tenant_id):
+        emit(Signal(name=SignalName.AGENT_PAUSED, agent_id=agent.id, data={"name": "Ada", "actor": "test"}))
+    happen(other, "another agent")
+    assert run_posts(messages) == [1]
+    assert [titles_of(request) for request in web.requests] == [["wanted"]]
+
+
+def test_a_webhook_sees_no_other_tenant(agent: Agent, messages: list[TaskMessage], web: WebReceiver) -> None:
+    foreign = make_agent(create_tenant(slug="foreign", name="Foreign"), "Eve")
+    create(agent, web.url)
+    happen(foreign, "secret")
+    assert run_posts(messages) == []
+    happen(agent, "own")
+    assert run_posts(messages) == [1]
+    assert [titles_of(request) for request in web.requests] == [["own"]]
+
+
+def test_a_day_of_failures_pauses_a_webhook(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    web.statuses = [500, 500]
+    happen(agent, "first")
+    run_posts(messages)
+    with tenant_transaction(agent.tenant_id), connections["default"].cursor() as cursor:
+        cursor.execute("UPDATE contacts_signalwebhook SET failing_since = now() - interval '25 hours'")
+    make_due(webhook)
+    run_posts(messages)
+    assert not reload(webhook).active
+    make_due(webhook)
+    assert run_posts(messages) == []
+    with tenant_transaction(agent.tenant_id):
+        event = AuditEvent.objects.get(message__startswith="paused the webhook ops after 2 failed requests")
+        assert event.actor == "system:outbox"
+        switch_webhook(webhook_id=webhook.id, active=True, actor="test")
+    # What happened meanwhile is not lost.
+    assert run_posts(messages) == [1]
+    assert titles_of(web.requests[-1]) == ["first"]
+
+
+def test_a_receiver_that_is_gone_pauses_its_webhook(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    web.statuses = [410]
+    happen(agent, "first")
+    run_posts(messages)
+    assert not reload(webhook).active
+
+
+def test_a_worker_without_the_lease_posts_nothing(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    happen(agent, "first")
+    messages.clear()
+    assert sweep_webhooks() == 1
+    # While the lease lasts, no other sweep takes the webhook.
+    assert sweep_webhooks() == 0
+    make_due(webhook)
+    assert sweep_webhooks() == 1
+    first, second = (message.arguments["lease"] for message in messages)
+    assert post_signals(webhook_id=webhook.id, lease=first, tenant_id=agent.tenant_id) == 0
+    assert post_signals(webhook_id=webhook.id, lease=second, tenant_id=agent.tenant_id) == 1
+
+
+def test_a_suspended_tenant_gets_nothing(agent: Agent, messages: list[TaskMessage], web: WebReceiver) -> None:
+    create(agent, web.url)
+    happen(agent, "first")
+    Tenant.objects.using(OPS).filter(id=agent.tenant_id).update(status=TenantStatus.SUSPENDED)
+    assert run_posts(messages) == []
+
+
+def test_an_unreadable_secret_is_a_failure(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        webhook = SignalWebhookFactory.create(tenant_id=agent.tenant_id, url=web.url, signals=[])
+    happen(agent, "first")
+    assert run_posts(messages) == [0]
+    assert "sealed" in reload(webhook).last_error
+    assert web.requests == []
+
+
+def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebReceiver) -> None:
+    create(agent, web.url)
+    with pytest.raises(AlreadyExists, match="'ops'"):
+        create(agent, web.url)
+    wrongs: list[dict[str, Any]] = [
+        {"name": " "},
+        {"url": "ftp://example.org"},
+        {"signals": ["memory.nothing"]},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(Invalid):
+            create(agent, **{"url": web.url, "name": "other", **wrong})
+    with tenant_transaction(agent.tenant_id):
+        for _ in range(MOST_WEBHOOKS - 1):
+            SignalWebhookFactory.create(tenant_id=agent.tenant_id)
+    with pytest.raises(LimitReached, match="at most 20"):
+        create(agent, web.url, name="more")
+
+
+def test_acts_on_a_webhook_are_audited(agent: Agent, web: WebReceiver) -> None:
+    webhook = create(agent, f"{web.url}/s3cret").webhook
+    with tenant_transaction(agent.tenant_id):
+        switch_webhook(webhook_id=webhook.id, active=False, actor="test")
+        delete_webhook(webhook_id=webhook.id, actor="test")
+        events = AuditEvent.objects.filter(detail__webhook="ops").order_by("id")
+        assert [event.message.split(" ")[0] for event in events] == ["created", "paused", "deleted"]
+        assert "s3cret" not in str([(event.message, event.detail) for event in events])
