@@ -135,7 +135,15 @@ def _post(carrier: Webhook, batch: _SignalBatch) -> None:
     """Post a batch of signals. Raises DeliveryFailed."""
     body = signals_body([signal.as_json() for signal in batch.signals])
     headers = signed_headers(batch.secret, message_id=batch.message_id, at=int(time.time()), body=body)
-    carrier.post(batch.url, body=body, headers=headers)
+    try:
+        carrier.post(batch.url, body=body, headers=headers)
+    except DeliveryFailed:
+        raise
+    except Exception as error:
+        # An unexpected error must count as a failure, or it would repeat for ever. Its text may quote a secret URL.
+        fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
+        log.exception("carrier_failed", kind="signals", exc_info=fault)
+        raise DeliveryFailed(f"a fault of Arbor's: {fault}") from fault
 
 
 def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended: bool) -> bool:

@@ -28,6 +28,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import create_tenant
+from arbor.adapters.webhook import Webhook
 from arbor.errors import AlreadyExists, Invalid, LimitReached
 from arbor.signals import Signal, SignalName
 from tests.factories.contacts import SignalWebhookFactory
@@ -230,6 +231,20 @@ def test_an_unreadable_secret_is_a_failure(
     assert run_posts(messages) == [0]
     assert "sealed" in reload(webhook).last_error
     assert web.requests == []
+
+
+def test_an_unexpected_error_counts_as_a_failure(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("s3cret")
+
+    webhook = create(agent, web.url).webhook
+    monkeypatch.setattr(Webhook, "post", fail)
+    happen(agent, "first")
+    assert run_posts(messages) == [0]
+    current = reload(webhook)
+    assert (current.failures, current.last_error) == (1, "a fault of Arbor's: RuntimeError")
 
 
 def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebReceiver) -> None:
