@@ -13,7 +13,6 @@ from apps.console import rate_limits
 from apps.console.rate_limits import PEOPLE_PER_TENANT, SEARCH_PAGES
 from apps.tenants.models import Role
 from apps.tenants.services import add_member
-from arbor import rate_limits as shared_limits
 from arbor.rate_limits import RateLimiter
 from tests.factories.users import UserFactory
 from tests.support.console import World, sign_in
@@ -94,7 +93,7 @@ def test_a_use_above_the_limit_itself_is_allowed_once() -> None:
 
 
 def test_keys_that_rest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arbor.shared_limits, "_MOST_KEYS", 2)
+    monkeypatch.setattr(arbor.rate_limits, "_MOST_KEYS", 2)
     time = [0.0]
     limiter = RateLimiter(lambda: time[0])
     for key in ("ann", "bob"):
