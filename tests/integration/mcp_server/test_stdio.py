@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from apps.agents.models import Agent
 from tests.integration.mcp_server.conftest import SessionCalls
 
@@ -32,7 +34,11 @@ def test_a_viewer_gets_tools_that_read(agent: Agent, process_client: Callable[..
     assert "remember" not in process_client(("mcp", "--role", "viewer", "--agent", "ada"), use)
 
 
-def test_an_unknown_tenant_ends_the_process(arbor: Any, database: None) -> None:
+def test_an_unknown_tenant_ends_the_process(
+    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The command sets it for its own process.
+    monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     ran = arbor("mcp", "--tenant", "nowhere")
     assert (ran.code, ran.out) == (1, "")
     assert "there is no tenant 'nowhere'" in ran.err
