@@ -226,7 +226,9 @@ def command(source: KeySource, arguments: tuple[str, ...], **more: str) -> subpr
     assert source.file is not None
     owner = connections["owner"].settings_dict
     url = f"postgres://{owner['USER']}:{owner['PASSWORD']}@{owner['HOST']}:{owner['PORT']}/{owner['NAME']}"
-    environment = {name: value for name, value in os.environ.items() if name != "ARBOR_MASTER_KEY"}
+    # Without a pool, whose time limit would hide the reason of the database.
+    left_out = {"ARBOR_MASTER_KEY", "ARBOR_DB_POOL_SIZE"}
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= {"ARBOR_DATA_DIR": str(source.file.parents[1]), "DATABASE_URL": url, **more}
     return subprocess.Popen(
         [sys.executable, "-m", "config.cli", *arguments],
