@@ -71,6 +71,8 @@ class ManagedProcess:
     once: bool = False
     #: Whether the installation stops when the part cannot be started.
     essential: bool = False
+    #: Whether the installation counts as ready only once this part is.
+    awaited: bool = True
     #: The time after which a late start is reported.
     ready_within_s: float = 60.0
     #: The time to end gracefully before the process is killed.

@@ -51,7 +51,7 @@ class Supervisor:
     ) -> None:
         """Check the needs of the parts, which are given in starting order. Raises ServerError for unknown or cyclic needs.
 
-        `on_change` is called at every change of a part's status, `on_ready` once when all parts are ready. With a fork
+        `on_change` is called at every change of a part's status, `on_ready` once when all awaited parts are ready. With a fork
         server, which is one of the parts, this process adopts every orphan below it.
         """
         self._units = [Unit(part) for part in parts]
@@ -280,7 +280,8 @@ class Supervisor:
         if snapshot != self._last_snapshot:
             self._last_snapshot = snapshot
             self._on_change(snapshot)
-        if not self._reported_ready and all(unit.status in _SATISFIED for unit in self._units):
+        awaited = (unit for unit in self._units if unit.part.awaited)
+        if not self._reported_ready and all(unit.status in _SATISFIED for unit in awaited):
             self._reported_ready = True
             self._on_ready()
 

@@ -97,6 +97,15 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
     assert run.ready_calls == 1
 
 
+@pytest.mark.parametrize(("awaited", "calls"), [(False, 1), (True, 0)])
+def test_only_awaited_parts_delay_readiness(awaited: bool, calls: int) -> None:
+    late = sleeping("api", ready=lambda: False, awaited=awaited)
+    # Readiness is reported after a change, so the run ends at the change after that of `web`.
+    ended = sleeping("short", script="sleep 0.5")
+    run = Run(sleeping("web"), late, ended, until=restarted("short", 1))
+    assert run.ready_calls == calls
+
+
 def test_a_step_must_end_well_before_others_go_on() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
     run = Run(step, sleeping("web", needs=("prepare",)), until=ready("web"))

@@ -208,7 +208,9 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             f"--port={plan.api_port}",
             secrets=secrets_of("api"),
         ),
-        needs=("prepare",),
+        # It starts last, two seconds after the rest: agents and the console do not need it.
+        needs=("prepare", *(("web",) if "web" in plan.only else ())),
+        awaited=False,
         ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),
     )
 
