@@ -36,7 +36,11 @@ def _value(param: click.Parameter, file: Path) -> str:
     return "recall: x" if "--step" in param.opts else "x"
 
 
-def test_every_command_resolves_its_tenant(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+def test_every_command_resolves_its_tenant(
+    arbor: Arbor, one_tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # `arbor mcp` sets it for its own process.
+    monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     file = tmp_path / "file.txt"
     file.write_text("Ann: Hello.")
     for path, command in _RESOLVED.items():
