@@ -209,7 +209,7 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             secrets=secrets_of("api"),
         ),
         # It starts last, two seconds after the rest: agents and the console do not need it.
-        needs=("prepare", *(("web",) if "web" in plan.only else ())),
+        needs=("prepare", *(name for name in (*WORKERS, "scheduler", "web") if name in plan.only)),
         awaited=False,
         ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),
     )
