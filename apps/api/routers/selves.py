@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -18,9 +17,10 @@ from apps.api.rows import Input, own_row, rows_of
 from apps.selves.models import Belief, Experience, IdentityAspect, PeerModel, Preference, Proposal
 from apps.selves.services.aspects import add_aspect, drop_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
-from apps.selves.services.proposals import accept, defer, propose, reject
+from apps.selves.services.proposals import propose
 from arbor.errors import AlreadyExists
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
@@ -304,9 +304,6 @@ def create_proposal(
     return Status(201, ProposalResource.model_validate(outcome.made[0]))
 
 
-_DECISIONS: dict[str, Callable[..., Proposal]] = {"accept": accept, "reject": reject, "defer": defer}
-
-
 @router.post(
     "/agents/{uuid:agent_id}/proposals/{uuid:proposal_id}/{verb}",
     response=ProposalResource,
@@ -321,9 +318,10 @@ def decide(
 ) -> ProposalResource:
     """Decide a proposal, as a person does. A decided one is answered 409."""
     own_row(Proposal, agent_id=agent_id, row_id=proposal_id)
-    decided = _DECISIONS[verb](
+    decided = decide_proposal(
         proposal_id=proposal_id,
         agent_id=agent_id,
+        decision=ProposalVerdict(verb),
         decided_by=access_of(request).actor,
         reason=why.reason,
     )

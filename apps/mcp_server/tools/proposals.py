@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
-from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
 
@@ -13,8 +11,8 @@ from pydantic import Field
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.selves.models import Proposal
+from apps.selves.services import decisions
 from apps.selves.services.decisions import ProposalVerdict
-from apps.selves.services.proposals import accept, defer, reject
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 
 #: The most proposals of one answer, the latest first.
@@ -68,15 +66,14 @@ def decide_proposal(
     """Decide a proposal for the person who uses this client. Ask the person first: an accepted one changes the agent."""
     called = called_agent(context, agent)
     with called.transaction():
-        row = _DECISIONS[decision](
-            proposal_id=proposal, agent_id=called.id, decided_by=called.actor, reason=reason
+        row = decisions.decide_proposal(
+            proposal_id=proposal,
+            agent_id=called.id,
+            decision=decision,
+            decided_by=called.actor,
+            reason=reason,
         )
         return _line(row)
-
-
-_DECISIONS: Mapping[ProposalVerdict, Callable[..., Proposal]] = MappingProxyType(
-    {ProposalVerdict.ACCEPT: accept, ProposalVerdict.REJECT: reject, ProposalVerdict.DEFER: defer}
-)
 
 
 def _line(row: Proposal) -> ProposalLine:

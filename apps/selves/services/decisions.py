@@ -79,14 +79,28 @@ def decide_proposals(
     for proposal_id in sorted(set(proposal_ids)):
         try:
             with transaction.atomic(using=APP):
-                decided.append(_decide(proposal_id, decision, decided_by, reason))
+                decided.append(
+                    decide_proposal(
+                        proposal_id=proposal_id, decision=decision, decided_by=decided_by, reason=reason
+                    )
+                )
         except (Invalid, NotFound) as refusal:
             refused[proposal_id] = str(refusal)
     return DecisionResult(decision=decision, decided=tuple(decided), refused=refused)
 
 
-def _decide(proposal_id: UUID, decision: ProposalVerdict, decided_by: str, reason: str) -> Proposal:
-    proposal = _SERVICES[decision](proposal_id=proposal_id, decided_by=decided_by, reason=reason)
+def decide_proposal(
+    *,
+    proposal_id: UUID,
+    decision: ProposalVerdict,
+    decided_by: str,
+    reason: str = "",
+    agent_id: UUID | None = None,
+) -> Proposal:
+    """Decide a pending proposal for a person, audited. Raises NotFound, also for another agent's, and Invalid."""
+    proposal = _SERVICES[decision](
+        proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason
+    )
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=decided_by,
