@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, Percept
-from apps.audit.models import AuditEvent
+from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.services.chat import answer_turn
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
@@ -186,6 +186,10 @@ class TestProposals:
         assert client.tool("list_proposals")["proposals"] == []
         with pytest.raises(ToolFailed, match="rejected"):
             client.tool("decide_proposal", proposal=proposal["id"], decision="accept")
+        with tenant_transaction(agent.tenant_id):
+            # The decision that was refused is not in the audit log.
+            (event,) = AuditEvent.objects.filter(action=AuditAction.OPERATOR_ACT, agent_id=agent.id)
+        assert (event.actor, event.detail["decision"]) == (ACTOR, "reject")
 
 
 class TestAccess:
