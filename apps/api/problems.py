@@ -7,12 +7,12 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from django.db import DataError
+from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, JsonResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as RequestInvalid
-from psycopg.errors import QueryCanceled
+from psycopg.errors import ForeignKeyViolation, QueryCanceled
 from pydantic import Field
 
 from apps.api.requests import request_id_of
@@ -21,6 +21,8 @@ from arbor import errors
 log = structlog.get_logger(__name__)
 
 _FAILED = "Arbor failed to answer; the log has the reason under the request's id"
+#: The end of the name of a foreign key to an agent.
+_OF_AGENT = "_agent_id_in_tenant"
 CONTENT_TYPE = "application/problem+json"
 #: The status of an error is that of its closest class here.
 STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
@@ -123,6 +125,7 @@ def handle_errors(api: NinjaAPI) -> None:
             request, status=HTTPStatus.NOT_FOUND, detail="there is nothing here"
         ),
         DataError: _unstorable,
+        IntegrityError: _conflicting,
         Exception: _failed,
     }
     for kind, handler in handlers.items():
@@ -163,6 +166,15 @@ def _unstorable(request: HttpRequest, _error: Exception) -> JsonResponse:
     # PostgreSQL's own words would quote the value.
     detail = "a value is out of range, or has a character that cannot be stored, such as NUL"
     return problem(request, status=HTTPStatus.UNPROCESSABLE_ENTITY, detail=detail, kind="invalid")
+
+
+def _conflicting(request: HttpRequest, error: IntegrityError) -> JsonResponse:
+    # The database itself refuses rows for an agent of another tenant, or for one that is destroyed meanwhile.
+    cause = error.__cause__
+    if isinstance(cause, ForeignKeyViolation) and (cause.diag.constraint_name or "").endswith(_OF_AGENT):
+        detail = "there is no such agent in this tenant"
+        return problem(request, status=HTTPStatus.NOT_FOUND, detail=detail, kind="not-found")
+    return _failed(request, error)
 
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:

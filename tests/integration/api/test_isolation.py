@@ -89,3 +89,12 @@ def test_own_rows_are_answered(world: World, other_tenant: Tenant) -> None:
             if response.status_code == 200:
                 never.discard(path)
     assert {path.removeprefix(PATH) for path in never} == UNANSWERED
+
+
+def test_a_row_for_a_foreign_agent_is_refused(tenant: Tenant, world: World) -> None:
+    caller = caller_of(tenant)
+    goal = caller.post(f"/agents/{world.agent.id}/goals", {"title": "Count the stars"})
+    body = {"name": "desk", "kind": "inbox", "audience": "user", "agent_id": str(world.agent.id)}
+    channel = caller.post("/channels", body)
+    assert {goal.status_code, channel.status_code} == {404}
+    assert goal.json()["detail"] == channel.json()["detail"] == "there is no such agent in this tenant"

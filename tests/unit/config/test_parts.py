@@ -44,7 +44,13 @@ def by_name(plan: InstallationPlan) -> dict[str, ManagedProcess]:
 def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
     parts = by_name(plan())
     assert set(parts["prepare"].needs) == {"postgres", "valkey", "fork-server"}
-    assert {name: parts[name].needs for name in NAMES} == dict.fromkeys(NAMES, ("prepare",))
+    assert {name: parts[name].needs[0] for name in NAMES} == dict.fromkeys(NAMES, "prepare")
+    assert {name for name in NAMES if len(parts[name].needs) > 1} == {"api"}
+
+
+def test_the_api_starts_after_all_that_people_wait_for(plan: Any) -> None:
+    needs = by_name(plan())["api"].needs
+    assert set(needs) == {"prepare", *NAMES} - {"api", "flower"}
 
 
 def test_an_external_server_is_not_started(plan: Any) -> None:
