@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import NinjaAPI, Router
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
+from ninja.renderers import BaseRenderer
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
@@ -31,6 +32,7 @@ from apps.api.routers import (
     webhooks,
 )
 from apps.api.scope import in_tenant
+from apps.tenants.encoding import encoded
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
@@ -70,6 +72,16 @@ class StrictParser(Parser):
         return orjson.loads(request.body)
 
 
+class FastRenderer(BaseRenderer):
+    """Writes responses as JSON."""
+
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
+        """Return the data as JSON."""
+        return encoded(data)
+
+
 class ArborAPI(NinjaAPI):
     """The API, with its errors in the document of each operation."""
 
@@ -102,6 +114,7 @@ def create_api() -> ArborAPI:
         auth=BY_METHOD,
         docs_url=None,
         parser=StrictParser(),
+        renderer=FastRenderer(),
     )
     handle_errors(made)
     made.add_decorator(in_tenant)

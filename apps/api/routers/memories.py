@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import AwareDatetime, Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import ADMINISTER, READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -21,7 +20,6 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
-from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
@@ -166,7 +164,6 @@ def list_memories(
     request: HttpRequest, agent_id: UUID, page: Paging, wanted: Query[MemoryQuery]
 ) -> ListPage[MemoryResource]:
     """List an agent's memories, the latest first. Listing changes nothing."""
-    agent_by_id(agent_id)
     rows = rows_of(Memory, agent_id).filter(importance__gte=wanted.min_importance)
     if wanted.type is not None:
         rows = rows.filter(type=wanted.type)
@@ -205,8 +202,6 @@ def remember(request: HttpRequest, agent_id: UUID, memory: NewMemoryInput) -> St
 def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput) -> RecallResource:
     """Recall memories about a question, with the terms of each score. A program's recall changes nothing."""
     access = access_of(request)
-    with tenant_transaction(access.tenant_id):
-        agent_by_id(agent_id)
     found = recall(
         tenant_id=access.tenant_id,
         request=RecallRequest(
@@ -252,8 +247,6 @@ def list_similar(
 ) -> SimilarList:
     """List the memories nearest to a text by meaning alone: words, time and importance do not count."""
     access = access_of(request)
-    with tenant_transaction(access.tenant_id):
-        agent_by_id(agent_id)
     found = search_similar_memories(tenant_id=access.tenant_id, agent_id=agent_id, text=text, limit=limit)
     return SimilarList(results=[SimilarResource.model_validate(memory) for memory in found])
 
