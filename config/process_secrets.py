@@ -35,7 +35,8 @@ _MAINTENANCE = frozenset({APP, OPS, BROKER})
 _OF_QUEUE: dict[str, frozenset[str]] = {
     "dispatch": frozenset({APP, OPS, BROKER}),
     "heartbeat": frozenset({APP, BROKER}),
-    "llm": frozenset({APP, BROKER}) | MODEL_KEYS,
+    # The master key opens the secrets of tool servers.
+    "llm": frozenset({APP, BROKER}) | MODEL_KEYS | MASTER_KEYS,
     "embedding": frozenset({APP, OPS, BROKER}),
     # The master key opens the secrets of webhooks.
     "outbox": frozenset({APP, OPS, BROKER, "ARBOR_EMAIL_PASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"})

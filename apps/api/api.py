@@ -29,6 +29,7 @@ from apps.api.routers import (
     signals,
     templates,
     tenant,
+    tools,
     webhooks,
 )
 from apps.api.scope import in_tenant
@@ -43,6 +44,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("agents", agents.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
+    ("tools", tools.router),
     ("templates", templates.router),
     ("memories", memories.router),
     ("episodes", episodes.router),

@@ -34,6 +34,7 @@ from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
 from apps.console.operator.templates import edit_template
+from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_onboarding
 from apps.console.signal_views import show_signals
@@ -118,6 +119,12 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path(
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
             ),
+            path(
+                "tools/toolserver/<uuid:server_id>/act/",
+                self.admin_view(act_on_server),
+                name="tool-server-act",
+            ),
+            path("tools/tool/<uuid:tool_id>/act/", self.admin_view(act_on_tool), name="tool-act"),
             path(
                 "contacts/signalwebhook/<uuid:webhook_id>/act/",
                 self.admin_view(act_on_webhook),

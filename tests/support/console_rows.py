@@ -74,6 +74,7 @@ from tests.factories.selves import (
     ProposalFactory,
     SelfChangeFactory,
 )
+from tests.factories.tools import ToolFactory, ToolServerFactory
 from tests.support.console import World
 
 
@@ -190,6 +191,9 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     return [
         channel,
+        ToolFactory(
+            server=ToolServerFactory(url=text[:500], last_error=text, skipped=[text]), description=text
+        ),
         SignalWebhookFactory(agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(

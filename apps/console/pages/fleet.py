@@ -20,9 +20,11 @@ from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
+from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
+from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
 #: Figures are computed from this number of latest rows at most, because 100,000 agents write too many in a day.
@@ -68,6 +70,8 @@ class FleetPage:
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
     outbox: OutboxFigures
+    #: Tools that their servers have changed or removed since they were allowed.
+    suspended_tools: int
     #: Agents whose daily budget runs low, and those of them that are halted.
     low_budget: int
     halted: int
@@ -136,6 +140,7 @@ def read_fleet() -> FleetPage:
         outbox=outbox_figures(),
         low_budget=sum(levels.values()),
         halted=levels[Degradation.HALT.value],
+        suspended_tools=Tool.objects.filter(status__in=SUSPENDED).count(),
         **spent,
     )
 
