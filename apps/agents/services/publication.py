@@ -11,6 +11,7 @@ from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit
+from apps.tenants.models import TenantStatus
 from arbor.errors import Invalid
 from arbor.signals import SignalName, signal
 
@@ -44,6 +45,14 @@ def unpublish_agent(*, agent_id: UUID, actor: str) -> Agent:
     agent.published = False
     agent.save(update_fields=["published"])
     _record(agent, f"withdrew {agent.name} from agents elsewhere", actor=actor)
+    return agent
+
+
+def published_agent(agent_id: UUID) -> Agent | None:
+    """Return a published agent of the current tenant, unless the tenant is suspended."""
+    agent: Agent | None = Agent.objects.filter(
+        id=agent_id, published=True, tenant__status=TenantStatus.ACTIVE
+    ).first()
     return agent
 
 

@@ -145,7 +145,7 @@ _agent = group(
         "Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A.",
         option("--description", help="What the card says about it.  [default: its role]"),
         run="agents.lifecycle:publish",
-        details="The card is readable without a token; tasks need one.",
+        details="The card is readable without a token; tasks need one. docs/how-to/connect-other-agents.md.",
         examples=('arbor agent publish Vega --description "Knows the river and its tides."',),
     ),
     _lifecycle("unpublish", "Withdraw an agent's card; agents elsewhere reach it no longer."),
