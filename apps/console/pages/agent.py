@@ -12,7 +12,8 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import system_prompt_of
-from apps.console.acts import Act, possible_acts
+from apps.agents.services.publication import card_path
+from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
 from apps.contacts.models import OutboxMessage
@@ -104,6 +105,9 @@ class AgentPage:
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
+    publication_act: Act | None
+    #: Empty: the agent is not published.
+    card_path: str
     #: The pending proposals, the latest first.
     proposals: Sequence[Proposal]
     may_approve: bool
@@ -165,6 +169,8 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPa
         ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
+        publication_act=publication_act(published=agent.published) if may_operate else None,
+        card_path=card_path(agent) if agent.published else "",
         proposals=list(
             Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
                 :MAX_PENDING

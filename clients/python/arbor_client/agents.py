@@ -30,6 +30,10 @@ class Agent:
     model: str
     energy: float
     heartbeats: int
+    #: Whether agents elsewhere find its card at `card_path`, below the API's address.
+    published: bool
+    public_description: str
+    card_path: str
     interval_s: float
     due_at: datetime | None
     last_heartbeat_at: datetime | None
@@ -75,6 +79,16 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     def change_status(self, agent_id: UUID | str, verb: str) -> Call[Agent]:
         """Carry out a verb: start, pause, resume, stop, sleep or wake. Raises Conflict where the status forbids it."""
         return post(Agent, f"/agents/{agent_id}/{verb}")
+
+    @operation
+    def publish(self, agent_id: UUID | str, *, description: str | None = None) -> Call[Agent]:
+        """Publish an agent to agents elsewhere; without a description the card says what it said, or its role."""
+        return post(Agent, f"/agents/{agent_id}/publish", {"description": description})
+
+    @operation
+    def unpublish(self, agent_id: UUID | str) -> Call[Agent]:
+        """Withdraw an agent's card; agents elsewhere reach it no longer."""
+        return post(Agent, f"/agents/{agent_id}/unpublish")
 
     @operation
     def destroy(self, agent_id: UUID | str, *, confirm: str) -> Call[Destruction]:

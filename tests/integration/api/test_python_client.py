@@ -103,6 +103,10 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
         arbor.agents.create("Deneb", template="Scout")
         assert [agent.name for agent in arbor.agents.list()] == ["Deneb", "Vega"]
         assert arbor.agents.change_status(vega.id, "pause").status == "paused"
+        shown = arbor.agents.publish(vega.id, description="Knows the tides.")
+        assert (shown.published, shown.public_description) == (True, "Knows the tides.")
+        assert arbor.agents.publish(vega.id).public_description == "Knows the tides."
+        assert not arbor.agents.unpublish(vega.id).published
         with pytest.raises(arbor_client.Conflict, match="paused"):
             arbor.agents.change_status(vega.id, "pause")
         with pytest.raises(arbor_client.Missing):
