@@ -27,6 +27,7 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
+from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.ledger import show_ledger
@@ -163,11 +164,20 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         alarms = alarms_of(fleet, now=timezone.now()) if fleet else []
         if fleet and is_platform_operator(request):
             alarms += alarms_of_maintenance(read_health())
+        if fleet and is_own_request(request):
+            return live_parts(
+                request,
+                "console/parts/live_fleet.html",
+                fleet=fleet,
+                alarms=alarms,
+                access=access_of(request),
+            )
         context = {
             **self.each_context(request),
             "title": self.index_title,
             "subtitle": None,
             "index": True,
+            "live_s": REFRESH_S,
             "fleet": fleet,
             "alarms": alarms,
             "steps": read_onboarding(fleet) if fleet else (),

@@ -31,7 +31,9 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+#: Keys that are no letters: their codes, and the text that they type.
+_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "ArrowDown": (40, "")}
 _NOTE_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
@@ -114,6 +116,21 @@ class Browser:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         self._wait_for("window.stillHere === undefined")
         self._settle()
+
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """Press and release a key: `Tab`, `Enter`, `Escape`, ` ` or a letter."""
+        code, text = _KEYS.get(key, (ord(key[0].upper()), key))
+        pressed = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self._command("Input.dispatchKeyEvent", type="keyDown", text=text, **pressed)
+        self._command("Input.dispatchKeyEvent", type="keyUp", **pressed)
+
+    def view(self, *, width: int | None = None, dark: bool = False, scripts: bool = True) -> None:
+        """Change the width, the colour scheme that the person prefers, and whether pages run scripts."""
+        self._width = width or self._width
+        self._resize(self._height)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._command("Emulation.setEmulatedMedia", features=[scheme])
+        self._command("Emulation.setScriptExecutionDisabled", value=not scripts)
 
     def violations(self) -> list[str]:
         """Return what the content security policy of the page has blocked."""

@@ -19,7 +19,7 @@ from apps.console.access import Right, actor_of, has_right, has_role
 from apps.console.acts import carry_out
 from apps.console.forms import DestroyAgentForm, NewAgentForm
 from apps.console.listing import PageAdmin, filters, is_list
-from apps.console.pages.agent import read_agent
+from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
@@ -59,6 +59,8 @@ class AgentAdmin(PageAdmin):
     search_help_text = "A name, or the beginning of a public id"
     ordering = ("name",)
     page_template = "console/agent.html"
+    live_template = "console/parts/live_agent.html"
+    read_parts = staticmethod(read_agent_overview)
     actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:

@@ -43,6 +43,11 @@ class Strip:
     beats: Sequence[Heartbeat]
 
     @property
+    def latest(self) -> Heartbeat:
+        """Return the last of them."""
+        return self.beats[-1]
+
+    @property
     def energy_max(self) -> float:
         """Return the most energy that the agent keeps."""
         return energy_terms_of(self.agent).maximum

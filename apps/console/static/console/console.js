@@ -34,6 +34,14 @@ function applyZone(root) {
     if ("exact" in element.dataset) element.textContent = localTime(moment);
     if ("clock" in element.dataset) element.textContent = `${pad(moment.getHours())}:${pad(moment.getMinutes())}`;
   }
+  // Texts around a time in UTC: the titles of cells and bars.
+  for (const element of root.querySelectorAll("[data-utc]")) {
+    const utc = element.dataset.utc;
+    const text = `${utc} UTC`;
+    const local = localTime(new Date(`${utc.replace(" ", "T")}Z`));
+    if (element.title) element.title = element.title.replace(text, local);
+    else element.textContent = element.textContent.replace(text, local);
+  }
 }
 
 document.addEventListener("DOMContentLoaded", () => (applySizes(document), applyZone(document)));
