@@ -8,13 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, PagedCall, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, post, rows_of
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
-
-type Id = UUID | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +31,19 @@ class Memory:
     source: str
     importance: float
     trust: float
+    #: -1 to 1.
+    emotional_valence: float
     occurred_at: datetime
     created_at: datetime
     expires_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbor:
+    """A memory that another one brings to mind."""
+
+    id: UUID
+    weight: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +56,10 @@ class MemoryDetails(Memory):
     recalled: int
     recalled_at: datetime | None
     episode_id: UUID | None
+    decay_rate: float
+    #: Empty: it is found by words alone so far.
     embedding_model: str
+    neighbors: list[Neighbor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +94,19 @@ class Recall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SimilarMemory:
+    """A memory that is near to a text by meaning alone."""
+
+    id: UUID
+    similarity: float
+    type: str
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class Changed:
     """The number of changed rows."""
 
@@ -103,7 +127,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         expires_at: datetime | None = None,
     ) -> Call[Remembered]:
         """Add a memory; the same text twice is one memory."""
-        body = {"text": text, "type": type, "importance": importance, "expires_at": _stamp(expires_at)}
+        body = {"text": text, "type": type, "importance": importance, "expires_at": expires_at}
         return post(Remembered, f"/agents/{agent_id}/memories", body)
 
     @operation
@@ -113,6 +137,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         query: str,
         *,
         limit: int = 10,
+        session: str = "",
         types: Iterable[str] = (),
         since: datetime | None = None,
         until: datetime | None = None,
@@ -123,9 +148,10 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         body = {
             "query": query,
             "limit": limit,
-            "types": list(types),
-            "since": _stamp(since),
-            "until": _stamp(until),
+            "session": session,
+            "types": types,
+            "since": since,
+            "until": until,
             "min_importance": min_importance,
             "min_trust": min_trust,
         }
@@ -159,17 +185,20 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def archive(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Exclude memories from recall. Nothing is lost."""
-        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": _texts(ids), "reason": reason})
+        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": ids, "reason": reason})
 
     @operation
     def restore(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Include archived memories in recall again."""
-        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": _texts(ids), "reason": reason})
+        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": ids, "reason": reason})
 
+    @operation
+    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+        """Delete archived memories with all that depends on them, for good."""
+        return post(Changed, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
 
-def _stamp(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _texts(ids: Iterable[Id]) -> list[str]:
-    return [str(row_id) for row_id in ids]
+    @operation
+    def similar(self, agent_id: Id, text: str, *, limit: int = 10) -> Call[Rows[SimilarMemory]]:
+        """Return the memories nearest to a text by meaning alone: words, time and importance do not count."""
+        path = f"/agents/{agent_id}/similar-memories"
+        return rows_of(get(SimilarMemory, path, text=text, limit=limit), under="results")
