@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 
+from apps.api.openai.errors import unserved
 from apps.api.problems import CONTENT_TYPE, problem
 from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of, request_id_of
 from apps.api.threads import in_thread
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 _ERROR = 400
 #: Operations of OpenAI's protocol answer errors in its own shape.
-_OPENAI_ERROR = "application/json"
+_OPENAI_PATH, _OPENAI_ERROR = "/v1/", "application/json"
 _DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
 
 
@@ -68,10 +69,8 @@ class ApiMiddleware:
 
 
 def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    content_type = response.headers.get("Content-Type", "")
-    if response.status_code >= _ERROR and content_type not in {CONTENT_TYPE, _OPENAI_ERROR}:
-        # Django's own answers, such as that of an unknown path.
-        response = _as_problem(request, response)
+    if response.status_code >= _ERROR:
+        response = _in_shape(request, response)
     if (
         request.method == "GET"
         and response.status_code == HTTPStatus.OK
@@ -117,9 +116,19 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponse:
-    status = response.status_code
-    answer = problem(request, status=status, detail=_DETAILS.get(status, "the request cannot be answered"))
+def _in_shape(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return an error in the shape of its path: Django's own answers, such as that of an unknown path, have another."""
+    status, content_type = response.status_code, response.headers.get("Content-Type", "")
+    if content_type == _OPENAI_ERROR:
+        return response
+    if request.path.startswith(_OPENAI_PATH):
+        answer = unserved(request, status=status)
+    elif content_type == CONTENT_TYPE:
+        return response
+    else:
+        answer = problem(
+            request, status=status, detail=_DETAILS.get(status, "the request cannot be answered")
+        )
     if "Allow" in response.headers:
         answer["Allow"] = response.headers["Allow"]
     return answer
