@@ -16,6 +16,7 @@ from apps.agents.services.profile import NAME_LENGTH
 from apps.api.authentication import ADMINISTER, READ_OWN
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
+from apps.api.rows import Input
 from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import (
     destroy_agent,
@@ -26,6 +27,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
@@ -108,6 +110,18 @@ class Destruction(Schema):
     deleted: dict[str, int] = Field(description="The number of deleted rows by kind.")
 
 
+class PauseInput(Input):
+    """The reason of a pause of all agents."""
+
+    reason: Annotated[str, Field(max_length=300, description="For the audit log.")] = ""
+
+
+class ChangedAgents(Schema):
+    """The number of agents whose status changed."""
+
+    changed: int
+
+
 @router.get("/agents", response=ListPage[AgentResource], auth=READ_OWN, summary="List agents")
 def list_agents(
     request: HttpRequest,
@@ -166,6 +180,18 @@ def _transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
 
 for _verb, _change in _VERBS.items():
     _transition(_verb, _change)
+
+
+@router.post("/pause-agents", response=ChangedAgents, summary="Pause all agents")
+def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
+    """Pause all active agents of the tenant; heartbeats under way end by themselves."""
+    return ChangedAgents(changed=pause_all_agents(actor=access_of(request).actor, reason=pause.reason))
+
+
+@router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
+def resume_all(request: HttpRequest) -> ChangedAgents:
+    """Resume the paused agents of the tenant, except those that were paused before all were."""
+    return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 
 @router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")
