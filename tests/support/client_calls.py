@@ -20,8 +20,16 @@ from arbor_client.streams import StreamCall
 _ID = UUID("01890000-0000-7000-8000-000000000001")
 
 
-def requests_of_client(*, whole: bool = False) -> Iterator[tuple[str, Call[Any] | StreamCall]]:
-    """Yield the name and request of each operation of the client; `whole`: with a value for each parameter."""
+type Request = Call[Any] | StreamCall
+
+
+@cache
+def requests_of_client(*, whole: bool = False) -> dict[str, Request]:
+    """Return the request of each operation of the client by its name; `whole`: with a value for each parameter."""
+    return dict(_requests(whole=whole))
+
+
+def _requests(*, whole: bool) -> Iterator[tuple[str, Request]]:
     with Arbor("http://arbor", "x") as client:
         for group_name, group in vars(client).items():
             if isinstance(group, Group):
@@ -69,9 +77,16 @@ def _value(name: str, annotation: str) -> Any:
 
 
 @cache
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI document, which takes a second to create."""
+    document: dict[str, Any] = api.get_openapi_schema()
+    return document
+
+
+@cache
 def operations_of_api() -> dict[str, re.Pattern[str]]:
     """Return the operations of the API, as `GET /path`, with the pattern of their paths."""
-    paths = api.get_openapi_schema()["paths"]
+    paths = openapi()["paths"]
     return {
         f"{method.upper()} {path}": re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
         for path, operations in paths.items()

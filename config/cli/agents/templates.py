@@ -46,9 +46,7 @@ TEMPLATE_COLUMNS = (
     OutputColumn(
         "description",
         "about",
-        value=lambda template: (
-            _of_spec(template, lambda spec: spec.description) or f"unreadable: {template.fault}"
-        ),
+        value=lambda template: _about(template),
         cell=lambda text: _first_sentence(text),
     ),
     OutputColumn("fault", value=lambda template: getattr(template, "fault", "")),
@@ -126,6 +124,12 @@ def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
 def _of_spec[T](template: FoundTemplate | UnreadableTemplate, read: Callable[[TemplateSpec], T]) -> T | None:
     """Return a part of a template's content; None for one that cannot be read."""
     return read(template.spec) if isinstance(template, FoundTemplate) else None
+
+
+def _about(template: FoundTemplate | UnreadableTemplate) -> str:
+    if isinstance(template, UnreadableTemplate):
+        return f"unreadable: {template.fault}"
+    return template.spec.description
 
 
 def _first_sentence(text: str) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from apps.api.api import PATH, api
+from apps.api.api import PATH
 from apps.console.navigation import SECTIONS
 from apps.mcp_server.tools import TOOLS
 from tests.command_tree import commands
-from tests.support.client_calls import operation_of, requests_of_client
+from tests.support.client_calls import openapi, operation_of, requests_of_client
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "capabilities.md"
 DOORS = ("command", "operation", "client", "page", "tool")
@@ -50,7 +50,7 @@ def operations() -> set[str]:
     """Return all operations by method and path."""
     return {
         f"{method.upper()} {path.removeprefix(PATH)}"
-        for path, methods in api.get_openapi_schema()["paths"].items()
+        for path, methods in openapi()["paths"].items()
         for method in methods
     }
 
@@ -58,7 +58,7 @@ def operations() -> set[str]:
 def methods() -> dict[str, str]:
     """Return the operation of each method of the client."""
     found = {}
-    for name, call in requests_of_client():
+    for name, call in requests_of_client().items():
         operation = operation_of(call.method, PATH + call.path)
         assert operation is not None
         found[name] = operation.replace(PATH, "", 1)

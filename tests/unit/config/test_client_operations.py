@@ -7,24 +7,24 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from apps.api.api import PATH, api
+from apps.api.api import PATH
 from arbor_client.calls import Call
 from arbor_client.streams import StreamCall
-from tests.support.client_calls import operation_of, requests_of_client
+from tests.support.client_calls import openapi, operation_of, requests_of_client
 
 
 def test_every_method_of_the_client_has_its_operation() -> None:
     strangers = [
         f"{name}: {call.method} {call.path}"
-        for name, call in requests_of_client()
+        for name, call in requests_of_client().items()
         if operation_of(call.method, PATH + call.path) is None
     ]
     assert strangers == []
 
 
-@pytest.mark.parametrize("name", sorted(name for name, _ in requests_of_client()))
+@pytest.mark.parametrize("name", sorted(requests_of_client()))
 def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
-    call = dict(requests_of_client(whole=True))[name]
+    call = requests_of_client(whole=True)[name]
     described = _described(call)
     query = {part["name"] for part in described.get("parameters", []) if part["in"] == "query"}
     # Lists set them themselves, page after page.
@@ -39,11 +39,11 @@ def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
 
 def _described(call: Call[Any] | StreamCall) -> Any:
     method, _, path = (operation_of(call.method, PATH + call.path) or "").partition(" ")
-    return api.get_openapi_schema()["paths"][path][method.lower()]
+    return openapi()["paths"][path][method.lower()]
 
 
 def _properties(schema: Any) -> dict[str, Any]:
-    schemas = api.get_openapi_schema()["components"]["schemas"]
+    schemas = openapi()["components"]["schemas"]
     properties: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]["properties"]
     return properties
 
