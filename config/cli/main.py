@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
+from arbor.version import VERSION
 from config.away import explain_database_error
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.printable import error_text
@@ -81,6 +82,7 @@ class _Overview(click.Group):
 
 
 @click.group(cls=_Overview, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="arbor")
 def cli() -> None:
     """Arbor keeps autonomous agents alive: identity, memory, goals, boundaries and a heartbeat."""
 

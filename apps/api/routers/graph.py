@@ -11,8 +11,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from apps.api.requests import access_of
-from apps.api.rows import Input, audit_act
-from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.api.rows import Input
+from apps.memories.services.graph.relations import NewRelation
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -20,8 +20,7 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
-from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import record_evidence, withdraw_evidence
+from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
     GraphNode,
@@ -215,29 +214,20 @@ def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) 
         note=relation.note,
         origin=actor,
     )
-    edge = relate(agent_id=agent_id, new=new)
-    update_trust_of_ends(agent_id=agent_id, ends=new.ends)
-    record_evidence(agent_id=agent_id, edge=edge, source=actor)
-    audit_act(
-        request,
-        agent_id,
-        "related two nodes",
-        source=edge.source.id,
-        relation=edge.relation.value,
-        target=edge.target.id,
-    )
-    return Status(201, EdgeResource.of(edge))
+    related = relate_by_person(agent_id=agent_id, new=new, actor=actor)
+    return Status(201, EdgeResource.of(related.edge))
 
 
 @router.post("/agents/{uuid:agent_id}/relations/remove", response=Removed, summary="Remove relations")
 def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds) -> Removed:
     """Remove the relations from one node to another, in that direction."""
-    ends = (_node(wanted.source), _node(wanted.target))
-    removed = unrelate(agent_id=agent_id, source=ends[0], target=ends[1], relation=wanted.relation)
-    update_trust_of_ends(agent_id=agent_id, ends=ends)
-    withdraw_evidence(agent_id=agent_id, ends=ends)
-    if removed:
-        audit_act(request, agent_id, f"removed {removed} relations", source=ends[0].id, target=ends[1].id)
+    removed = unrelate_by_person(
+        agent_id=agent_id,
+        source=_node(wanted.source),
+        target=_node(wanted.target),
+        relation=wanted.relation,
+        actor=access_of(request).actor,
+    )
     return Removed(removed=removed)
 
 

@@ -58,6 +58,13 @@ class SentMessage:
     percept_id: UUID
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangedAgents:
+    """The number of agents whose status changed."""
+
+    changed: int
+
+
 class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     """Operations about agents."""
 
@@ -124,6 +131,16 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     def wake(self, agent_id: Id) -> Call[Agent]:
         """Wake a dormant agent."""
         return post(Agent, f"/agents/{agent_id}/wake")
+
+    @operation
+    def pause_all(self, *, reason: str = "") -> Call[ChangedAgents]:
+        """Pause all active agents of the tenant; heartbeats under way end by themselves."""
+        return post(ChangedAgents, "/pause-agents", {"reason": reason})
+
+    @operation
+    def resume_all(self) -> Call[ChangedAgents]:
+        """Resume the paused agents of the tenant, except those that were paused before all were."""
+        return post(ChangedAgents, "/resume-agents")
 
     @operation
     def message(self, agent_id: Id, text: str) -> Call[SentMessage]:

@@ -94,6 +94,19 @@ class Recall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecallReason:
+    """Why a question recalls a memory, or does not."""
+
+    memory_id: UUID
+    recalled: bool
+    reasons: list[str]
+    #: What each term adds to its score; None: it has none.
+    terms: dict[str, float] | None
+    #: False: meanings were not compared, words alone decided.
+    compared: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimilarMemory:
     """A memory that is near to a text by meaning alone."""
 
@@ -145,17 +158,27 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         min_trust: float = 0.0,
     ) -> Call[Recall]:
         """Recall memories about a query; a program's recall changes nothing."""
-        body = {
-            "query": query,
-            "limit": limit,
-            "session": session,
-            "types": types,
-            "since": since,
-            "until": until,
-            "min_importance": min_importance,
-            "min_trust": min_trust,
-        }
+        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
         return post(Recall, f"/agents/{agent_id}/recall", body)
+
+    @operation
+    def why(
+        self,
+        agent_id: Id,
+        memory_id: Id,
+        query: str,
+        *,
+        limit: int = 10,
+        session: str = "",
+        types: Iterable[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float = 0.0,
+        min_trust: float = 0.0,
+    ) -> Call[RecallReason]:
+        """Explain why a query recalls a memory or does not; nothing changes."""
+        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
+        return post(RecallReason, f"/agents/{agent_id}/memories/{memory_id}/why", body)
 
     @listing
     def list(
@@ -202,3 +225,25 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         """Return the memories nearest to a text by meaning alone: words, time and importance do not count."""
         path = f"/agents/{agent_id}/similar-memories"
         return rows_of(get(SimilarMemory, path, text=text, limit=limit), under="results")
+
+
+def _question(
+    query: str,
+    limit: int,
+    session: str,
+    types: Iterable[str],
+    since: datetime | None,
+    until: datetime | None,
+    min_importance: float,
+    min_trust: float,
+) -> dict[str, Any]:
+    return {
+        "query": query,
+        "limit": limit,
+        "session": session,
+        "types": types,
+        "since": since,
+        "until": until,
+        "min_importance": min_importance,
+        "min_trust": min_trust,
+    }

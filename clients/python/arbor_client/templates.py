@@ -23,6 +23,8 @@ class Template:
     origin: str
     trust_tier: str
     actions: list[str]
+    #: Why the server cannot read it; empty: it can.
+    fault: str
 
 
 @dataclass(frozen=True, kw_only=True)
