@@ -24,6 +24,7 @@ from apps.api.routers import (
     heartbeats,
     memories,
     policies,
+    providers,
     selves,
     signals,
     templates,
@@ -51,6 +52,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),
+    ("providers", providers.router),
     ("administration", administration.router),
     ("tenant", tenant.router),
 )
