@@ -206,7 +206,10 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_
 OPENROUTER_API_KEY = secret("OPENROUTER_API_KEY")
 ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
+GEMINI_API_KEY = secret("GEMINI_API_KEY")
 OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
+#: Whether tenants may enter addresses of one's own network, and plain http, for their providers of models.
+ARBOR_MODEL_ALLOW_PRIVATE = env.bool("ARBOR_MODEL_ALLOW_PRIVATE", default=False)
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.

@@ -25,6 +25,7 @@ from apps.api.routers import (
     heartbeats,
     memories,
     policies,
+    providers,
     recall,
     selves,
     signals,
@@ -57,6 +58,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),
+    ("providers", providers.router),
     ("administration", administration.router),
     ("tenant", tenant.router),
 )

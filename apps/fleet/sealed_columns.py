@@ -14,6 +14,7 @@ from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey
+from apps.calls.models import ProviderKey
 from apps.contacts.models import Channel, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
@@ -22,6 +23,7 @@ from apps.tools.models import ToolServer
 from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
 from arbor.contacts.signing import seal_secret, unseal_secret
 from arbor.errors import SealBroken
+from arbor.models.provider_keys import seal_provider_key, unseal_provider_key
 from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord
 from arbor.tools.secrets import seal_server_secret, unseal_server_secret
 
@@ -112,6 +114,27 @@ def _renew_server_secret(row: ToolServer, keys: MasterKeys) -> dict[str, Any]:
     return seal_server_secret(secret, keys=keys, tenant_id=row.tenant_id, server_id=row.id)
 
 
+def _provider_keys() -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = ProviderKey.objects.exclude(sealed_key={})
+    return rows
+
+
+def _open_provider_key(row: ProviderKey, keys: MasterKeys) -> OpenedSecret:
+    return unseal_provider_key(
+        row.sealed_key, keys=keys, tenant_id=row.tenant_id, provider=row.provider, base_url=row.base_url
+    )
+
+
+def _renew_provider_key(row: ProviderKey, keys: MasterKeys) -> dict[str, Any]:
+    return seal_provider_key(
+        _open_provider_key(row, keys).raw.decode(),
+        keys=keys,
+        tenant_id=row.tenant_id,
+        provider=row.provider,
+        base_url=row.base_url,
+    )
+
+
 def _sessions() -> models.QuerySet[Any]:
     return ConsoleSession.objects.select_related("user")
 
@@ -160,6 +183,15 @@ TOOL_SERVER_SECRETS = SealedColumn(
     order="id",
     key_of=lambda row, keys: _open_server_secret(row, keys).key_id,
     renewed=_renew_server_secret,
+    transactions=_of_tenants,
+)
+PROVIDER_KEYS = SealedColumn(
+    kind="provider keys",
+    rows=_provider_keys,
+    field="sealed_key",
+    order="id",
+    key_of=lambda row, keys: _open_provider_key(row, keys).key_id,
+    renewed=_renew_provider_key,
     transactions=_of_tenants,
 )
 #: Only where `SECRET_KEY` is derived from the master key.

@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),
+        "provider": ("provider", "Manage a tenant's own keys of model providers."),
         "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),

@@ -15,10 +15,13 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
+from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
+from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.models import Channel, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
 from apps.contacts.services.signal_webhooks import create_webhook
 from apps.fleet.accounts import create_account
+from apps.providers import credentials_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -33,6 +36,7 @@ from tests.support.cluster import set_serving_passwords
 from tests.support.console import sign_in
 
 AGENTS = 6
+PROVIDER_KEY = "sk-ant-0123456789abcdef"
 
 
 @contextmanager
@@ -82,6 +86,9 @@ class Secrets:
                 channel_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
+            own = find_provider(self.tenant.id, "anthropic/claude")
+            assert own is not None
+            assert credentials_of(own).anthropic_api_key == PROVIDER_KEY
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -101,6 +108,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             target="https://example.org/hook",
             actor="tests",
         )
+        store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")

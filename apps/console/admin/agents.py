@@ -168,7 +168,7 @@ class AgentAdmin(PageAdmin):
             return "–"
         return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
-    model_shown = columns.cell("model", lambda agent: agent.model or "the installation's")
+    model_shown = columns.cell("model", lambda agent: agent.model or "the default")
 
     # --- Acts ------------------------------------------------------------------------------------------
 

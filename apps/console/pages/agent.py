@@ -16,10 +16,10 @@ from apps.agents.services.publication import card_path
 from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
+from apps.console.pages.models import model_in_use
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.processes import fleet_model
 from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
@@ -143,7 +143,7 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
         agent=agent,
         state=state,
         schedule=getattr(agent, "schedule", None),
-        model=agent.model or fleet_model(),
+        model=model_in_use(agent.model),
         own_model=bool(agent.model),
         strip=last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, []),
         beats=_latest_heartbeats(agent),

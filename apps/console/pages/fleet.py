@@ -17,6 +17,7 @@ from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.agents.services.energy import energy_terms_of
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
+from apps.console.pages.models import default_of_tenant
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
@@ -139,7 +140,7 @@ def read_fleet() -> FleetPage:
         under_way=HeartbeatSchedule.objects.filter(in_flight=True)[:SAMPLE].count(),
         processes=alive,
         silent=len(processes) - len(alive),
-        model=fleet_model(alive),
+        model=default_of_tenant() or fleet_model(alive),
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),

@@ -20,7 +20,7 @@ from apps.contacts.services.partial_replies import ReplyPublisher
 from apps.heartbeats.services.calls.call_leases import lease_calls, renew_lease
 from apps.heartbeats.services.calls.call_results import CallResult, store_results
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
-from apps.providers import model_for, slots_for
+from apps.providers import model_for, slots_for, tenant_model, tenant_slots
 from apps.tenants.scope import release_connection, tenant_transaction
 from apps.tools.services.calling import call_tool
 from arbor.errors import ModelError, ToolFailed, WebFailed
@@ -135,7 +135,7 @@ def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcom
 
 def _outcome(call: LeasedCall) -> CallResult | bool:
     """Call the model in its turn, as `_answered` does; return False when the lease was lost while it waited."""
-    slots = slots_for(call.model)
+    slots = slots_for(call.model) if call.provider is None else tenant_slots(call.provider)
     if slots is None or call.request.purpose in (CallPurpose.WEB, CallPurpose.TOOL):
         return _answered(call)
     # A person waits for the answer in a conversation.
@@ -177,9 +177,8 @@ def _ask(call: LeasedCall) -> ModelReply:
         return _ask_tool(call)
     # A person waits for the answer of a conversation, and reads the reply while it is written.
     publisher = ReplyPublisher(call) if call.request.purpose is CallPurpose.CHAT else None
-    return model_for(call.model).complete(
-        call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S, on_text=publisher
-    )
+    model = model_for(call.model) if call.provider is None else tenant_model(call.model, call.provider)
+    return model.complete(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S, on_text=publisher)
 
 
 def _ask_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
