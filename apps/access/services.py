@@ -110,7 +110,9 @@ def revoke_token(*, token_id: UUID, actor: str, clock: Clock | None = None) -> A
     if row is None:
         raise NotFound(f"there is no API token {token_id} in this tenant")
     if row.revoked_at is not None:
-        raise TransitionIllegal(f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M}")
+        raise TransitionIllegal(
+            f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M} UTC"
+        )
     row.revoked_at = (clock or SystemClock()).now()
     row.save(update_fields=["revoked_at"])
     record(

@@ -175,7 +175,7 @@ class ChatSession(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.person}, {self.started_at:%Y-%m-%d %H:%M}"
+        return f"{self.person}, {self.started_at:%Y-%m-%d %H:%M} UTC"
 
 
 class ChatMessage(TenantModel):

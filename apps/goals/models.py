@@ -142,7 +142,7 @@ class Plan(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M}"
+        return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M} UTC"
 
 
 class PlanStep(TenantModel):

@@ -138,3 +138,121 @@ def test_contents_of_rows_violate_no_rule(scene: AccessScene) -> None:
 
 def test_contents_of_forms_violate_no_rule(scene: AccessScene) -> None:
     assert [fault for page in scene.forms for fault in faults(scene, page)] == []
+
+
+#: Where the focus is: the element's place in the page, its name, and whether its outline or shadow shows the focus.
+FOCUS = """
+(() => {
+  const element = document.activeElement;
+  if (!element || element === document.body) return null;
+  const style = getComputedStyle(element), box = element.getBoundingClientRect();
+  const around = getComputedStyle(element.parentElement);
+  return {
+    place: [...document.querySelectorAll("*")].indexOf(element),
+    name: element.outerHTML.slice(0, 120),
+    href: element.getAttribute("href") ?? "",
+    seen: box.width > 0 && box.height > 0 && style.visibility !== "hidden",
+    marked: style.outlineStyle !== "none" || style.boxShadow !== "none" || around.outlineStyle !== "none",
+    inside: Boolean(element.closest("#content")),
+  };
+})()
+"""
+
+
+def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
+    """Press Tab until the focus has left the page; return where it was."""
+    stops: list[dict[str, Any]] = []
+    for _ in range(most):
+        browser.press("Tab")
+        stop = browser.evaluate(FOCUS)
+        if stop is None or (stops and stop["place"] == stops[0]["place"]):
+            return stops
+        stops.append(stop)
+    raise AssertionError(f"the focus does not leave the page: {stops[-1]}")
+
+
+CONTROLS = """
+[...document.querySelectorAll('#content a[href], #content button:not([disabled]), #content input:not([type=hidden]):not([disabled]), #content select, #content textarea, #content summary')]
+  .filter((element) => element.checkVisibility({visibilityProperty: true}) && element.tabIndex >= 0)
+  .map((element) => [...document.querySelectorAll('*')].indexOf(element))
+"""
+
+
+def test_a_page_is_used_by_keyboard_alone(scene: AccessScene) -> None:
+    browser = scene.browser
+    for page in (scene.world.agents_page, reverse("admin:operations")):
+        browser.open(f"{scene.address}{page}")
+        stops = tab_through(browser)
+        assert stops[0]["href"] == "#content", "the first stop leads past the sidebar"
+        assert [stop["name"] for stop in stops if not stop["seen"]] == []
+        assert [stop["name"] for stop in stops if not stop["marked"]] == []
+        places = [stop["place"] for stop in stops]
+        assert places == sorted(places), "the focus follows the order of the page"
+        assert set(browser.evaluate(CONTROLS)) <= set(places)
+    browser.open(f"{scene.address}{reverse('admin:operations')}")
+    browser.press("Tab")
+    browser.press("Enter")
+    browser.press("Tab")
+    assert browser.evaluate(FOCUS)["inside"]
+
+
+def test_escape_closes_the_menus_of_a_page(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.address}/admin/")
+    for opener, opened in (
+        (".ar-tenant summary", ".ar-tenant[open]"),
+        ("[x-on\\\\:click*=openUserLinks]", "[x-show=openUserLinks]"),
+    ):
+        shown = f"Boolean([...document.querySelectorAll('{opened}')].some(box => box.checkVisibility()))"
+        browser.evaluate(f"document.querySelector('{opener}').focus()")
+        browser.press("Enter")
+        browser.wait_for(shown)
+        browser.press("Escape")
+        browser.wait_for(f"!({shown})")
+        assert browser.evaluate(f"document.activeElement === document.querySelector('{opener}')"), opener
+
+
+def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.set_zone("Asia/Tokyo")
+    for page in (
+        page_of(scene.world.beat),
+        reverse("admin:access_apitoken_changelist"),
+        scene.world.agents_page,
+    ):
+        browser.open(f"{scene.address}{page}")
+        titles = "[...document.querySelectorAll('[title]')].map(element => element.title).join(' ')"
+        assert "GMT+9" in browser.text() + browser.evaluate(titles), page
+        assert " UTC" not in browser.text("#content"), page
+    browser.set_zone("")
+
+
+def test_moving_parts_update_and_report_a_lost_connection(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.address}/admin/")
+    assert "ago" in browser.text("#live")
+    browser.evaluate("document.querySelector('#fleet-cards .ar-label').textContent = 'old'")
+    browser.evaluate("document.querySelector('.ar-strip').focus()")
+    browser.evaluate("window.livePage.ask()")
+    assert "old" not in browser.text("#fleet-cards")
+    assert browser.evaluate("document.activeElement.className") == "ar-strip", "the focus stays"
+    browser.evaluate("document.querySelector('#live button').click()")
+    assert "Paused" in browser.text("#live")
+    browser.evaluate("document.querySelector('#live button').click()")
+    browser.evaluate("window.fetch = () => Promise.reject(new TypeError('offline'))")
+    browser.evaluate("window.livePage.ask()")
+    assert "Connection lost" in browser.text("#live [role=status]")
+    assert browser.count("#live.ar-stale") == 1
+
+
+def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.view(scripts=False)
+    try:
+        for page in ("/admin/", scene.world.agents_page, reverse("admin:heartbeats_heartbeat_changelist")):
+            browser.open(f"{scene.address}{page}")
+            content = browser.text(CONTENT)
+            assert "Updated" not in content, page
+            assert scene.world.agent.name in content, page
+    finally:
+        browser.view(scripts=True)

@@ -178,7 +178,7 @@ def test_a_node_of_the_graph_is_chosen_by_a_click(scene: OperatorScene) -> None:
     browser.evaluate(
         "document.querySelector('#graph a[data-node]').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
     )
-    browser._wait_for(f"document.querySelector('#center')?.innerText !== {before!r}")
+    browser.wait_for(f"document.querySelector('#center')?.innerText !== {before!r}")
     browser._settle()
     assert browser.text("#center") != before
 

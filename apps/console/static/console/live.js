@@ -21,6 +21,7 @@ class LivePage {
     window.addEventListener("online", () => this.plan(0));
     setInterval(() => this.write(), 1000);
     bar.hidden = false;
+    this.write();
     this.plan(this.every);
   }
 
