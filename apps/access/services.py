@@ -18,7 +18,7 @@ from apps.tenants.models import Role, TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.access import USE_STORED_EVERY, generate_token, parse_token
 from arbor.clock import Clock, SystemClock
-from arbor.errors import AlreadyExists, Invalid, NotFound, TokenRefused, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
 
 #: The life of a token unless another is asked for, and the longest one that ends.
 LIFETIME = timedelta(days=90)
@@ -38,6 +38,8 @@ class TokenAccess:
     #: The only agent that the token reaches; None: all of the tenant.
     agent_id: UUID | None
     suspended: bool
+    #: Whether the token gives tasks to published agents, and does nothing else.
+    tasks_only: bool = False
 
     @property
     def actor(self) -> str:
@@ -60,10 +62,12 @@ def create_token(
     actor: str,
     lifetime: timedelta | None = LIFETIME,
     agent_id: UUID | None = None,
+    tasks_only: bool = False,
     clock: Clock | None = None,
 ) -> NewToken:
     """Create a token of the current tenant, for one of its agents or all of them; without a lifetime it does not expire.
 
+    With `tasks_only` it gives tasks to published agents, whatever its role, and does nothing else.
     Raises Invalid for name or lifetime, AlreadyExists for a name in use, NotFound for the agent.
     """
     name = name.strip()
@@ -80,6 +84,7 @@ def create_token(
         name=name,
         role=role,
         agent_id=agent_id,
+        tasks_only=tasks_only,
         prefix=token.prefix,
         token_hash=token.digest,
         created_by=actor,
@@ -94,7 +99,7 @@ def create_token(
         action=AuditAction.TOKEN_CREATED,
         actor=actor,
         agent_id=agent_id,
-        message=f"created API token {name} as {role}",
+        message=f"created API token {name} {'for tasks only' if tasks_only else f'as {role}'}",
         detail={"token_id": str(row.id), "prefix": row.prefix, "expires_at": _stamp(row.expires_at)},
     )
     return NewToken(row=row, text=token.text)
@@ -135,8 +140,10 @@ def token_by_name(name: str) -> ApiToken:
     return row
 
 
-def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
+def authenticate(text: str, *, for_task: bool = False, clock: Clock | None = None) -> TokenAccess:
     """Return the access of a token, and store its use to the minute. Raises TokenRefused.
+
+    Only a request that is about a task (`for_task`) is open to tokens for tasks; PermissionDenied else.
 
     The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
     requests reads the tokens of all tenants.
@@ -153,6 +160,10 @@ def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
             raise TokenRefused(f"the token {row.prefix}… is revoked")
         if row.expires_at is not None and row.expires_at <= now:
             raise TokenRefused(f"the token {row.prefix}… expired on {row.expires_at:%Y-%m-%d %H:%M} UTC")
+        if row.tasks_only and not for_task:
+            raise PermissionDenied(
+                f"the token {row.name} gives tasks to published agents, by the protocol A2A, and does nothing else"
+            )
         if row.last_used_at is None or row.last_used_at < now - USE_STORED_EVERY:
             ApiToken.objects.filter(id=row.id).update(last_used_at=now)
         return TokenAccess(
@@ -163,6 +174,7 @@ def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
             role=Role(row.role),
             agent_id=row.agent_id,
             suspended=row.tenant.status != TenantStatus.ACTIVE,
+            tasks_only=row.tasks_only,
         )
 
 
