@@ -20,7 +20,7 @@ from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.access import USE_STORED_EVERY, generate_token, parse_token
 from arbor.clock import Clock, SystemClock
-from arbor.errors import AlreadyExists, Invalid, NotFound, TokenRefused, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
 
 #: The life of a token unless another is asked for, and the longest one that ends.
 LIFETIME = timedelta(days=90)
@@ -42,6 +42,8 @@ class TokenAccess:
     suspended: bool
     #: Whether the tenant has the agent that the request names; true for a request that names none.
     agent_exists: bool
+    #: Whether the token gives tasks to published agents, and does nothing else.
+    tasks_only: bool = False
 
     @property
     def actor(self) -> str:
@@ -64,10 +66,12 @@ def create_token(
     actor: str,
     lifetime: timedelta | None = LIFETIME,
     agent_id: UUID | None = None,
+    tasks_only: bool = False,
     clock: Clock | None = None,
 ) -> NewToken:
     """Create a token of the current tenant, for one of its agents or all of them; without a lifetime it does not expire.
 
+    With `tasks_only` it gives tasks to published agents, whatever its role, and does nothing else.
     Raises Invalid for name or lifetime, AlreadyExists for a name in use, NotFound for the agent.
     """
     name = name.strip()
@@ -84,6 +88,7 @@ def create_token(
         name=name,
         role=role,
         agent_id=agent_id,
+        tasks_only=tasks_only,
         prefix=token.prefix,
         token_hash=token.digest,
         created_by=actor,
@@ -98,7 +103,7 @@ def create_token(
         action=AuditAction.TOKEN_CREATED,
         actor=actor,
         agent_id=agent_id,
-        message=f"created API token {name} as {role}",
+        message=f"created API token {name} {'for tasks only' if tasks_only else f'as {role}'}",
         detail={"token_id": str(row.id), "prefix": row.prefix, "expires_at": _stamp(row.expires_at)},
     )
     return NewToken(row=row, text=token.text)
@@ -141,8 +146,12 @@ def token_by_name(name: str) -> ApiToken:
     return row
 
 
-def authenticate(text: str, *, named: UUID | None = None, clock: Clock | None = None) -> TokenAccess:
+def authenticate(
+    text: str, *, named: UUID | None = None, for_task: bool = False, clock: Clock | None = None
+) -> TokenAccess:
     """Return the access of a token, and store its use to the minute; `named` is the agent in the address. Raises TokenRefused.
+
+    Only a request that is about a task (`for_task`) is open to tokens for tasks; PermissionDenied else.
 
     The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
     requests reads the tokens of all tenants.
@@ -160,6 +169,10 @@ def authenticate(text: str, *, named: UUID | None = None, clock: Clock | None = 
             raise TokenRefused(f"the token {token.prefix}… is revoked")
         if row.expires_at is not None and row.expires_at <= now:
             raise TokenRefused(f"the token {token.prefix}… expired on {row.expires_at:%Y-%m-%d %H:%M} UTC")
+        if row.tasks_only and not for_task:
+            raise PermissionDenied(
+                f"the token {row.name} gives tasks to published agents, by the protocol A2A, and does nothing else"
+            )
         if row.last_used_at is None or row.last_used_at < now - USE_STORED_EVERY:
             ApiToken.objects.filter(id=row.id).update(last_used_at=now)
         return TokenAccess(
@@ -171,6 +184,7 @@ def authenticate(text: str, *, named: UUID | None = None, clock: Clock | None = 
             agent_id=row.agent_id,
             suspended=row.status != TenantStatus.ACTIVE,
             agent_exists=row.agent_exists,
+            tasks_only=row.tasks_only,
         )
 
 
@@ -181,6 +195,7 @@ class _TokenRow(NamedTuple):
     name: str
     role: str
     agent_id: UUID | None
+    tasks_only: bool
     token_hash: bytes
     expires_at: datetime | None
     last_used_at: datetime | None
@@ -192,8 +207,8 @@ class _TokenRow(NamedTuple):
 
 #: Every request of a program makes this look-up; a queryset would take longer than the rest of the authentication.
 _LOOK_UP = """
-SELECT token.id, token.name, token.role, token.agent_id, token.token_hash, token.expires_at, token.last_used_at,
-    token.revoked_at, tenant.slug, tenant.status,
+SELECT token.id, token.name, token.role, token.agent_id, token.tasks_only, token.token_hash, token.expires_at,
+    token.last_used_at, token.revoked_at, tenant.slug, tenant.status,
     %(agent)s::uuid IS NULL
         OR EXISTS (SELECT FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s::uuid)
 FROM access_apitoken AS token JOIN tenants_tenant AS tenant ON tenant.id = token.tenant_id

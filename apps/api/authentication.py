@@ -36,7 +36,7 @@ class BearerToken(HttpBearer):
         if access.suspended:
             raise PermissionDenied(f"the tenant {access.tenant_slug} is suspended")
         needed = self._role or (Role.VIEWER if request.method in _READING else Role.OPERATOR)
-        if access.role.rank < needed.rank:
+        if not access.tasks_only and access.role.rank < needed.rank:
             raise PermissionDenied(f"this needs a token of the role {needed}; {access.name} is {access.role}")
         _count(request, access)
         named = _agent_of_path(request)
@@ -72,6 +72,16 @@ class StreamToken(BearerToken):
         return self._permit(request, await in_thread(authenticate, token, named=_agent_of_path(request)))
 
 
+class TaskToken(StreamToken):
+    """The same for tasks of agents elsewhere, which tokens for tasks may give too."""
+
+    async def authenticate(self, request: HttpRequest, token: str) -> Any:
+        """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
+        return self._permit(
+            request, await in_thread(authenticate, token, named=_agent_of_path(request), for_task=True)
+        )
+
+
 #: The default of all operations: a viewer reads, an operator changes.
 BY_METHOD = BearerToken()
 READ = BearerToken(Role.VIEWER)
@@ -83,3 +93,5 @@ STREAM = StreamToken(Role.VIEWER)
 STREAM_OWN = StreamToken(Role.VIEWER, tenant_wide=False)
 #: For asynchronous conversations with an agent that the request names itself.
 TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)
+#: For tasks of agents elsewhere; the operation compares the tenant itself.
+GIVE_TASKS = TaskToken(Role.OPERATOR, tenant_wide=False)

@@ -21,7 +21,7 @@ from apps.api.a2a.card import card_of
 from apps.api.a2a.errors import RpcCode, RpcRefused, error_json, invalid_params, refusal_of
 from apps.api.a2a.legacy import METHODS_0_3, downgrade_result, upgrade_params
 from apps.api.a2a.methods import METHODS, RpcCaller, RpcEvents, RpcMethod
-from apps.api.authentication import TALK_OWN
+from apps.api.authentication import GIVE_TASKS
 from apps.api.growing_replies import COMMENT, data_event, stream_response
 from apps.api.problems import handle_errors
 from apps.api.requests import access_of
@@ -36,7 +36,9 @@ _SERVED = re.compile(r"(0\.3|1\.\d{1,3})(\.\d{1,3})?", re.ASCII)
 #: Seconds for which a card may be cached, also after it is withdrawn.
 _CARD_AGE_S = 60
 
-a2a_api = NinjaAPI(title="Agent2Agent", urls_namespace="a2a", docs_url=None, openapi_url=None, auth=TALK_OWN)
+a2a_api = NinjaAPI(
+    title="Agent2Agent", urls_namespace="a2a", docs_url=None, openapi_url=None, auth=GIVE_TASKS
+)
 handle_errors(a2a_api)
 
 

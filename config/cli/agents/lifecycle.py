@@ -115,7 +115,7 @@ def publish(agent: ChosenAgent, *, description: str | None) -> Output:
     """Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A."""
     published = publish_agent(agent_id=agent.id, actor=actor(), description=description)
     card = f"{(server_urls(data_dir()).get('api_url') or 'the API').rstrip('/')}{card_path(published)}"
-    token = f"arbor token create NAME --role operator --agent {_quote_name(agent.name)}"
+    token = f"arbor token create NAME --tasks-only --agent {_quote_name(agent.name)}"
     return Output(
         {**_publication(agent, published), "card": card_path(published)},
         text=f"{agent.name} is published. Its card:\n  {card}\nTasks need a token: [bold]{token}[/bold]",

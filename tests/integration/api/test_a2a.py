@@ -165,6 +165,21 @@ def test_only_published_agents_are_found(
     assert owner.client.get(f"{address}/{CARD}").status_code == 404
 
 
+def test_a_token_for_tasks_does_nothing_else(
+    owner: Caller, address: str, tenant: Tenant, vega: dict[str, Any]
+) -> None:
+    made = owner.post("/tokens", {"name": "partner", "agent_id": vega["id"], "tasks_only": True}).json()
+    assert made["about"]["tasks_only"]
+    partner = Caller(token=made["token"])
+    task = begin(partner, address)["result"]["task"]
+    assert call(partner, address, "GetTask", {"id": task["id"]})["result"]["id"] == task["id"]
+    for path in ("/agents", "/tenant", f"/agents/{vega['id']}/memories", f"/agents/{vega['id']}/turns"):
+        assert partner.get(path).status_code == 403
+    assert partner.post(f"/agents/{vega['id']}/pause").status_code == 403
+    headers = {"Authorization": f"Bearer {partner.token}"}
+    assert partner.client.get("/v1/models", headers=headers).status_code == 403
+
+
 def test_the_card_tells_no_secrets(owner: Caller, address: str, vega: dict[str, Any]) -> None:
     owner.post(f"/agents/{vega['id']}/publish", {"description": "Knows the tides."})
     response = owner.client.get(f"{address}/{CARD}")

@@ -59,8 +59,8 @@ def vega_url(server: str, tenant: Tenant, vega: dict[str, Any]) -> str:
 
 @pytest.fixture
 def token(tenant: Tenant, vega: dict[str, Any]) -> str:
-    """Return an operator's token for Vega alone."""
-    return caller_of(tenant, Role.OPERATOR, agent_id=UUID(vega["id"])).token
+    """Return a token for tasks of Vega alone."""
+    return caller_of(tenant, Role.VIEWER, agent_id=UUID(vega["id"]), tasks_only=True).token
 
 
 @asynccontextmanager
