@@ -58,6 +58,9 @@ def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
 class BoundedList(ChangeList):  # type: ignore[misc]
     """A list without "show all", titled by the plural of its model."""
 
+    #: Looked up by Unfold's templates, several times on each page; a name that is missing is slow to look up.
+    is_dataset = False
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.title = capfirst(self.opts.verbose_name_plural)
@@ -107,6 +110,8 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     show_facets = ShowFacets.NEVER
     list_filter_submit = True
     list_filter_sheet = False
+    #: Looked up by Unfold's templates for each row.
+    list_sections: Any = ()
     compressed_fields = True
     #: Newest first: ids are ordered by time, and the key of each table is (tenant, id).
     ordering: Any = ("-id",)
