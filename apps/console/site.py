@@ -163,6 +163,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             "templates": {"navigation": "console/parts/navigation.html"},
         }
 
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the models of one app, for its page; the console has a navigation of its own instead of all apps."""
+        listed: list[Any] = super().get_app_list(request, app_label) if app_label else []
+        return listed
+
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the fleet of the chosen tenant, or the tenants to choose from."""
         request.current_app = self.name

@@ -21,6 +21,7 @@ from apps.console.pages.models import default_of_tenant
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
+from apps.heartbeats.services.reports.hourly_counts import count_by_hour
 from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
@@ -185,19 +186,10 @@ def _heartbeats() -> QuerySet[Heartbeat]:
 
 
 def _heartbeats_of_day(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
-    rows = list(
-        Heartbeat.objects.filter(started_at__gte=now - WINDOW)
-        .order_by("-started_at")
-        .values_list("started_at", "status")[:SAMPLE]
-    )
-    counts = Counter(status for _, status in rows)
-    by_hour: dict[datetime, Counter[str]] = {}
-    for started_at, status in rows:
-        hour = started_at.replace(minute=0, second=0, microsecond=0)
-        by_hour.setdefault(hour, Counter())[status] += 1
+    counts = count_by_hour(since=now - WINDOW, most=SAMPLE)
     last = now.replace(minute=0, second=0, microsecond=0)
     starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)) - 1, -1, -1)]
-    return dict(counts), draw_hours(starts, by_hour), len(rows) == SAMPLE
+    return dict(counts.total), draw_hours(starts, counts.by_hour), counts.total.total() == SAMPLE
 
 
 def _spent(now: datetime) -> dict[str, Any]:
