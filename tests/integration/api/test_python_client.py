@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
 
 import arbor_client
 from apps.agents.services.templates import seed_builtin_templates
-from apps.api.api import PATH, api
+from apps.api.api import PATH
 from apps.tenants.models import Role, Tenant
 from arbor_client import Arbor, AsyncArbor
-from arbor_client.calls import Call, PagedCall
-from arbor_client.groups import Group, listing, operation, streaming
-from arbor_client.streams import StreamCall
+from scripts.api_reference import REFERENCE, operation_of, operations_of_api, reference, requests_of_client
 from tests.integration.api.test_server import server
 from tests.support.api import caller_of
 
@@ -31,68 +24,34 @@ WITHOUT_METHOD = Path(__file__).with_name("operations_without_client_method.txt"
 _ID = UUID("01890000-0000-7000-8000-000000000001")
 
 
-def requests_of_client() -> Iterator[tuple[str, str, str]]:
-    """Yield the name, method and path of each operation of the client."""
-    with Arbor("http://arbor", "x") as client:
-        for group in vars(client).values():
-            if isinstance(group, Group):
-                for name, member in vars(type(group)).items():
-                    if isinstance(member, operation | listing | streaming):
-                        built = _bound(member._build, group)
-                        call = built.first if isinstance(built, PagedCall) else built
-                        assert isinstance(call, Call | StreamCall)
-                        yield f"{type(group).__name__}.{name}", call.method, PATH + call.path
-
-
-def _bound(build: Any, group: Any) -> Any:
-    """Call a method with a value for each required parameter: an id, a verb or a text."""
-    given = inspect.signature(build).bind_partial(group)
-    for parameter in inspect.signature(build).parameters.values():
-        if parameter.default is parameter.empty and parameter.name not in given.arguments:
-            given.arguments[parameter.name] = _value(parameter.name)
-    return build(*given.args, **given.kwargs)
-
-
-def _value(name: str) -> Any:
-    if name.endswith("_id"):
-        return _ID
-    return {"ids": [_ID], "verb": "start"}.get(name, "x")
-
-
-@cache
-def operations_of_api() -> dict[str, re.Pattern[str]]:
-    """Return the operations of the API, as `GET /path`, with the pattern of their paths."""
-    paths = api.get_openapi_schema()["paths"]
-    return {
-        f"{method.upper()} {path}": re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
-        for path, operations in paths.items()
-        for method in operations
-    }
-
-
-def _operation_of(method: str, path: str) -> str | None:
-    """Return the API's operation that answers a request; a path without variables takes precedence."""
-    found = [
-        name
-        for name, pattern in operations_of_api().items()
-        if name.split()[0] == method and pattern.fullmatch(path)
-    ]
-    return min(found, key=lambda name: name.count("{"), default=None)
-
-
 def test_every_method_of_the_client_has_its_operation() -> None:
     strangers = [
         f"{name}: {method} {path}"
         for name, method, path in requests_of_client()
-        if _operation_of(method, path) is None
+        if operation_of(method, PATH + path) is None
     ]
     assert strangers == []
 
 
 def test_operations_without_a_method_are_listed() -> None:
-    served = {_operation_of(method, path) for _, method, path in requests_of_client()}
+    served = {operation_of(method, PATH + path) for _, method, path in requests_of_client()}
     listed = set(WITHOUT_METHOD.read_text(encoding="utf-8").split("\n")) - {""}
     assert sorted(operations_of_api().keys() - served) == sorted(listed)
+
+
+def test_the_reference_is_up_to_date() -> None:
+    text = reference()
+
+    assert REFERENCE.read_text(encoding="utf-8") == text
+    assert text.count("\n| `") == len(operations_of_api())
+
+
+def test_the_reference_names_role_and_method() -> None:
+    rows = reference().splitlines()
+    (recall,) = (row for row in rows if "`POST /agents/{agent_id}/recall`" in row)
+    assert recall.endswith("| viewer | `memories.recall` |")
+    assert any("| viewer* |" in row for row in rows)
+    assert any("| owner |" in row for row in rows)
 
 
 def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
