@@ -28,6 +28,10 @@ class BearerToken(HttpBearer):
         self._role = role
         self._tenant_wide = tenant_wide
 
+    def role_for(self, method: str | None) -> Role:
+        """Return the least role that a request of this method needs."""
+        return self._role or (Role.VIEWER if method in _READING else Role.OPERATOR)
+
     def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
         return self._permit(request, authenticate(token, named=_agent_of_path(request)))
@@ -35,7 +39,7 @@ class BearerToken(HttpBearer):
     def _permit(self, request: HttpRequest, access: TokenAccess) -> TokenAccess:
         if access.suspended:
             raise PermissionDenied(f"the tenant {access.tenant_slug} is suspended")
-        needed = self._role or (Role.VIEWER if request.method in _READING else Role.OPERATOR)
+        needed = self.role_for(request.method)
         if not access.tasks_only and access.role.rank < needed.rank:
             raise PermissionDenied(f"this needs a token of the role {needed}; {access.name} is {access.role}")
         _count(request, access)

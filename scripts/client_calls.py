@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 import arbor_client
-from apps.api.api import api
 from arbor_client import Arbor
 from arbor_client.calls import Call, PagedCall
 from arbor_client.groups import Group, listing, operation, streaming
@@ -78,8 +78,8 @@ def _value(name: str, annotation: str) -> Any:
 
 @cache
 def openapi() -> dict[str, Any]:
-    """Return the OpenAPI document, which takes a second to create."""
-    document: dict[str, Any] = api.get_openapi_schema()
+    """Return the OpenAPI document, which takes a second to create. Django must be set up."""
+    document: dict[str, Any] = import_module("apps.api.api").api.get_openapi_schema()
     return document
 
 
