@@ -22,6 +22,8 @@ from apps.fleet.accounts import create_account
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tools.models import ToolServer
+from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -59,6 +61,7 @@ class Secrets:
     webhook_secret: str
     signal_webhook_id: UUID
     signal_webhook_secret: str
+    tool_server_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -82,6 +85,7 @@ class Secrets:
                 channel_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
+            assert address_of(ToolServer.objects.get()).secret == self.tool_server_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -102,6 +106,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             actor="tests",
         )
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
+        add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -110,6 +115,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         webhook_secret=added.secret,
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
+        tool_server_secret="s3cret",
         client=sign_in(user),
     )
 
