@@ -133,8 +133,9 @@ def _is_short(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    # JSON of the database has no infinity; an integer may be too large for a float, and is finite.
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(min(value, 1e300))
+    # JSON of the database has neither infinity nor NaN.
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer or (isinstance(value, float) and math.isfinite(value))
 
 
 def _limits(schema: Mapping[str, Any]) -> Schema:
