@@ -47,11 +47,11 @@ def _bound(build: Any, group: Any, *, whole: bool) -> Any:
     for parameter in inspect.signature(build).parameters.values():
         wanted = whole or parameter.default is parameter.empty
         if wanted and parameter.name not in given.arguments:
-            given.arguments[parameter.name] = _value(parameter.name, str(parameter.annotation))
+            given.arguments[parameter.name] = _value(str(parameter.annotation))
     return build(*given.args, **given.kwargs)
 
 
-def _value(name: str, annotation: str) -> Any:
+def _value(annotation: str) -> Any:
     """Return a value for a parameter, by the beginning of its type."""
     values: dict[str, Any] = {
         "Id": _ID,

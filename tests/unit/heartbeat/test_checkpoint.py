@@ -32,6 +32,7 @@ from arbor.heartbeat.state import (
     Routing,
     Selfhood,
     StateChanges,
+    ToolCall,
 )
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
