@@ -24,6 +24,8 @@ from tests.factories.contacts import (
     ChannelFactory,
     ChatMessageFactory,
     ChatSessionFactory,
+    HookDeliveryFactory,
+    HookFactory,
     OutboxMessageFactory,
     SignalWebhookFactory,
 )
@@ -188,9 +190,18 @@ def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model
 def _add_messages(agent: Agent, text: str) -> list[Model]:
     """Create messages of an agent, and their delivery channel."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
+    webhook = SignalWebhookFactory(
+        agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text
+    )
+    hook = HookFactory(
+        agent=agent, name=text[:60], mapping={"title": text[:500]}, events=[text], last_refusal=text[:300]
+    )
     return [
         channel,
-        SignalWebhookFactory(agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text),
+        webhook,
+        hook,
+        HookDeliveryFactory(hook=hook, event=text[:200], delivery_id=text[:200], error=text, body=text),
+        HookDeliveryFactory(hook=None, webhook=webhook, event=text[:200], status="failed", error=text),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(
             agent=agent,

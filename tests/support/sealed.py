@@ -15,9 +15,11 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
-from apps.contacts.models import Channel, SignalWebhook
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
+from apps.contacts.services.hooks import HookWish, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
+from apps.contacts.services.signing_secrets import SecretPair
 from apps.fleet.accounts import create_account
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
@@ -59,6 +61,8 @@ class Secrets:
     webhook_secret: str
     signal_webhook_id: UUID
     signal_webhook_secret: str
+    hook_id: UUID
+    hook_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -82,6 +86,7 @@ class Secrets:
                 channel_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
+            assert SecretPair.of(Hook.objects.get(id=self.hook_id)).current == self.hook_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -93,7 +98,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
     user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
     with tenant_transaction(tenant.id):
         for _ in range(agents):
-            make_agent_key()
+            key = make_agent_key()
         added = add_channel(
             name="hook",
             kind=ChannelKind.WEBHOOK,
@@ -102,6 +107,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             actor="tests",
         )
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
+        hook = create_hook(HookWish(name="hook", agent_id=key.agent_id), actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -110,6 +116,8 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         webhook_secret=added.secret,
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
+        hook_id=hook.hook.id,
+        hook_secret=hook.secret,
         client=sign_in(user),
     )
 
