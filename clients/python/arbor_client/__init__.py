@@ -21,6 +21,7 @@ from arbor_client.errors import (
 )
 from arbor_client.goals import Goal
 from arbor_client.heartbeats import Heartbeat, HeartbeatTrace
+from arbor_client.hooks import Delivery, Hook
 from arbor_client.memories import Memory, Recalled
 from arbor_client.selves import Proposal
 from arbor_client.streams import Event
@@ -33,12 +34,14 @@ __all__ = [
     "ArborClientError",
     "AsyncArbor",
     "Conflict",
+    "Delivery",
     "Destruction",
     "Event",
     "Forbidden",
     "Goal",
     "Heartbeat",
     "HeartbeatTrace",
+    "Hook",
     "Memory",
     "Missing",
     "Proposal",

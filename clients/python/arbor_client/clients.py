@@ -16,6 +16,7 @@ from arbor_client.errors import Unreachable
 from arbor_client.exchange import Send, Sent, Wait, check, exchange
 from arbor_client.goals import Goals
 from arbor_client.heartbeats import Heartbeats
+from arbor_client.hooks import Hooks
 from arbor_client.memories import Memories
 from arbor_client.selves import Proposals
 from arbor_client.streams import Event, EventReader, StreamCall
@@ -55,6 +56,7 @@ class Arbor:
         self.conversations = Conversations[Arbor](self)
         self.proposals = Proposals[Arbor](self)
         self.heartbeats = Heartbeats[Arbor](self)
+        self.hooks = Hooks[Arbor](self)
         self.tenant = TenantGroup[Arbor](self)
 
     def send[T](self, call: Call[T]) -> T:
@@ -136,6 +138,7 @@ class AsyncArbor:
         self.conversations = Conversations[AsyncArbor](self)
         self.proposals = Proposals[AsyncArbor](self)
         self.heartbeats = Heartbeats[AsyncArbor](self)
+        self.hooks = Hooks[AsyncArbor](self)
         self.tenant = TenantGroup[AsyncArbor](self)
 
     async def send[T](self, call: Call[T]) -> T:
