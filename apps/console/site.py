@@ -29,6 +29,7 @@ from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
 from apps.console.navigation import section_tabs
 from apps.console.operator.graph import explore_graph
+from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
 from apps.console.operator.ledger import show_ledger
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
@@ -122,6 +123,21 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/signalwebhook/<uuid:webhook_id>/act/",
                 self.admin_view(act_on_webhook),
                 name="webhook-act",
+            ),
+        ]
+        urls += [
+            path("contacts/hook/<uuid:hook_id>/act/", self.admin_view(act_on_hook), name="hook-act"),
+            path("contacts/hook/<uuid:hook_id>/edit/", self.admin_view(edit_hook), name="hook-edit"),
+            path("contacts/hook/<uuid:hook_id>/rotate/", self.admin_view(rotate_hook), name="hook-rotate"),
+            path(
+                "contacts/hookdelivery/<uuid:delivery_id>/act/",
+                self.admin_view(act_on_delivery),
+                name="delivery-act",
+            ),
+            path(
+                "contacts/signalwebhook/<uuid:webhook_id>/rotate/",
+                self.admin_view(rotate_webhook),
+                name="webhook-rotate",
             ),
         ]
         urls += [
