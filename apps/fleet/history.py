@@ -30,6 +30,7 @@ from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.clock import Clock, SystemClock
+from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
@@ -189,7 +190,8 @@ def _delete_plans(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
 
 def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
-        return _delete(_oldest(HookDelivery.objects.filter(at__lt=before), "at", _NARROW_STEP))
+        ended = HookDelivery.objects.exclude(status__in=UNSENT)
+        return _delete(_oldest(ended.filter(at__lt=before), "at", _NARROW_STEP))
 
 
 def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
@@ -311,7 +313,13 @@ _SWEEPS = {
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
     Record.AUDIT: _Sweep(waiting=_TENANTS, model=AuditEvent, column="at", step=_delete_audit),
-    Record.DELIVERIES: _Sweep(waiting=_TENANTS, model=HookDelivery, column="at", step=_delete_deliveries),
+    Record.DELIVERIES: _Sweep(
+        waiting=_TENANTS,
+        model=HookDelivery,
+        column="at",
+        ended="r.status NOT IN ('retrying', 'resending')",
+        step=_delete_deliveries,
+    ),
     Record.SIGNALS: _Sweep(waiting=_TENANTS_BY_ID, model=SignalBatch, column="at", step=_delete_signals),
 }
 

@@ -58,6 +58,10 @@ class HookDeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
+#: Deliveries that are sent again.
+UNSENT = frozenset({HookDeliveryStatus.RETRYING, HookDeliveryStatus.RESENDING})
+
+
 @dataclass(frozen=True, kw_only=True)
 class HookMessage:
     """A delivery's message for the agent: a text of others, which is data."""
