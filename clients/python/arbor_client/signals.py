@@ -148,3 +148,8 @@ class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
     def delete(self, webhook_id: Id) -> Call[Webhook]:
         """Delete a webhook."""
         return delete(Webhook, f"/webhooks/{webhook_id}")
+
+    @operation
+    def rotate_secret(self, webhook_id: Id) -> Call[NewWebhook]:
+        """Give a webhook a new secret, shown once; for a day its requests are signed by the one before too."""
+        return post(NewWebhook, f"/webhooks/{webhook_id}/secret")
