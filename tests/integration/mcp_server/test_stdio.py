@@ -48,8 +48,9 @@ def test_an_unknown_tenant_ends_the_process(
 
 
 def test_a_refusal_of_the_database_is_named(
-    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch
+    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.ARBOR_HAS_DATABASE = True
     monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     # The server of the tests asks for no password.
     monkeypatch.setitem(connections[APP].settings_dict, "USER", "nobody")
