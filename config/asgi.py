@@ -10,6 +10,8 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 
 from config.body_limit import BodyLimit, Message, Receive, Send
 
@@ -17,6 +19,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
 # Creates the Celery application by which the API enqueues tasks (`apps.queues`).
 importlib.import_module("workers.app")
 django.setup(set_prefix=False)
+# They close connections and need a thread for that at each request; `apps.api.threads` closes those of its own threads.
+for receiver in (reset_queries, close_old_connections):
+    request_started.disconnect(receiver)
 
 
 # They load models, which Django must be set up for.

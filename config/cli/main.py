@@ -46,10 +46,12 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "self": ("selves", "Manage an agent's beliefs, identity and other parts of its self."),
         "inbox": ("contact", "Read and answer agents' messages."),
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
+        "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
         "signals": ("signals", "List what changed about agents, or follow it live."),
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),
+        "provider": ("provider", "Manage a tenant's own keys of model providers."),
         "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import AwareDatetime, Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
@@ -148,7 +147,6 @@ def list_goals(
     request: HttpRequest, agent_id: UUID, page: Paging, state: GoalState | None = None
 ) -> ListPage[GoalResource]:
     """List an agent's goals, the last changed first."""
-    agent_by_id(agent_id)
     rows = rows_of(Goal, agent_id)
     if state is not None:
         rows = rows.filter(state=state)

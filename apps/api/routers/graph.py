@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.memories.services.graph.relations import NewRelation
@@ -166,7 +165,6 @@ def ask_graph(
     about: Query[GraphQuestion],
 ) -> FoundNodes:
     """Show the causes of a node, the evidence for it, or all that is connected with it."""
-    agent_by_id(agent_id)
     find = _QUESTIONS[question]
     return _found(find(agent_id=agent_id, node=GraphNode(about.kind, about.id), hops=about.hops))
 
@@ -174,7 +172,6 @@ def ask_graph(
 @router.get("/agents/{uuid:agent_id}/graph-path", response=FoundNodes, summary="Show a path between nodes")
 def show_path(request: HttpRequest, agent_id: UUID, ends: Query[PathQuestion]) -> FoundNodes:
     """Show a shortest path between two nodes; an empty list: there is none."""
-    agent_by_id(agent_id)
     return _found(
         find_path(
             agent_id=agent_id,
@@ -190,7 +187,6 @@ def show_path(request: HttpRequest, agent_id: UUID, ends: Query[PathQuestion]) -
 )
 def list_contradictions(request: HttpRequest, agent_id: UUID) -> ContradictionList:
     """List the contradictions among what an agent knows."""
-    agent_by_id(agent_id)
     result = find_contradictions(agent_id=agent_id)
     return ContradictionList(
         items=[
@@ -209,7 +205,6 @@ def list_contradictions(request: HttpRequest, agent_id: UUID) -> ContradictionLi
 @router.post("/agents/{uuid:agent_id}/relations", response={201: EdgeResource}, summary="Relate two nodes")
 def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) -> Status[EdgeResource]:
     """Relate two nodes of an agent's graph."""
-    agent_by_id(agent_id)
     actor = access_of(request).actor
     new = NewRelation(
         source=_node(relation.source),
@@ -226,7 +221,6 @@ def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) 
 @router.post("/agents/{uuid:agent_id}/relations/remove", response=Removed, summary="Remove relations")
 def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds) -> Removed:
     """Remove the relations from one node to another, in that direction."""
-    agent_by_id(agent_id)
     removed = unrelate_by_person(
         agent_id=agent_id,
         source=_node(wanted.source),

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import AwareDatetime, Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import ADMINISTER, READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -110,7 +109,6 @@ def list_memories(
     request: HttpRequest, agent_id: UUID, page: Paging, wanted: Query[MemoryQuery]
 ) -> ListPage[MemoryResource]:
     """List an agent's memories, the latest first. Listing changes nothing."""
-    agent_by_id(agent_id)
     rows = rows_of(Memory, agent_id).filter(importance__gte=wanted.min_importance)
     if wanted.type is not None:
         rows = rows.filter(type=wanted.type)

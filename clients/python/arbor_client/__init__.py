@@ -67,15 +67,18 @@ from arbor_client.minds import (
     WorkingMemory,
 )
 from arbor_client.policies import DailyUsage, ModelCall, Policy
+from arbor_client.providers import DefaultModel, Provider
 from arbor_client.selves import Drive, Experience, InnerState, Peer, Preference, Proposal
 from arbor_client.signals import NewWebhook, Signal, SignalKind, SignalPage, Webhook
 from arbor_client.streams import Event
 from arbor_client.templates import CheckedTemplate, Template, TemplateDetails
 from arbor_client.tenants import ApiToken, AuditEvent, Limits, Member, NewApiToken, Tenant, Token
+from arbor_client.tools import AllowedTool, RefreshedServer, Tool, ToolServer
 
 __all__ = [
     "UNCHANGED",
     "Agent",
+    "AllowedTool",
     "AnsweredTurn",
     "ApiToken",
     "Arbor",
@@ -98,6 +101,7 @@ __all__ = [
     "Contradiction",
     "Contradictions",
     "DailyUsage",
+    "DefaultModel",
     "Destruction",
     "Difference",
     "Drive",
@@ -135,8 +139,10 @@ __all__ = [
     "Policy",
     "Preference",
     "Proposal",
+    "Provider",
     "Recall",
     "Recalled",
+    "RefreshedServer",
     "Refused",
     "Remembered",
     "RemovedRelations",
@@ -160,6 +166,8 @@ __all__ = [
     "Token",
     "TokenInvalid",
     "TooManyRequests",
+    "Tool",
+    "ToolServer",
     "Turn",
     "Unchanged",
     "Unprocessable",

@@ -31,6 +31,10 @@ class Agent:
     energy: float
     #: The heartbeats that ran to a decision.
     heartbeats: int
+    #: Whether agents elsewhere find its card at `card_path`, below the API's address.
+    published: bool
+    public_description: str
+    card_path: str
     interval_s: float
     #: The time of its next heartbeat; None: it has none.
     due_at: datetime | None
@@ -92,6 +96,16 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
     def start(self, agent_id: Id) -> Call[Agent]:
         """Start an agent's heartbeats. Like the other changes of status: Conflict where its status forbids it."""
         return post(Agent, f"/agents/{agent_id}/start")
+
+    @operation
+    def publish(self, agent_id: Id, *, description: str | None = None) -> Call[Agent]:
+        """Publish an agent to agents elsewhere; without a description the card says what it said, or its role."""
+        return post(Agent, f"/agents/{agent_id}/publish", {"description": description})
+
+    @operation
+    def unpublish(self, agent_id: Id) -> Call[Agent]:
+        """Withdraw an agent's card; agents elsewhere reach it no longer."""
+        return post(Agent, f"/agents/{agent_id}/unpublish")
 
     @operation
     def pause(self, agent_id: Id) -> Call[Agent]:

@@ -15,10 +15,12 @@ from arbor_client.heartbeats import Heartbeats
 from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
+from arbor_client.providers import Providers
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tools import Tools, ToolServers
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
@@ -47,10 +49,13 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.policies: Policies[C] = Policies(client)
         self.preferences: Preferences[C] = Preferences(client)
         self.proposals: Proposals[C] = Proposals(client)
+        self.providers: Providers[C] = Providers(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)
         self.tokens: Tokens[C] = Tokens(client)
+        self.tool_servers: ToolServers[C] = ToolServers(client)
+        self.tools: Tools[C] = Tools(client)
         self.webhooks: Webhooks[C] = Webhooks(client)

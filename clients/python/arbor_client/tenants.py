@@ -85,6 +85,8 @@ class ApiToken:
     role: str
     #: The only agent that it reaches; None: all.
     agent_id: UUID | None
+    #: Whether it gives tasks to published agents, and does nothing else.
+    tasks_only: bool
     created_by: str
     created_at: datetime
     expires_at: datetime | None
@@ -179,10 +181,16 @@ class Tokens[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def create(
-        self, name: str, *, role: str = "viewer", agent_id: Id | None = None, days: int | None = 90
+        self,
+        name: str,
+        *,
+        role: str = "viewer",
+        agent_id: Id | None = None,
+        tasks_only: bool = False,
+        days: int | None = 90,
     ) -> Call[NewApiToken]:
-        """Create a token and return it, once; `days=None`: without end."""
-        body = {"name": name, "role": role, "agent_id": agent_id}
+        """Create a token and return it, once; `days=None`: without end. With `tasks_only` it gives tasks to published agents only."""
+        body = {"name": name, "role": role, "agent_id": agent_id, "tasks_only": tasks_only}
         call = post(NewApiToken, "/tokens", body)
         return replace(call, body={**(call.body or {}), "days": days})
 

@@ -155,6 +155,15 @@ _agent = group(
         examples=("arbor agent resume-all --tenant acme",),
     ),
     agent_command(
+        "publish",
+        "Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A.",
+        option("--description", help="What the card says about it.  [default: its role]"),
+        run="agents.lifecycle:publish",
+        details="The card is readable without a token; tasks need one. docs/how-to/connect-other-agents.md.",
+        examples=('arbor agent publish Vega --description "Knows the river and its tides."',),
+    ),
+    _lifecycle("unpublish", "Withdraw an agent's card; agents elsewhere reach it no longer."),
+    agent_command(
         "destroy",
         "Delete an agent and all its data, for good. The audit of its acts stays.",
         option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),

@@ -26,6 +26,10 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
         vega = arbor.agents.create("Vega", template="Scout", start=True)
         arbor.agents.create("Deneb", template="Scout")
         assert [agent.name for agent in arbor.agents.list()] == ["Deneb", "Vega"]
+        shown = arbor.agents.publish(vega.id, description="Knows the tides.")
+        assert (shown.published, shown.public_description) == (True, "Knows the tides.")
+        assert arbor.agents.publish(vega.id).public_description == "Knows the tides."
+        assert not arbor.agents.unpublish(vega.id).published
         assert arbor.agents.pause(vega.id).status == "paused"
         with pytest.raises(arbor_client.Conflict, match="paused"):
             arbor.agents.pause(vega.id)

@@ -10,7 +10,7 @@ import pytest
 from apps.api.api import PATH
 from arbor_client.calls import Call
 from arbor_client.streams import StreamCall
-from tests.support.client_calls import openapi, operation_of, requests_of_client
+from scripts.client_calls import openapi, operation_of, requests_of_client
 
 
 def test_every_method_of_the_client_has_its_operation() -> None:

@@ -22,8 +22,11 @@ _AGENT = "agents and jobs do it, or another service on behalf of its caller"
 _INSTALLATION = "of the installation, while a token is of one tenant"
 _UPKEEP = "a rare act of upkeep at the command line; it has no operation yet"
 _MACHINE = "reads or runs something of the machine that the command runs on"
+_DIRECT = "the command and the operation wait for the server's list; the page lets a worker ask for it"
 #: Acts without any door.
 INTERNAL = {
+    "calls.services.provider_keys.remove_provider_key": _AGENT,
+    "calls.services.provider_keys.store_provider_key": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
     "memories.services.clusters.clusters.rename_audited": _AGENT,
@@ -42,10 +45,13 @@ INTERNAL = {
     "selves.services.proposals.defer": _AGENT,
     "selves.services.proposals.reject": _AGENT,
     "selves.services.proposals.revise_belief": _AGENT,
+    "tools.services.servers.audit_server": _AGENT,
+    "tools.services.servers.list_tools_again": _AGENT,
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
+    "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 WITHOUT_OPERATION = {
     "fleet.accounts.change_password": _INSTALLATION,
@@ -71,6 +77,7 @@ WITHOUT_OPERATION = {
     "memories.services.store.ingest.ingest": _MACHINE,
     "selves.services.beliefs.change_filters": _UPKEEP,
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
+    "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 
 

@@ -11,9 +11,10 @@ from django.db import connections
 from pydantic import ValidationError
 
 from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import Heartbeat
-from apps.providers import model_for
+from apps.providers import model_for, tenant_model
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
@@ -33,6 +34,7 @@ class Found:
     """A heartbeat's record."""
 
     id: UUID
+    tenant_id: UUID
     agent: str
     number: int
     model: str
@@ -96,7 +98,11 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     )
     if connections[APP].in_atomic_block:
         raise RuntimeError("a model must be asked outside any transaction")
-    reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    with tenant_transaction(found.tenant_id):
+        _read_only()
+        own = find_provider(found.tenant_id, handle)
+    asked = model_for(handle) if own is None else tenant_model(handle, own)
+    reply = asked.complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
@@ -109,6 +115,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
     assert situation.terms is not None
     return Found(
         id=heartbeat.id,
+        tenant_id=heartbeat.tenant_id,
         agent=heartbeat.agent.name,
         number=heartbeat.number,
         model=heartbeat.model,

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 import arbor_client
-from apps.api.api import api
 from arbor_client import Arbor
 from arbor_client.calls import Call, PagedCall
 from arbor_client.groups import Group, listing, operation, streaming
@@ -47,11 +47,11 @@ def _bound(build: Any, group: Any, *, whole: bool) -> Any:
     for parameter in inspect.signature(build).parameters.values():
         wanted = whole or parameter.default is parameter.empty
         if wanted and parameter.name not in given.arguments:
-            given.arguments[parameter.name] = _value(parameter.name, str(parameter.annotation))
+            given.arguments[parameter.name] = _value(str(parameter.annotation))
     return build(*given.args, **given.kwargs)
 
 
-def _value(name: str, annotation: str) -> Any:
+def _value(annotation: str) -> Any:
     """Return a value for a parameter, by the beginning of its type."""
     values: dict[str, Any] = {
         "Id": _ID,
@@ -78,8 +78,8 @@ def _value(name: str, annotation: str) -> Any:
 
 @cache
 def openapi() -> dict[str, Any]:
-    """Return the OpenAPI document, which takes a second to create."""
-    document: dict[str, Any] = api.get_openapi_schema()
+    """Return the OpenAPI document, which takes a second to create. Django must be set up."""
+    document: dict[str, Any] = import_module("apps.api.api").api.get_openapi_schema()
     return document
 
 
