@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from arbor_client.calls import Call, Id, PagedCall, Rows, delete, get, listed, post, rows_of
-from arbor_client.encoding import encode
 from arbor_client.groups import Group, listing, operation, streaming
+from arbor_client.json_values import encode
 from arbor_client.streams import StreamCall
 
 if TYPE_CHECKING:
