@@ -27,7 +27,7 @@ class SignalRow:
     record: SignalRecord
     agent: str
     meaning: str
-    #: The data without lists: name, value.
+    #: The data without lists and empty values: name, value.
     facts: Sequence[tuple[str, Any]]
 
 
@@ -112,5 +112,9 @@ def _row(record: SignalRecord, agents: dict[UUID, str]) -> SignalRow:
         agent=agents.get(record.agent_id, ""),
         # A name of another version is shown without its meaning.
         meaning=kind.meaning if kind else "",
-        facts=[(name, value) for name, value in record.data.items() if not isinstance(value, list)],
+        facts=[
+            (name, value)
+            for name, value in record.data.items()
+            if value not in (None, "") and not isinstance(value, list)
+        ],
     )
