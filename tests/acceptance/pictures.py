@@ -23,8 +23,10 @@ SERVERS = ("WEB", "FLOWER", "POSTGRES", "VALKEY")
 PAGES: dict[str, tuple[str, str]] = {
     "fleet": ("", ""),
     "operations": ("operations/", ""),
-    "heartbeat": ("heartbeats/heartbeat/", "#result_list tbody a[href*='/heartbeats/heartbeat/']"),
-    "agent": ("agents/agent/", "#result_list tbody a[href*='/agents/agent/']"),
+    "heartbeat": (
+        "heartbeats/heartbeat/?status__exact=done",
+        "#result_list tbody a[href*='/heartbeats/heartbeat/']",
+    ),
 }
 
 
