@@ -1,6 +1,6 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check types rules prepared test bars lock reference local-model bench audit
+.PHONY: help setup up down check types rules prepared test bars lock reference local-model bench audit pictures
 
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
@@ -59,6 +59,9 @@ local-model: ## Add a local model server and its weights, for the test of the re
 
 bench: setup ## Measure: make bench ARGS="recall --memories 10000 --agents 20 --json"
 	@$(VENV)/python -m bench $(ARGS)
+
+pictures: setup ## Take the pictures of docs/images anew, from a demo installation of its own; needs Chromium
+	@$(VENV)/python -m tests.acceptance.pictures
 
 audit: setup ## Known vulnerabilities and licences of the locked packages, and a bill of materials; asks a public database
 	@$(VENV)/python -m scripts.audit $(ARGS)

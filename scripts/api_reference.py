@@ -7,31 +7,23 @@ Exit codes: 0 done; 1 with `--check`: docs/reference/api.md is not up to date; 2
 from __future__ import annotations
 
 import argparse
-import inspect
 import os
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import django
 
-from arbor_client import Arbor
-from arbor_client.calls import Call, PagedCall
-from arbor_client.groups import Group, listing, operation, streaming
-from arbor_client.streams import StreamCall
+from scripts.client_calls import openapi, operation_of, requests_of_client
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference" / "api.md"
 COMMAND = "make reference"
-_ID = UUID("01890000-0000-7000-8000-000000000001")
-_VERBS = ("start", "pause", "resume", "stop", "sleep", "wake")
 _INTRODUCTION = """\
 # REST API
 
@@ -100,9 +92,9 @@ def operation_lines() -> Iterator[OperationLine]:
     routes = import_module("apps.api.api")
     tokens = dict(_tokens_needed(routes.api))
     methods: dict[str | None, list[str]] = defaultdict(list)
-    for name, method, path in requests_of_client():
-        methods[operation_of(method, routes.PATH + path)].append(name)
-    for path, operations in routes.api.get_openapi_schema()["paths"].items():
+    for name, call in requests_of_client().items():
+        methods[operation_of(call.method, routes.PATH + call.path)].append(name)
+    for path, operations in openapi()["paths"].items():
         for method, described in operations.items():
             name = f"{method.upper()} {path}"
             yield OperationLine(
@@ -112,40 +104,6 @@ def operation_lines() -> Iterator[OperationLine]:
                 token=tokens[described["operationId"]],
                 methods=methods[name],
             )
-
-
-def requests_of_client() -> Iterator[tuple[str, str, str]]:
-    """Yield the name, method and path of each operation of the client."""
-    with Arbor("http://arbor", "x") as client:
-        for attribute, group in vars(client).items():
-            if isinstance(group, Group):
-                for name, member in vars(type(group)).items():
-                    if isinstance(member, operation | listing | streaming):
-                        for built in _bound(member._build, group):
-                            call = built.first if isinstance(built, PagedCall) else built
-                            assert isinstance(call, Call | StreamCall)
-                            yield f"{attribute}.{name}", call.method, call.path
-
-
-@cache
-def operations_of_api() -> dict[str, re.Pattern[str]]:
-    """Return the operations of the API, as `GET /path`, with the pattern of their paths."""
-    paths = import_module("apps.api.api").api.get_openapi_schema()["paths"]
-    return {
-        f"{method.upper()} {path}": re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
-        for path, operations in paths.items()
-        for method in operations
-    }
-
-
-def operation_of(method: str, path: str) -> str | None:
-    """Return the API's operation that answers a request; a path without variables takes precedence."""
-    found = [
-        name
-        for name, pattern in operations_of_api().items()
-        if name.split()[0] == method and pattern.fullmatch(path)
-    ]
-    return min(found, key=lambda name: name.count("{"), default=None)
 
 
 def _tokens_needed(api: Any) -> Iterator[tuple[str, str]]:
@@ -158,24 +116,6 @@ def _tokens_needed(api: Any) -> Iterator[tuple[str, str]]:
                 role = bearer.role_for(served.methods[0])
                 name = served.operation_id or api.get_openapi_operation_id(served)
                 yield name, f"{role}*" if is_narrow else str(role)
-
-
-def _bound(build: Any, group: Any) -> Iterator[Any]:
-    """Call a method with a value for each required parameter: an id or a text; with a verb, once for each of an agent's."""
-    required = [
-        parameter.name
-        for parameter in list(inspect.signature(build).parameters.values())[1:]
-        if parameter.default is parameter.empty
-    ]
-    for verb in _VERBS if "verb" in required else ("",):
-        named = {name: verb if name == "verb" else _value(name) for name in required}
-        yield build(group, **named)
-
-
-def _value(name: str) -> Any:
-    if name.endswith("_id"):
-        return _ID
-    return [_ID] if name == "ids" else "x"
 
 
 def _first_sentence(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -15,7 +16,7 @@ from django.utils.http import parse_etags
 
 from apps.api.openai.errors import unserved
 from apps.api.problems import CONTENT_TYPE, problem
-from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of
+from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of, request_id_of
 from apps.api.threads import in_thread
 from apps.api.versions import etag_of
 
@@ -46,11 +47,16 @@ class ApiMiddleware:
         if self._asynchronous:
             return self._answer(request)
         started = time.perf_counter()
-        return _finish(request, self.get_response(request), started)
+        response = _finish(request, self.get_response(request))
+        _log_answer(request, response, _ms_since(started))
+        return response
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
-        return _finish(request, await self.get_response(request), started)
+        response = _finish(request, await self.get_response(request))
+        # After the response is sent.
+        asyncio.get_running_loop().call_soon(_log_answer, request, response, _ms_since(started))
+        return response
 
     async def _run_in_thread(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, named: dict[str, Any]
@@ -62,7 +68,7 @@ class ApiMiddleware:
         return response
 
 
-def _finish(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
+def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if response.status_code >= _ERROR:
         response = _in_shape(request, response)
     if (
@@ -77,7 +83,15 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
             response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers[REQUEST_ID] = request.arbor_request_id  # type: ignore[attr-defined]
+    response.headers[REQUEST_ID] = request_id_of(request)
+    return response
+
+
+def _ms_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 1)
+
+
+def _log_answer(request: HttpRequest, response: HttpResponseBase, ms: float) -> None:
     match = request.resolver_match
     access = access_of(request) if hasattr(request, "auth") else None
     log.info(
@@ -86,12 +100,11 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
         # The pattern, without what the client wrote into the address.
         route=match.route if match is not None else "",
         status=response.status_code,
-        ms=round((time.perf_counter() - started) * 1000, 1),
-        request_id=request.arbor_request_id,  # type: ignore[attr-defined]
+        ms=ms,
+        request_id=request_id_of(request),
         tenant=access.tenant_slug if access is not None else None,
         token_id=str(access.token_id) if access is not None else None,
     )
-    return response
 
 
 def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from arbor.contacts.chat_prompt import NOTE_LENGTH
 from arbor.errors import Invalid
@@ -41,6 +42,12 @@ class ClientTurn:
     note: str
     #: Names the conversation among those of the person; empty: the person's only one.
     key: str
+    #: The client's id of the message, by which a repeated request finds its turn; empty: it has none.
+    message_id: str = ""
+
+    def digest(self, agent_id: UUID, person: str) -> str | None:
+        """Return what is unique about the message among all of a tenant; None without an id."""
+        return _digest(f"{agent_id}\n{person}", self.message_id) if self.message_id else None
 
 
 def read_client_turn(

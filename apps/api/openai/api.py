@@ -9,14 +9,14 @@ from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_id, agent_by_name
 from apps.api.authentication import READ_OWN, TALK_OWN
-from apps.api.growing_replies import FollowedTurn, last_event, unanswered
+from apps.api.growing_replies import FollowedTurn, last_event, stream_response, unanswered
 from apps.api.openai.completions import Completion, usage_json
 from apps.api.openai.errors import error_response, handle_openai_errors, status_of_failure
 from apps.api.openai.schemas import ChatCompletionRequest, EmbeddingRequest
@@ -75,9 +75,7 @@ async def complete_chat(request: HttpRequest, wish: ChatCompletionRequest) -> Ht
     """Give the last message of the user to an agent, and answer with its reply, whole or as a stream."""
     completion = await in_thread(_begin, request, wish)
     if wish.stream:
-        response = StreamingHttpResponse(completion.chunks(), content_type="text/event-stream")
-        response["X-Accel-Buffering"] = "no"
-        return response
+        return stream_response(completion.chunks())
     last = await last_event(completion.turn) or unanswered()
     if last.answer is None or last.answer.error:
         return error_response(last.text, status=status_of_failure(last.text))
