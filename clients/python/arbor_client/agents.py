@@ -31,9 +31,9 @@ class Agent:
     energy: float
     heartbeats: int
     #: Whether agents elsewhere find its card at `card_path`, below the API's address.
-    published: bool
-    public_description: str
-    card_path: str
+    published: bool = False
+    public_description: str = ""
+    card_path: str = ""
     interval_s: float
     due_at: datetime | None
     last_heartbeat_at: datetime | None

@@ -13,7 +13,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "agent create": ("POST /agents",),
     **{
         f"agent {verb}": (f"POST {A}/{verb}",)
-        for verb in ("start", "pause", "resume", "stop", "sleep", "wake")
+        for verb in ("start", "pause", "resume", "stop", "sleep", "wake", "publish", "unpublish")
     },
     "agent destroy": (f"DELETE {A}",),
     "agent tell": (f"POST {A}/messages",),
