@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apps.tools.services import servers
 from arbor.tools.ports import ScriptedTools
 from tests.support.api import Caller
 
@@ -17,7 +18,7 @@ LISTED = {"name": "forecast", "description": "Gives the forecast.", "inputSchema
 def tools(monkeypatch: pytest.MonkeyPatch) -> ScriptedTools:
     """Replace all servers by a script."""
     scripted = ScriptedTools([LISTED], {})
-    monkeypatch.setattr("apps.tools.services.servers.tool_client", lambda: scripted)
+    monkeypatch.setattr(servers, "tool_client", lambda: scripted)
     return scripted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from apps.tools.services import servers
 from arbor.errors import ToolFailed
 from arbor.tools.ports import Listing, ScriptedTools, ToolServerAddress
 from tests.integration.cli.conftest import Arbor
@@ -19,7 +20,7 @@ LISTED = {
 def tools(monkeypatch: pytest.MonkeyPatch) -> ScriptedTools:
     """Replace all servers by a script."""
     scripted = ScriptedTools([LISTED, {"name": "no name", "inputSchema": {}}], {})
-    monkeypatch.setattr("apps.tools.services.servers.tool_client", lambda: scripted)
+    monkeypatch.setattr(servers, "tool_client", lambda: scripted)
     return scripted
 
 
@@ -64,7 +65,7 @@ def test_a_server_that_does_not_answer_is_added_nevertheless(
         def list_tools(self, server: ToolServerAddress, *, deadline_s: float) -> Listing:
             raise ToolFailed("example.org cannot be reached")
 
-    monkeypatch.setattr("apps.tools.services.servers.tool_client", lambda: Away([], {}))
+    monkeypatch.setattr(servers, "tool_client", lambda: Away([], {}))
     ran = arbor("tool", "server", "add", "weather", "--url", "https://example.org/mcp")
     assert (ran.code, "example.org cannot be reached" in ran.out) == (0, True)
     refreshed = arbor("tool", "server", "refresh", "weather")

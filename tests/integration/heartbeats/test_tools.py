@@ -270,12 +270,20 @@ def test_texts_of_a_server_are_data_without_hidden_characters(
     ("answer", "message"),
     [
         (ValueError("the mast is down"), "reports an error: Error executing tool forecast"),
-        ("x" * 2_000_000, "sent more than 1,000,000 bytes"),
+        ("x" * 60_000, "sent more than 50,000 bytes"),
     ],
 )
 def test_an_error_of_a_tool_is_the_result(
-    run: Run, agent: Agent, tenant: Tenant, weather: RunningServer, answer: Any, message: str
+    run: Run,
+    agent: Agent,
+    tenant: Tenant,
+    weather: RunningServer,
+    answer: Any,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(settings, "ARBOR_MCP_RESULT_BYTES", 50_000)
+    clients.tool_client.cache_clear()
     allow(tenant, weather)
     weather.answer = answer
 
@@ -300,6 +308,17 @@ def test_a_private_address_is_refused(
     assert weather.calls == []
     with tenant_transaction(tenant.id):
         assert "not permitted" in ToolServer.objects.get().last_error
+
+
+def test_a_slow_server_fails_the_action(
+    run: Run, agent: Agent, tenant: Tenant, weather: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(tenant, weather)
+    monkeypatch.setattr(settings, "ARBOR_MCP_DEADLINE_S", 0.0001)
+
+    run(reply_calling(harbour="Bergen"), REST)
+
+    assert "did not answer within 0.0001 s" in first_action(agent)["summary"]
 
 
 def test_a_call_whose_worker_died_is_not_repeated(
