@@ -35,7 +35,7 @@ _MAINTENANCE = frozenset({APP, OPS, BROKER})
 _OF_QUEUE: dict[str, frozenset[str]] = {
     "dispatch": frozenset({APP, OPS, BROKER}),
     "heartbeat": frozenset({APP, BROKER}),
-    # The master key opens the keys that tenants have entered.
+    # The master key opens the secrets of tool servers and the keys that tenants have entered.
     "llm": frozenset({APP, BROKER}) | MODEL_KEYS | MASTER_KEYS,
     "embedding": frozenset({APP, OPS, BROKER}),
     # The master key opens the secrets of webhooks.

@@ -396,6 +396,11 @@ MAILERS = mailers(
 #: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: Whether tool servers may use http, and private addresses; the seconds of a call or listing, and the bytes that are read.
+ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
+ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
+ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
+ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
 #: The period of the search for due messages, and for messages whose worker died.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
 

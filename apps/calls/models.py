@@ -80,6 +80,10 @@ class ExternalCall(TenantModel):
         ordering = ["requested_at"]
         indexes = [
             models.Index(fields=["tenant", "heartbeat_id", "requested_at"], name="calls_by_heartbeat"),
+            # For lists of an agent's calls, and for its deletion.
+            models.Index(fields=["tenant", "agent", "id"], name="calls_by_agent"),
+            # By the error: an index on the status would be written by each call.
+            models.Index(fields=["tenant", "id"], name="calls_failed", condition=~models.Q(error_kind="")),
             models.Index(
                 fields=["tenant", "agent", "purpose"],
                 name="calls_maintenance_unfinished",
@@ -149,6 +153,7 @@ class LedgerEntry(TenantModel):
         verbose_name_plural = "ledger entries"
         indexes = [
             models.Index(fields=["tenant", "-at"], name="calls_ledger_by_time"),
+            models.Index(fields=["tenant", "agent", "-at"], name="calls_ledger_by_agent"),
             models.Index(fields=["tenant", "call"], name="calls_ledger_by_call"),
         ]
 

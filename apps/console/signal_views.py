@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from apps.console.access import has_role
+from apps.console.live import is_own_request, live_parts
 from apps.console.pages.signals import read_signals_page
 from apps.console.views import console_page
 from apps.tenants.models import Role
@@ -27,6 +27,13 @@ def show_signals(request: HttpRequest) -> HttpResponse:
         page = read_signals_page(**values)
     except Invalid as error:
         refusal, page = str(error), read_signals_page()
-    if request.headers.get("HX-Request") and not refusal:
-        return TemplateResponse(request, _ROWS, {"page": page})
-    return console_page(request, "console/signals.html", title="Signals", page=page, refusal=refusal)
+    if is_own_request(request):
+        return live_parts(request, _ROWS, page=page)
+    return console_page(
+        request,
+        "console/signals.html",
+        title="Signals",
+        page=page,
+        refusal=refusal,
+        live_s=page.refresh_s if page.live else 0,
+    )

@@ -27,6 +27,7 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
+from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
@@ -36,6 +37,7 @@ from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
 from apps.console.operator.templates import edit_template
+from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -123,6 +125,12 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
             ),
             path(
+                "tools/toolserver/<uuid:server_id>/act/",
+                self.admin_view(act_on_server),
+                name="tool-server-act",
+            ),
+            path("tools/tool/<uuid:tool_id>/act/", self.admin_view(act_on_tool), name="tool-act"),
+            path(
                 "contacts/signalwebhook/<uuid:webhook_id>/act/",
                 self.admin_view(act_on_webhook),
                 name="webhook-act",
@@ -155,6 +163,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             "templates": {"navigation": "console/parts/navigation.html"},
         }
 
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the models of one app, for its page; the console has a navigation of its own instead of all apps."""
+        listed: list[Any] = super().get_app_list(request, app_label) if app_label else []
+        return listed
+
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the fleet of the chosen tenant, or the tenants to choose from."""
         request.current_app = self.name
@@ -162,11 +175,20 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         alarms = alarms_of(fleet, now=timezone.now()) if fleet else []
         if fleet and is_platform_operator(request):
             alarms += alarms_of_maintenance(read_health())
+        if fleet and is_own_request(request):
+            return live_parts(
+                request,
+                "console/parts/live_fleet.html",
+                fleet=fleet,
+                alarms=alarms,
+                access=access_of(request),
+            )
         context = {
             **self.each_context(request),
             "title": self.index_title,
             "subtitle": None,
             "index": True,
+            "live_s": REFRESH_S,
             "fleet": fleet,
             "alarms": alarms,
             "steps": read_onboarding(fleet) if fleet else read_first_steps(None),

@@ -25,6 +25,8 @@ from apps.providers import credentials_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tools.models import ToolServer
+from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -63,6 +65,7 @@ class Secrets:
     webhook_secret: str
     signal_webhook_id: UUID
     signal_webhook_secret: str
+    tool_server_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -89,6 +92,7 @@ class Secrets:
             own = find_provider(self.tenant.id, "anthropic/claude")
             assert own is not None
             assert credentials_of(own).anthropic_api_key == PROVIDER_KEY
+            assert address_of(ToolServer.objects.get()).secret == self.tool_server_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -110,6 +114,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         )
         store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
+        add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -118,6 +123,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         webhook_secret=added.secret,
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
+        tool_server_secret="s3cret",
         client=sign_in(user),
     )
 

@@ -5,11 +5,24 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry, ProviderKey, TokenRatio
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry, ProviderKey, TokenRatio
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters_by_agent, is_list
 from apps.console.pages.call import read_call_page
+
+#: Calls that ended with an error, which each of them has.
+FAILED = frozenset((CallStatus.FAILED.value, CallStatus.RETRIED.value))
+
+
+class StatusOfCall(ChoicesDropdownFilter):  # type: ignore[misc]
+    """Filters calls by their status; the index of failed calls is found by their error."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ExternalCall]) -> QuerySet[ExternalCall]:
+        """Return the calls with the chosen status."""
+        calls: QuerySet[ExternalCall] = super().queryset(request, queryset)
+        return calls.exclude(error_kind="") if FAILED.intersection(self.lookup_val or ()) else calls
 
 
 @admin.register(ExternalCall)
@@ -26,7 +39,8 @@ class ExternalCallAdmin(OwnPageAdmin):
         "attempts",
         "problem",
     )
-    list_filter = filters_by_agent("status")
+    list_filter = (*filters_by_agent(), ("status", StatusOfCall))
+    indexed_lookups = frozenset(("status__exact", status) for status in FAILED)
     page_template = "console/call.html"
 
     read_page = staticmethod(read_call_page)

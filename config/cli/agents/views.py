@@ -94,7 +94,7 @@ AGENT_COLUMNS = (
     OutputColumn(head="next", value=_next),
     OutputColumn("model", "model", value=lambda agent: own_model(agent) or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
-    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier")),
+    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier", "published")),
     OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
     OutputColumn("schedule", value=lambda agent: agent.schedule.state),
     OutputColumn("interval_s", value=lambda agent: agent.schedule.interval_s),
@@ -112,6 +112,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     details = agent_line(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
         "role": agent.character.get("role", ""),
+        "public_description": agent.public_description,
         "genome": agent.genome,
         "allowed_actions": agent.allowed_actions,
         "own_pipeline": bool(agent.pipeline),
@@ -166,7 +167,7 @@ def _head(details: dict[str, Any]) -> Text:
     lines = [
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
-        f"  {details['public_id']}",
+        f"  {details['public_id']}{', published' if details['published'] else ''}",
         f"  energy {details['energy']:g} of {details['max_energy']:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",

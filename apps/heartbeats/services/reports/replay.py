@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
+from pydantic import ValidationError
 
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.provider_lookup import find_provider
@@ -63,7 +64,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
             raise Invalid(
                 f"heartbeat {heartbeat_id} is {heartbeat.status}{why}; only one that came to a decision can be replayed"
             )
-        situation = Situation.model_validate(heartbeat.situation)
+        situation = _read_situation(heartbeat)
         if situation.terms is None:
             raise Invalid(
                 f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
@@ -135,6 +136,19 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
         ),
         request=request_of(first_call.request) if first_call is not None and is_stored else None,
     )
+
+
+def _read_situation(heartbeat: Heartbeat) -> Situation:
+    """Read the recorded situation. Raises Invalid for one that this version cannot read."""
+    try:
+        return Situation.model_validate(heartbeat.situation)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        first = ".".join(str(part) for part in faults[0]["loc"])
+        raise Invalid(
+            f"heartbeat {heartbeat.id} was recorded by another version of Arbor, which this version cannot read"
+            f" ({first}: {faults[0]['msg']}; {len(faults)} faults); newer heartbeats can be replayed"
+        ) from error
 
 
 def _missing(heartbeat_id: UUID) -> str:
