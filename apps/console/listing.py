@@ -13,6 +13,7 @@ from django.contrib.admin.options import ActionLocation
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
@@ -24,11 +25,17 @@ from apps.audit.services import record
 from apps.console import cells
 from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.list_export import ListExport
+from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
+from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.models import Role
 
 ROWS_A_PAGE = 50
+#: Columns that lead to another row's page: the link to the row's own page is in the first column that is none of them.
+LINKED_COLUMNS = frozenset(
+    {"agent_link", "goal_link", "memory_link", "plan_link", "belief_shown", "memory_shown"}
+)
 #: The wide columns of a joined memory.
 MEMORY_VECTORS = ("memory__embedding", "memory__lexical")
 
@@ -58,9 +65,31 @@ def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
 class BoundedList(ChangeList):  # type: ignore[misc]
     """A list without "show all", titled by the plural of its model."""
 
+    #: Looked up by Unfold's templates, several times on each page; a name that is missing is slow to look up.
+    is_dataset = False
+    #: The number of latest rows that the filters look through; 0: all rows.
+    rows_filtered = 0
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.title = capfirst(self.opts.verbose_name_plural)
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        """Return the filtered rows, among the latest ones where the filters have no index."""
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        if not self.model_admin.filters_latest or not self._reads_whole_tenant():
+            return rows
+        self.rows_filtered = ROWS_FILTERED
+        return latest_rows(rows, order=self.model_admin.ordering[0])
+
+    def _reads_whole_tenant(self) -> bool:
+        """Return whether there is a filter, and none of them has an index."""
+        lookups = {(name, value) for name, values in self.filter_params.items() for value in values}
+        has_index = any(
+            name.startswith("agent__") or (name, value) in self.model_admin.indexed_lookups
+            for name, value in lookups
+        )
+        return bool(lookups) and not has_index
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page's rows, and complete them with data that no join can read."""
@@ -107,21 +136,39 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     show_facets = ShowFacets.NEVER
     list_filter_submit = True
     list_filter_sheet = False
+    #: Looked up by Unfold's templates for each row.
+    list_sections: Any = ()
     compressed_fields = True
     #: Newest first: ids are ordered by time, and the key of each table is (tenant, id).
     ordering: Any = ("-id",)
     #: Parameters of a list's address beside those of its filters: links of other pages lead to them.
     linked_lookups: ClassVar[frozenset[str]] = frozenset()
+    #: Whether filters look through the latest rows only, unless they are by agent or have an index.
+    filters_latest: ClassVar[bool] = False
+    #: (parameter, value) of filters with an index.
+    indexed_lookups: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     #: The text shown for an empty table.
     when_empty: ClassVar[str] = ""
     #: The command shown with that text.
     when_empty_see: ClassVar[str] = ""
+    #: Whether the list updates by itself.
+    is_live: ClassVar[bool] = False
     #: Whether a row's page also shows empty fields.
     shows_empty: ClassVar[bool] = False
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
         """Return the class of the list."""
         return BoundedList
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; for a request of the list itself its rows alone."""
+        live = {"live_s": REFRESH_S} if self.is_live and request.method == "GET" else {}
+        response: HttpResponse = super().changelist_view(request, {**live, **(extra_context or {})})
+        if live and is_own_request(request) and isinstance(response, TemplateResponse):
+            response.template_name = "console/parts/live_list.html"
+        return response
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Allow the lookups of the list's filters only.
@@ -130,6 +177,13 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
         columns that no page shows.
         """
         return lookup in self.linked_lookups or lookup in _filter_lookups(self.get_list_filter(request))
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Sequence[Any]) -> Any:
+        """Return the column with the link to the row's page: the first whose cells have no link of their own."""
+        links = super().get_list_display_links(request, list_display)
+        if self.list_display_links != () or links[0] not in LINKED_COLUMNS:
+            return links
+        return [next(name for name in list_display if name not in LINKED_COLUMNS)]
 
     def complete(self, rows: Sequence[Any]) -> None:
         """Read data for the cells of these rows that no join can read, in one query; by default none."""
@@ -260,6 +314,7 @@ class AgentRowsAdmin(FoundByIdAdmin):
 
     joined: ClassVar[tuple[str, ...]] = ("agent",)
     unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
+    filters_latest = True
     # Only the order of creation has an index over a whole tenant.
     sortable_by: Any = ()
 
@@ -281,6 +336,13 @@ class PageAdmin(ConsoleAdmin):
     page_template: ClassVar[str]
     #: The function that reads the data of the row's page.
     read_page: ClassVar[Any]
+    #: The template of the parts that move, and the function that reads their data; none: the page stays as it is.
+    live_template: ClassVar[str] = ""
+    read_parts: ClassVar[Any] = None
+
+    def live_interval(self, row: Any) -> int:
+        """Return the seconds between two updates of the row's page; 0 where it does not change any more."""
+        return REFRESH_S if self.live_template else 0
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the template's context beside the row."""
@@ -304,8 +366,15 @@ class PageAdmin(ConsoleAdmin):
         if row is None:
             missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
             return missing
+        live_s = self.live_interval(row)
+        if self.live_template and is_own_request(request):
+            return live_parts(
+                request, self.live_template, ended=not live_s, page=type(self).read_parts(row), original=row
+            )
         context = self.page_context(request, row)
-        return console_page(request, self.page_template, opts=self.opts, original=row, **context)
+        return console_page(
+            request, self.page_template, opts=self.opts, original=row, live_s=live_s, **context
+        )
 
 
 class OwnPageAdmin(PageAdmin, AgentRowsAdmin):

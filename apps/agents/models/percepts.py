@@ -21,6 +21,8 @@ class PerceptKind(models.TextChoices):
     ACTION_RESULT = "action_result"
     #: Something happened in the agent's environment.
     ENVIRONMENT = "environment"
+    #: Another system posted to a hook of the agent.
+    WEBHOOK = "webhook"
     #: Something went wrong.
     ERROR = "error"
     #: A step was abandoned because it used up its heartbeats.
@@ -51,6 +53,12 @@ class Percept(TenantModel):
     class Meta(TenantModel.Meta):
         db_table = "heartbeats_percept"
         indexes = [
+            models.Index(fields=["tenant", "agent", "-at"], name="heartbeats_percept_of_agent"),
+            models.Index(
+                fields=["tenant", "peer"],
+                name="heartbeats_percept_of_peer",
+                condition=models.Q(peer__isnull=False),
+            ),
             models.Index(
                 fields=["tenant", "agent", "at"],
                 name="heartbeats_percept_waiting",

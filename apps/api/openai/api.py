@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import numpy as np
@@ -37,6 +38,8 @@ DEFAULT_EMBEDDER = "default"
 MOST_MODELS = 1_000
 #: Headers in which clients name a conversation; the second one is Open WebUI's.
 _CONVERSATION_HEADERS = ("X-Conversation-ID", "X-OpenWebUI-Chat-Id")
+#: The header in which Open WebUI names the person, percent-encoded.
+_USER_HEADER = "X-OpenWebUI-User-Name"
 _CONVERSATION_KEYS = ("conversation_id", "conversation", "chat_id")
 
 openai_api = NinjaAPI(
@@ -109,7 +112,8 @@ def embed(request: HttpRequest, wish: EmbeddingRequest) -> JsonResponse:
 def _begin(request: HttpRequest, wish: ChatCompletionRequest) -> Completion:
     """Store the turn of a request, and return its completion."""
     access = access_of(request)
-    user = check_client_name("user", wish.user or "")
+    wish.require_words()
+    user = check_client_name("user", wish.user or unquote(request.headers.get(_USER_HEADER, "")))
     turn = read_client_turn(
         [message.as_client_message() for message in wish.messages],
         conversation=_conversation(request, wish),

@@ -28,6 +28,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
@@ -128,6 +129,18 @@ class Destruction(Schema):
     deleted: dict[str, int] = Field(description="The number of deleted rows by kind.")
 
 
+class PauseInput(Input):
+    """The reason of a pause of all agents."""
+
+    reason: Annotated[str, Field(max_length=300, description="For the audit log.")] = ""
+
+
+class ChangedAgents(Schema):
+    """The number of agents whose status changed."""
+
+    changed: int
+
+
 @router.get("/agents", response=ListPage[AgentResource], auth=READ_OWN, summary="List agents")
 def list_agents(
     request: HttpRequest,
@@ -200,6 +213,18 @@ def unpublish(request: HttpRequest, agent_id: UUID) -> AgentResource:
     """Withdraw an agent's card; agents elsewhere reach it no longer."""
     unpublish_agent(agent_id=agent_id, actor=access_of(request).actor)
     return _show(agent_id)
+
+
+@router.post("/pause-agents", response=ChangedAgents, summary="Pause all agents")
+def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
+    """Pause all active agents of the tenant; heartbeats under way end by themselves."""
+    return ChangedAgents(changed=pause_all_agents(actor=access_of(request).actor, reason=pause.reason))
+
+
+@router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
+def resume_all(request: HttpRequest) -> ChangedAgents:
+    """Resume the paused agents of the tenant, except those that were paused before all were."""
+    return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 
 @router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")

@@ -14,8 +14,9 @@ from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.live import BUSY_REFRESH_S
 from apps.console.pages.heartbeat import read_heartbeat
-from apps.heartbeats.models import Heartbeat, Process
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 
 
@@ -37,11 +38,22 @@ class HeartbeatAdmin(OwnPageAdmin):
     list_filter = filters_by_agent("status", "trigger")
     text_fields = ("narrative", "reason")
     ordering = ("-started_at",)
+    indexed_lookups = frozenset(
+        ("status__exact", status.value) for status in HeartbeatStatus if status != HeartbeatStatus.DONE
+    )
     page_template = "console/heartbeat.html"
+    live_template = "console/parts/live_heartbeat.html"
+    is_live = True
+    list_before_template = "console/parts/live_bar.html"
 
     read_page = staticmethod(read_heartbeat)
+    read_parts = staticmethod(read_heartbeat)
 
     unread_in_list = ("checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped")
+
+    def live_interval(self, row: Heartbeat) -> int:
+        """Return the seconds between two updates: none once the heartbeat has ended."""
+        return 0 if row.ended_at else BUSY_REFRESH_S
 
     began = columns.moment("started_at", "began")
     mode_shown = columns.words("mode", "mode")
@@ -87,6 +99,8 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
     list_filter = filters("state")
     search_fields = ("agent__name",)
     ordering = ("next_due_at", "agent_id")
+    # Each agent has one row.
+    filters_latest = False
     fields = (
         "agent",
         "state",

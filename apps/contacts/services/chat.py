@@ -165,7 +165,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
     with tenant_transaction(tenant_id):
         if not _is_pending(turn_id):
             return False
-        agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
+        agent = ChatMessage.objects.select_related("session__agent__tenant").get(id=turn_id).session.agent
         level = budget_status_of(agent.id).level
         models = models_at(agent, level)
     if not models:

@@ -25,6 +25,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from config.cli.agents.views import AGENT_COLUMNS, agent_details, agents_of, render_agent
@@ -205,4 +206,22 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
             "agent_status": status,
         },
         text=f"{agent.name} {then}.",
+    )
+
+
+@in_tenant_transaction
+def pause_all(tenant: Tenant, *, reason: str) -> Output:
+    """Pause all active agents of a tenant."""
+    paused = pause_all_agents(actor=actor(), reason=reason)
+    return Output(
+        {"tenant": tenant.slug, "paused": paused}, text=f"Paused agents of {tenant.slug}: {paused}."
+    )
+
+
+@in_tenant_transaction
+def resume_all(tenant: Tenant) -> Output:
+    """Resume the paused agents of a tenant, except those that were paused before all were."""
+    resumed = resume_all_agents(actor=actor())
+    return Output(
+        {"tenant": tenant.slug, "resumed": resumed}, text=f"Resumed agents of {tenant.slug}: {resumed}."
     )

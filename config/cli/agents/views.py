@@ -13,7 +13,7 @@ from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
+from apps.agents.services.profile import agent_by_id, genome_of, own_model, system_prompt_of
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
@@ -58,7 +58,7 @@ def _load_agents() -> list[Agent]:
     model = fleet_model()
     for agent in agents:
         # Read once for all that have none of their own.
-        agent.model = agent.model or model
+        agent.model = own_model(agent) or model
     return agents
 
 
@@ -92,7 +92,7 @@ AGENT_COLUMNS = (
     OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
     OutputColumn(head="last", value=lambda agent: format_relative_time(agent.state.last_beat_at)),
     OutputColumn(head="next", value=_next),
-    OutputColumn("model", "model", value=lambda agent: agent.model or fleet_model()),
+    OutputColumn("model", "model", value=lambda agent: own_model(agent) or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
     *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier", "published")),
     OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),

@@ -140,6 +140,20 @@ _agent = group(
     _lifecycle("stop", "Stop an agent, reversibly."),
     _lifecycle("sleep", "Put an agent to sleep until it is woken, or gets a message."),
     _lifecycle("wake", "Wake an agent that sleeps."),
+    tenant_command(
+        "pause-all",
+        "Pause all active agents of a tenant; heartbeats under way end by themselves.",
+        option("--reason", default="", help="Why, for the audit log."),
+        run="agents.lifecycle:pause_all",
+        details="`arbor tenant suspend-all` halts all tenants of the installation.",
+        examples=('arbor agent pause-all --tenant acme --reason "prices rose"',),
+    ),
+    tenant_command(
+        "resume-all",
+        "Resume the paused agents of a tenant, except those that were paused before all were.",
+        run="agents.lifecycle:resume_all",
+        examples=("arbor agent resume-all --tenant acme",),
+    ),
     agent_command(
         "publish",
         "Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A.",
