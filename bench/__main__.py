@@ -203,6 +203,26 @@ def api(streams: int, **options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
+@whole("--agents", 100_000, least=5)
+@whole("--tenants", 20, help="The first one has half of the agents.")
+@whole("--beats", 1_000_000, help="Heartbeats of all agents.")
+@whole("--busy-beats", 5_000, least=0, help="Further heartbeats of the agent whose pages are requested.")
+@whole("--rounds", 5, help="Requests of each page that count.")
+@click.option(
+    "--data",
+    "kept",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for the database, which stays there for later runs; without it, the database is removed.",
+)
+def console(**options: Any) -> dict[str, Any]:
+    """The time of each page of the console and each reading operation of the API, with many agents."""
+    # The default of the process that serves pages.
+    return measure_on_servers(
+        "bench.console", settings={"ARBOR_PREPARED_STATEMENTS": "false"}, durable=False, **options
+    )
+
+
+@benchmark_command
 @whole("--rounds", 2_000, least=10)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""

@@ -22,6 +22,7 @@ APPLICATIONS = [
     "apps.signals",
     "apps.agents",
     "apps.access",
+    "apps.tools",
     "apps.memories",
     "apps.goals",
     "apps.selves",

@@ -206,7 +206,10 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_
 OPENROUTER_API_KEY = secret("OPENROUTER_API_KEY")
 ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
+GEMINI_API_KEY = secret("GEMINI_API_KEY")
 OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
+#: Whether tenants may enter addresses of one's own network, and plain http, for their providers of models.
+ARBOR_MODEL_ALLOW_PRIVATE = env.bool("ARBOR_MODEL_ALLOW_PRIVATE", default=False)
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
@@ -393,6 +396,11 @@ MAILERS = mailers(
 #: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: Whether tool servers may use http, and private addresses; the seconds of a call or listing, and the bytes that are read.
+ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
+ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
+ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
+ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
 #: The period of the search for due messages, and for messages whose worker died.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
 

@@ -76,4 +76,7 @@ def _beyond(column: str, cursor: str, *, descending: bool) -> Q:
     except (ValueError, KeyError, TypeError) as error:
         raise Invalid("the cursor is not one of this list; begin without a cursor") from error
     beyond = "lt" if descending else "gt"
-    return Q(**{f"{column}__{beyond}": value}) | Q(**{column: value, f"pk__{beyond}": last_id})
+    # The first condition is a range of the column's index; without it, all rows before the cursor would be read again.
+    return Q(**{f"{column}__{beyond}e": value}) & (
+        Q(**{f"{column}__{beyond}": value}) | Q(**{f"pk__{beyond}": last_id})
+    )

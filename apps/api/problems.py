@@ -44,6 +44,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.ReplyInvalid: HTTPStatus.BAD_GATEWAY,
     errors.EmbeddingFailed: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.WebFailed: HTTPStatus.BAD_GATEWAY,
+    errors.ToolFailed: HTTPStatus.BAD_GATEWAY,
     errors.DeliveryFailed: HTTPStatus.BAD_GATEWAY,
     errors.StaleLease: HTTPStatus.CONFLICT,
     errors.ServerError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
 
@@ -18,7 +20,8 @@ async def in_thread[**P, R](function: Callable[P, R], *args: P.args, **named: P.
 
     The function opens its own `tenant_transaction`. Nothing of a request stays in the thread.
     """
-    return await sync_to_async(_run, thread_sensitive=False, executor=_THREADS)(function, *args, **named)
+    work = partial(_run, function, *args, **named)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, copy_context().run, work)
 
 
 def _run[**P, R](function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
+from apps.api.a2a.api import PATH as A2A_PATH
+from apps.api.a2a.api import a2a_api
 from apps.api.api import PATH, api
 from apps.api.docs_page import docs_file, docs_page
 from apps.api.openai.api import PATH as OPENAI_PATH
@@ -18,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{PATH.strip('/')}/docs/<str:name>", docs_file, name="docs-file"),
     path(f"{PATH.strip('/')}/", api.urls),
     path(f"{OPENAI_PATH.strip('/')}/", openai_api.urls),
+    path(f"{A2A_PATH.strip('/')}/", a2a_api.urls),
 ]
 
 handler404 = unknown_path

@@ -28,6 +28,7 @@ from apps.console.list_export import ListExport
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
+from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.models import Role
 
 ROWS_A_PAGE = 50
@@ -64,9 +65,31 @@ def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
 class BoundedList(ChangeList):  # type: ignore[misc]
     """A list without "show all", titled by the plural of its model."""
 
+    #: Looked up by Unfold's templates, several times on each page; a name that is missing is slow to look up.
+    is_dataset = False
+    #: The number of latest rows that the filters look through; 0: all rows.
+    rows_filtered = 0
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.title = capfirst(self.opts.verbose_name_plural)
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        """Return the filtered rows, among the latest ones where the filters have no index."""
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        if not self.model_admin.filters_latest or not self._reads_whole_tenant():
+            return rows
+        self.rows_filtered = ROWS_FILTERED
+        return latest_rows(rows, order=self.model_admin.ordering[0])
+
+    def _reads_whole_tenant(self) -> bool:
+        """Return whether there is a filter, and none of them has an index."""
+        lookups = {(name, value) for name, values in self.filter_params.items() for value in values}
+        has_index = any(
+            name.startswith("agent__") or (name, value) in self.model_admin.indexed_lookups
+            for name, value in lookups
+        )
+        return bool(lookups) and not has_index
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page's rows, and complete them with data that no join can read."""
@@ -113,11 +136,17 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     show_facets = ShowFacets.NEVER
     list_filter_submit = True
     list_filter_sheet = False
+    #: Looked up by Unfold's templates for each row.
+    list_sections: Any = ()
     compressed_fields = True
     #: Newest first: ids are ordered by time, and the key of each table is (tenant, id).
     ordering: Any = ("-id",)
     #: Parameters of a list's address beside those of its filters: links of other pages lead to them.
     linked_lookups: ClassVar[frozenset[str]] = frozenset()
+    #: Whether filters look through the latest rows only, unless they are by agent or have an index.
+    filters_latest: ClassVar[bool] = False
+    #: (parameter, value) of filters with an index.
+    indexed_lookups: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     #: The text shown for an empty table.
     when_empty: ClassVar[str] = ""
     #: The command shown with that text.
@@ -285,6 +314,7 @@ class AgentRowsAdmin(FoundByIdAdmin):
 
     joined: ClassVar[tuple[str, ...]] = ("agent",)
     unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
+    filters_latest = True
     # Only the order of creation has an index over a whole tenant.
     sortable_by: Any = ()
 

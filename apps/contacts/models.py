@@ -190,6 +190,8 @@ class ChatMessage(TenantModel):
     detail = models.JSONField(default=dict)
     #: The reason why there is no reply.
     error = models.TextField(blank=True)
+    #: Distinguishes messages to which a client gave ids, so that a repeated request finds its turn; empty: it has none.
+    client_digest = models.CharField(max_length=64, null=True, editable=False)
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
@@ -197,6 +199,13 @@ class ChatMessage(TenantModel):
         verbose_name_plural = "turns of conversations"
         ordering = ["at"]
         indexes = [models.Index(fields=["tenant", "session", "at"], name="contacts_message_by_chat")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "client_digest"],
+                condition=models.Q(client_digest__isnull=False),
+                name="contacts_message_once",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.speaker}: {self.content[:60]}"

@@ -95,6 +95,12 @@ class Heartbeat(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "-started_at"], name="heartbeats_by_agent"),
             models.Index(fields=["tenant", "-started_at"], name="heartbeats_by_time"),
+            # Few heartbeats, which people look for.
+            models.Index(
+                fields=["tenant", "status", "-started_at"],
+                name="heartbeats_not_done",
+                condition=models.Q(status__in=["failed", "skipped"]),
+            ),
             # A memory that is removed for good leaves its heartbeat, which is found without reading all of them.
             models.Index(
                 fields=["tenant", "memory"],

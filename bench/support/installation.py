@@ -6,6 +6,7 @@ of the servers can be put into the environment before the settings are read.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -32,6 +33,8 @@ from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import RunFolder
 
 READY_WITHIN_S = 90.0
+#: The file of a kept database that says what it was filled with.
+_NOTE = "filled.txt"
 STOP_WITHIN_S = 15.0
 _POLL_S = 0.02
 #: Prefixes of variables of the developer's environment that are removed.
@@ -158,13 +161,23 @@ class Installation:
         postgres_settings: Mapping[str, str] | None = None,
         durable: bool = True,
         command: tuple[str, ...] | None = None,
+        kept: Path | None = None,
         print_progress: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines."""
+        """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines.
+
+        The database is in the folder `kept`, and stays there, if one is given.
+        """
         self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
+        self._kept = kept
+        stored = _stored_keys(kept) if kept else {}
         # Throw-away servers delete their parent folder when they stop, so each has its own.
         self.postgres = EmbeddedPostgres(
-            self.folder / "postgres" / "data", durable=durable, settings=postgres_settings, throwaway=True
+            (kept or self.folder / "postgres") / "data",
+            password=stored.get("password"),
+            durable=durable,
+            settings=postgres_settings,
+            throwaway=kept is None,
         )
         self.valkey = EmbeddedValkey(self.folder / "valkey" / "data", durable=durable, throwaway=True)
         self._settings = dict(settings or {})
@@ -172,7 +185,9 @@ class Installation:
         self._say = print_progress
         self._parts: dict[str, PartProcess] = {}
         # The roles' passwords depend on the key, so all processes need the same one.
-        self._master_key = os.environ.get("ARBOR_MASTER_KEY") or secrets.token_hex(32)
+        self._master_key = (
+            stored.get("master_key") or os.environ.get("ARBOR_MASTER_KEY") or secrets.token_hex(32)
+        )
 
     @property
     def env(self) -> dict[str, str]:
@@ -193,6 +208,16 @@ class Installation:
     def set(self, name: str, value: str) -> None:
         """Set a setting of processes started later."""
         self._settings[name] = value
+
+    def note(self, text: str) -> None:
+        """Write a text into the folder with the database, if that is kept."""
+        if self._kept:
+            (self._kept / _NOTE).write_text(text, encoding="utf-8")
+
+    def noted(self) -> str:
+        """Return the text that an earlier run wrote into the folder; empty: none."""
+        path = self._kept / _NOTE if self._kept else None
+        return path.read_text(encoding="utf-8") if path and path.exists() else ""
 
     def crash_postgres(self) -> None:
         """Kill the database server, like a power failure, and start it again on its files."""
@@ -264,6 +289,18 @@ class Installation:
         ]
         argv = (*(self._command or (interpreter, *module)), *arguments)
         return lambda: replace(launch, argv=argv)
+
+
+def _stored_keys(folder: Path) -> dict[str, str]:
+    """Return the keys of a folder with a database, created for a new one."""
+    path = folder / "keys.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        keys = {"password": secrets.token_urlsafe(24), "master_key": secrets.token_hex(32)}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(keys), encoding="utf-8")
+    stored: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return stored
 
 
 def _without_settings(env: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -80,13 +81,22 @@ def stub_settings(stub: RunningStub) -> dict[str, str]:
 
 
 def measure_on_servers(
-    module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
+    module: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    durable: bool = True,
+    kept: Path | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Run `measure` of the module on an installation of its own."""
+    """Run `measure` of the module on an installation of its own, whose database stays in the folder `kept`."""
     # Prepared statements, as in workers.
     all_settings = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
     with Installation(
-        settings=all_settings, postgres_settings=_STATISTICS, durable=durable, print_progress=print_progress
+        settings=all_settings,
+        postgres_settings=_STATISTICS,
+        durable=durable,
+        kept=kept,
+        print_progress=print_progress,
     ) as installation:
         os.environ.update(installation.env)
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")

@@ -43,6 +43,7 @@ from tests.factories.heartbeats import (
     LedgerEntryFactory,
     MaintenanceCallFactory,
     PerceptFactory,
+    ProviderKeyFactory,
     ScheduleFactory,
 )
 from tests.factories.memories import (
@@ -74,6 +75,7 @@ from tests.factories.selves import (
     ProposalFactory,
     SelfChangeFactory,
 )
+from tests.factories.tools import ToolFactory, ToolServerFactory
 from tests.support.console import World
 
 
@@ -186,10 +188,14 @@ def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model
 
 
 def _add_messages(agent: Agent, text: str) -> list[Model]:
-    """Create messages of an agent, and their delivery channel."""
+    """Create messages of an agent, their delivery channel, a tool of a server, and a key of a provider."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
+    server = ToolServerFactory(url=text[:500], last_error=text, skipped=[text])
     return [
         channel,
+        server,
+        ToolFactory(server=server, description=text),
+        ProviderKeyFactory(base_url=text[:500], listed=[text]),
         SignalWebhookFactory(agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(

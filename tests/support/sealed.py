@@ -15,13 +15,18 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
+from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
+from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.models import Channel, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
 from apps.contacts.services.signal_webhooks import create_webhook
 from apps.fleet.accounts import create_account
+from apps.providers import credentials_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tools.models import ToolServer
+from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -33,6 +38,7 @@ from tests.support.cluster import set_serving_passwords
 from tests.support.console import sign_in
 
 AGENTS = 6
+PROVIDER_KEY = "sk-ant-0123456789abcdef"
 
 
 @contextmanager
@@ -59,6 +65,7 @@ class Secrets:
     webhook_secret: str
     signal_webhook_id: UUID
     signal_webhook_secret: str
+    tool_server_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -82,6 +89,10 @@ class Secrets:
                 channel_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
+            own = find_provider(self.tenant.id, "anthropic/claude")
+            assert own is not None
+            assert credentials_of(own).anthropic_api_key == PROVIDER_KEY
+            assert address_of(ToolServer.objects.get()).secret == self.tool_server_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -101,7 +112,9 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             target="https://example.org/hook",
             actor="tests",
         )
+        store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
+        add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -110,6 +123,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         webhook_secret=added.secret,
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
+        tool_server_secret="s3cret",
         client=sign_in(user),
     )
 

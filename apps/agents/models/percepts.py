@@ -51,6 +51,12 @@ class Percept(TenantModel):
     class Meta(TenantModel.Meta):
         db_table = "heartbeats_percept"
         indexes = [
+            models.Index(fields=["tenant", "agent", "-at"], name="heartbeats_percept_of_agent"),
+            models.Index(
+                fields=["tenant", "peer"],
+                name="heartbeats_percept_of_peer",
+                condition=models.Q(peer__isnull=False),
+            ),
             models.Index(
                 fields=["tenant", "agent", "at"],
                 name="heartbeats_percept_waiting",

@@ -14,5 +14,6 @@ from apps.console.admin import (  # noqa: F401
     proposals,
     selves,
     tenants,
+    tools,
     upkeep,
 )

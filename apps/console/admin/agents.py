@@ -57,6 +57,8 @@ class AgentAdmin(PageAdmin):
     list_filter = filters("status")
     search_fields = ("name", "public_id__startswith")
     search_help_text = "A name, or the beginning of a public id"
+    # Only names have an index, and Django would sort by the relation that a column is named after.
+    sortable_by = ("name_and_id",)
     ordering = ("name",)
     page_template = "console/agent.html"
     live_template = "console/parts/live_agent.html"
@@ -135,7 +137,7 @@ class AgentAdmin(PageAdmin):
         """Show name and id."""
         return cells.titled(agent.name, cells.mono(agent.public_id, shown=18))
 
-    @admin.display(description="status", ordering="status")
+    @admin.display(description="status")
     def status_badge(self, agent: Agent) -> SafeString:
         """Show the status."""
         return cells.badge(agent.status)
@@ -168,7 +170,7 @@ class AgentAdmin(PageAdmin):
             return "–"
         return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
-    model_shown = columns.cell("model", lambda agent: agent.model or "the installation's")
+    model_shown = columns.cell("model", lambda agent: agent.model or "the default")
 
     # --- Acts ------------------------------------------------------------------------------------------
 

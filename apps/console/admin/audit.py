@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -16,6 +15,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import LOOKING_FOR
 from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
+from apps.console.windows import latest_rows
 from apps.tenants.scope import OPS
 
 
@@ -69,6 +69,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
     """Acts in the tenant."""
 
     ordering = ("-at",)
+    filters_latest = True
     search_fields = ("actor", "agent_id")
     search_help_text = "An actor such as user:NAME, or an agent's id"
     # An agent's page links to the agent's acts.
@@ -82,11 +83,12 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        wanted = Q(actor__startswith=term) | Q(actor=f"user:{term}")
-        # Text that is no id can only be an actor's name.
-        with contextlib.suppress(ValueError):
-            wanted |= Q(agent_id=UUID(term))
-        return queryset.filter(wanted), False
+        try:
+            return queryset.filter(agent_id=UUID(term)), False
+        except ValueError:
+            # Text that is no id can only be an actor's name.
+            of_actor = queryset.filter(Q(actor__startswith=term) | Q(actor=f"user:{term}"))
+            return latest_rows(of_actor, order="-at"), False
 
 
 @admin.register(PlatformEvent)

@@ -5,11 +5,24 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry, TokenRatio
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry, ProviderKey, TokenRatio
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters_by_agent, is_list
 from apps.console.pages.call import read_call_page
+
+#: Calls that ended with an error, which each of them has.
+FAILED = frozenset((CallStatus.FAILED.value, CallStatus.RETRIED.value))
+
+
+class StatusOfCall(ChoicesDropdownFilter):  # type: ignore[misc]
+    """Filters calls by their status; the index of failed calls is found by their error."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ExternalCall]) -> QuerySet[ExternalCall]:
+        """Return the calls with the chosen status."""
+        calls: QuerySet[ExternalCall] = super().queryset(request, queryset)
+        return calls.exclude(error_kind="") if FAILED.intersection(self.lookup_val or ()) else calls
 
 
 @admin.register(ExternalCall)
@@ -26,7 +39,8 @@ class ExternalCallAdmin(OwnPageAdmin):
         "attempts",
         "problem",
     )
-    list_filter = filters_by_agent("status")
+    list_filter = (*filters_by_agent(), ("status", StatusOfCall))
+    indexed_lookups = frozenset(("status__exact", status) for status in FAILED)
     page_template = "console/call.html"
 
     read_page = staticmethod(read_call_page)
@@ -117,3 +131,26 @@ class TokenRatioAdmin(ConsoleAdmin):
 
     tokens = columns.cell("ratio", lambda row: f"{row.ratio:.2f}")
     learnt = columns.moment("learnt_at", "learnt")
+
+
+@admin.register(ProviderKey)
+class ProviderKeyAdmin(ConsoleAdmin):
+    """List the tenant's keys of providers. The page Models enters, tries and removes them."""
+
+    list_display = ("provider", "key", "base_url", "checked_at", "entered_by", "entered_at")
+    fields = (
+        "provider",
+        "key",
+        "base_url",
+        "listed",
+        "checked_at",
+        "entered_by",
+        "entered_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderKey]:
+        """Read without the sealed keys."""
+        rows: QuerySet[ProviderKey] = super().get_queryset(request)
+        return rows.defer("sealed_key")
+
+    key = columns.cell("key ends with", lambda row: row.key_end or "–")

@@ -16,7 +16,7 @@ from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.pages.heartbeat import read_heartbeat
-from apps.heartbeats.models import Heartbeat, Process
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 
 
@@ -38,6 +38,9 @@ class HeartbeatAdmin(OwnPageAdmin):
     list_filter = filters_by_agent("status", "trigger")
     text_fields = ("narrative", "reason")
     ordering = ("-started_at",)
+    indexed_lookups = frozenset(
+        ("status__exact", status.value) for status in HeartbeatStatus if status != HeartbeatStatus.DONE
+    )
     page_template = "console/heartbeat.html"
     live_template = "console/parts/live_heartbeat.html"
     is_live = True
@@ -96,6 +99,8 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
     list_filter = filters("state")
     search_fields = ("agent__name",)
     ordering = ("next_due_at", "agent_id")
+    # Each agent has one row.
+    filters_latest = False
     fields = (
         "agent",
         "state",

@@ -12,13 +12,14 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import system_prompt_of
-from apps.console.acts import Act, possible_acts
+from apps.agents.services.publication import card_path
+from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
+from apps.console.pages.models import model_in_use
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.processes import fleet_model
 from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
@@ -125,6 +126,9 @@ class AgentPage(AgentOverview):
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
+    publication_act: Act | None
+    #: Empty: the agent is not published.
+    card_path: str
     #: The pending proposals, the latest first.
     proposals: Sequence[Proposal]
     may_approve: bool
@@ -139,7 +143,7 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
         agent=agent,
         state=state,
         schedule=getattr(agent, "schedule", None),
-        model=agent.model or fleet_model(),
+        model=model_in_use(agent.model),
         own_model=bool(agent.model),
         strip=last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, []),
         beats=_latest_heartbeats(agent),
@@ -183,6 +187,8 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPa
         ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
+        publication_act=publication_act(published=agent.published) if may_operate else None,
+        card_path=card_path(agent) if agent.published else "",
         proposals=list(
             Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
                 :MAX_PENDING

@@ -17,12 +17,16 @@ from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.agents.services.energy import energy_terms_of
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
+from apps.console.pages.models import default_of_tenant
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
+from apps.heartbeats.services.reports.hourly_counts import count_by_hour
+from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
+from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
 #: Figures are computed from this number of latest rows at most, because 100,000 agents write too many in a day.
@@ -73,6 +77,8 @@ class FleetPage:
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
     outbox: OutboxFigures
+    #: Tools that their servers have changed or removed since they were allowed.
+    suspended_tools: int
     #: Agents whose daily budget runs low, and those of them that are halted.
     low_budget: int
     halted: int
@@ -135,12 +141,13 @@ def read_fleet() -> FleetPage:
         under_way=HeartbeatSchedule.objects.filter(in_flight=True)[:SAMPLE].count(),
         processes=alive,
         silent=len(processes) - len(alive),
-        model=fleet_model(alive),
+        model=default_of_tenant() or fleet_model(alive),
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),
         low_budget=sum(levels.values()),
         halted=levels[Degradation.HALT.value],
+        suspended_tools=Tool.objects.filter(status__in=SUSPENDED).count(),
         **spent,
     )
 
@@ -179,19 +186,10 @@ def _heartbeats() -> QuerySet[Heartbeat]:
 
 
 def _heartbeats_of_day(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
-    rows = list(
-        Heartbeat.objects.filter(started_at__gte=now - WINDOW)
-        .order_by("-started_at")
-        .values_list("started_at", "status")[:SAMPLE]
-    )
-    counts = Counter(status for _, status in rows)
-    by_hour: dict[datetime, Counter[str]] = {}
-    for started_at, status in rows:
-        hour = started_at.replace(minute=0, second=0, microsecond=0)
-        by_hour.setdefault(hour, Counter())[status] += 1
+    counts = count_by_hour(since=now - WINDOW, most=SAMPLE)
     last = now.replace(minute=0, second=0, microsecond=0)
     starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)) - 1, -1, -1)]
-    return dict(counts), draw_hours(starts, by_hour), len(rows) == SAMPLE
+    return dict(counts.total), draw_hours(starts, counts.by_hour), counts.total.total() == SAMPLE
 
 
 def _spent(now: datetime) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from apps.calls.services.usage import tenant_used
 from apps.console.forms import agent_choices
 from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.columns import Bar, draw_bars
+from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
 from arbor.heartbeat.pace import used_up_at
 from arbor.heartbeat.usage import Amounts, Degradation
@@ -140,11 +141,10 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
 
 
 def _latest(since: datetime, agent: Agent | None) -> QuerySet[LedgerEntry]:
-    """Return the latest entries since then, SAMPLE at most: more would take longer than a page may."""
-    entries = LedgerEntry.objects.filter(at__gte=since)
-    if agent is not None:
-        entries = entries.filter(agent_id=agent.id)
-    return LedgerEntry.objects.filter(pk__in=entries.order_by("-at").values("pk")[:SAMPLE])
+    """Return the latest entries since then, about SAMPLE at most: more would take longer than a page may."""
+    among = {} if agent is None else {"agent_id": agent.id}
+    entries = LedgerEntry.objects.filter(at__gte=since, **among)
+    return latest_rows(entries, order="-at", most=SAMPLE, **among)
 
 
 _SUMS: dict[str, Any] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import types
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -34,12 +35,10 @@ def _read(kind: Any, value: Any) -> Any:
     if origin is dict:
         _, member = get_args(kind)
         return {str(name): _read(member, item) for name, item in value.items()}
-    if kind is datetime:
-        return datetime.fromisoformat(value)
-    if kind is UUID:
-        return UUID(value)
-    if kind is float:
-        return float(value)
+    if kind in (datetime, date, time):
+        return kind.fromisoformat(value)
+    if kind in (UUID, Decimal, float):
+        return kind(value)
     return _read_dataclass(kind, value) if is_dataclass(kind) else value
 
 

@@ -43,6 +43,22 @@ def test_the_list_says_what_to_do_when_it_is_empty(arbor: Arbor, one_tenant: str
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
+def test_an_agent_is_published_and_withdrawn(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "publish", vega, "--description", "Knows the  tides.")
+    assert "/.well-known/agent-card.json" in ran.out
+    assert "arbor token create" in ran.out
+    shown = arbor("agent", "show", vega, "--json").json
+    assert (shown["published"], shown["public_description"]) == (True, "Knows the tides.")
+    again = arbor("agent", "publish", vega, "--json").json
+    assert (again["published"], again["description"]) == (True, "Knows the tides.")
+    assert "at most 500" in arbor("agent", "publish", vega, "--description", "x" * 501).err
+    assert arbor("agent", "unpublish", vega, "--json").json["published"] is False
+    assert not arbor("agent", "show", vega, "--json").json["published"]
+    with tenant_transaction(tenant_by_slug("acme").id):
+        events = AuditEvent.objects.filter(message__contains="elsewhere").order_by("id")
+        assert [event.detail["published"] for event in events] == [True, False]
+
+
 def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
     statuses = [
         arbor("agent", verb, vega, "--json").json["status"]

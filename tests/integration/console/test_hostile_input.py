@@ -62,6 +62,7 @@ def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str)
         reverse("admin:own-sessions"): "session={0}",
         reverse("admin:user-act", args=[user.pk]): "act=password&password={0}x",
         reverse("admin:tenants_user_add"): "username={0}&password={0}",
+        reverse("admin:tools_toolserver_add"): "name={0}&url={0}&secret={0}",
         reverse("admin:member-add"): "username={0}&role={0}",
         reverse("admin:password_change"): "old_password={0}&new_password1={0}&new_password2={0}",
     }
@@ -71,6 +72,11 @@ def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str)
             fields[reverse("admin:message-act", args=[row.pk])] = "act=answer&text={0}"
         if label == "contacts.signalwebhook":
             fields[reverse("admin:webhook-act", args=[row.pk])] = "act={0}"
+        if label == "tools.toolserver":
+            fields[reverse("admin:tool-server-act", args=[row.pk])] = "act={0}"
+        if label == "tools.tool":
+            allow = "act=allow&cost={0}&for=chosen&agent={0}&fingerprint={0}"
+            fields[reverse("admin:tool-act", args=[row.pk])] = allow
         if label == "contacts.channel":
             fields[reverse("admin:channel-act", args=[row.pk])] = "act={0}"
     for address, text in fields.items():

@@ -29,6 +29,7 @@ LISTED: dict[str, dict[str, str]] = {
     "auth_group_permissions": {ACCOUNTS: "SELECT"},
     "auth_permission": {ACCOUNTS: "SELECT"},
     "calls_ledgerentry": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
+    "calls_providerkey": {APP: EVERYTHING},
     "calls_tokenratio": {APP: "SELECT", OPS: "INSERT SELECT UPDATE"},
     "contacts_outboxmessage": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
     "contacts_signalwebhook": {APP: EVERYTHING, OPS: "SELECT UPDATE(due_at) UPDATE(lease)"},

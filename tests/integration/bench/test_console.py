@@ -1,0 +1,58 @@
+"""The benchmark of the console, with few agents: rows are copied whole, and every kind of page is requested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings as used
+
+from apps.agents.services.templates import seed_builtin_templates
+from bench.console import fill, measure_pages
+from bench.support.addresses import api_addresses, console_addresses
+from config.servers.postgres import EmbeddedPostgres
+
+AGENTS, BEATS, BUSY_BEATS = 25, 50, 10
+#: References of copies to copies: the column, and the table that must have its value.
+REFERENCES = (
+    ("heartbeats_heartbeat", "agent_id", "agents_agent"),
+    ("calls_externalcall", "heartbeat_id", "heartbeats_heartbeat"),
+    ("calls_ledgerentry", "call_id", "calls_externalcall"),
+    ("heartbeats_heartbeat", "memory_id", "memories_memory"),
+    ("goals_plan", "goal_id", "goals_goal"),
+)
+
+
+@pytest.fixture
+def session(postgres: EmbeddedPostgres, database: None) -> Any:
+    with psycopg.connect(postgres.superuser_url, autocommit=True) as opened:
+        yield opened
+
+
+def test_pages_of_copied_agents_are_measured(session: psycopg.Connection[Any], settings: Any) -> None:
+    settings.ARBOR_DEFAULT_MODEL = "reflex/rules"
+    seed_builtin_templates()
+    busy = fill(session, agents=AGENTS, tenants=3, beats=BEATS, busy_beats=BUSY_BEATS)
+
+    # The five originals have lived too.
+    assert _count(session, "agents_agent") == AGENTS + 5
+    assert _count(session, "heartbeats_heartbeat") == BEATS + 10 + BUSY_BEATS
+    assert _count(session, "heartbeats_heartbeat", f"agent_id = '{busy.agent_id}'") == 2 + BUSY_BEATS
+    for table, column, referred in REFERENCES:
+        dangling = f"{column} IS NOT NULL AND NOT EXISTS (SELECT FROM {referred} r WHERE r.id = t.{column} AND r.tenant_id = t.tenant_id)"
+        assert not _count(session, table, dangling), (table, column)
+
+    # One address of each group.
+    listed = {address.group: address for address in [*console_addresses(busy), *api_addresses(busy)]}
+    figures = measure_pages(busy, list(listed.values()), rounds=1)
+    assert not figures["refused"]
+    assert {line["name"] for line in figures["groups"]} == set(listed)
+    assert all(line["p50_ms"] > 0 and line["statements"] for line in figures["groups"])
+    assert used.ROOT_URLCONF == "config.urls"
+
+
+def _count(session: psycopg.Connection[Any], table: str, condition: str = "true") -> int:
+    row = session.execute(f"SELECT count(*) FROM {table} t WHERE {condition}").fetchone()
+    assert row is not None
+    return int(row[0])
