@@ -11,6 +11,8 @@ from functools import partial
 from django.conf import settings
 from django.db import close_old_connections
 
+#: The answer of every door to a program while the database is away.
+DATABASE_AWAY = "the database does not answer; try again in a moment"
 #: Bounded, and with it the connections to the database: each thread keeps one for each role that it used.
 _THREADS = ThreadPoolExecutor(max_workers=settings.ARBOR_API_THREADS, thread_name_prefix="api")
 

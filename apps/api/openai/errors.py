@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
@@ -13,6 +14,7 @@ from ninja.errors import ValidationError as RequestInvalid
 
 from apps.api.problems import status_of
 from apps.api.requests import request_id_of
+from apps.api.threads import DATABASE_AWAY
 from arbor import errors
 
 log = structlog.get_logger(__name__)
@@ -86,6 +88,8 @@ def handle_openai_errors(api: NinjaAPI) -> None:
         errors.ArborError: _arbor_error,
         RequestInvalid: _invalid,
         AuthenticationError: _unauthenticated,
+        OperationalError: _database_away,
+        InterfaceError: _database_away,
         HttpError: lambda _request, error: error_response(str(error), status=error.status_code),
         Exception: _failed,
     }
@@ -115,6 +119,11 @@ def _invalid(_request: HttpRequest, error: RequestInvalid) -> JsonResponse:
 def _unauthenticated(_request: HttpRequest, _error: Exception) -> JsonResponse:
     message = "the API key must be a token of Arbor; `arbor token create` makes one"
     return error_response(message, status=HTTPStatus.UNAUTHORIZED)
+
+
+def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
+    log.error("database_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
+    return error_response(DATABASE_AWAY, status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
+from apps.api import authentication
 from apps.api.openai import api as openai_routes
 from apps.contacts.models import ChatMessage
 from apps.tenants.models import Tenant
@@ -86,3 +88,18 @@ def test_the_tasks_of_open_webui_are_no_turns(owner: Caller, vega: dict[str, Any
     assert (refused.status_code, "task model" in refused.json()["error"]["message"]) == (400, True)
     with tenant_transaction(tenant.id):
         assert not ChatMessage.objects.exists()
+
+
+@pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("closed")])
+def test_a_database_that_is_away_is_a_503(
+    owner: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_token: str) -> None:
+        raise error
+
+    monkeypatch.setattr(authentication, "authenticate", fail)
+    problem, protocol = owner.get("/agents"), get(owner, "/models")
+
+    assert (problem.status_code, problem.json()["type"]) == (503, "urn:arbor:problem:database-away")
+    assert (protocol.status_code, protocol.json()["error"]["type"]) == (503, "server_error")
+    assert "try again" in protocol.json()["error"]["message"]
