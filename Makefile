@@ -1,6 +1,6 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check types rules prepared test bars lock local-model bench audit
+.PHONY: help setup up down check types rules prepared test bars lock reference local-model bench audit pictures
 
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
@@ -32,6 +32,7 @@ rules:
 	$(VENV)/lint-imports
 	$(VENV)/arbor manage check
 	$(VENV)/arbor openapi --check
+	PYTHONPATH=clients/python $(VENV)/python -m scripts.api_reference --check
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
 prepared:
@@ -49,11 +50,18 @@ bars: setup ## The tests that assert on elapsed time, one by one
 lock: setup ## Compile the lock files anew from pyproject.toml
 	@scripts/lock.sh
 
+reference: setup ## Write the documents of the API anew: docs/reference/openapi.json and api.md
+	$(VENV)/arbor openapi > docs/reference/openapi.json
+	PYTHONPATH=clients/python $(VENV)/python -m scripts.api_reference > docs/reference/api.md
+
 local-model: ## Add a local model server and its weights, for the test of the real path
 	@scripts/setup.sh --local-model
 
 bench: setup ## Measure: make bench ARGS="recall --memories 10000 --agents 20 --json"
 	@$(VENV)/python -m bench $(ARGS)
+
+pictures: setup ## Take the pictures of docs/images anew, from a demo installation of its own; needs Chromium
+	@$(VENV)/python -m tests.acceptance.pictures
 
 audit: setup ## Known vulnerabilities and licences of the locked packages, and a bill of materials; asks a public database
 	@$(VENV)/python -m scripts.audit $(ARGS)

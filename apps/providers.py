@@ -1,17 +1,24 @@
-"""Model providers of this process, created from the settings once."""
+"""Model providers of this process: the installation's, created from the settings once, and those of tenants."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from uuid import UUID
 
+import httpx
 from django.conf import settings
 
+from apps.tenants.keys import master_keys
 from arbor.adapters.connect import Credentials, connect_model, default_handle
-from arbor.adapters.credentials import calls_at_once
+from arbor.adapters.credentials import calls_at_once, tenant_credentials
+from arbor.adapters.transport import public_client, shared_client
+from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
 from arbor.models.handles import Provider
 from arbor.models.ports import Model
+from arbor.models.provider_keys import unseal_provider_key
 from arbor.models.slots import ProviderSlots, Slots
 
 #: Shared by all threads of the process.
@@ -27,6 +34,7 @@ def credentials() -> Credentials:
         openrouter_api_key=settings.OPENROUTER_API_KEY,
         anthropic_api_key=settings.ANTHROPIC_API_KEY,
         anthropic_base_url=settings.ANTHROPIC_BASE_URL,
+        gemini_api_key=settings.GEMINI_API_KEY,
         ollama_host=settings.OLLAMA_HOST,
     )
 
@@ -62,3 +70,81 @@ def slots_for(handle: str) -> Slots | None:
 def model_for(handle: str) -> Model:
     """Return the model; raises ConfigurationInvalid for a handle whose provider is not known or has no key."""
     return connect_model(handle, credentials(), breakers=_breakers)
+
+
+def installation_has(handle: str) -> bool:
+    """Return whether the installation can call a model without a tenant's key; a key withheld from this process counts."""
+    try:
+        connect_model(handle, _with_withheld_keys(), breakers=Breakers())
+    except ConfigurationInvalid:
+        return False
+    return True
+
+
+# --- Tenants' own providers -----------------------------------------------------------------------------
+
+#: Tenants' providers whose models, breakers and slots a process keeps.
+_TENANT_PROVIDERS_CACHED = 512
+#: The place of tenants' keys, as errors name it.
+ADVICE = "the key and the address on the page Models of the tenant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenantProvider:
+    """A tenant's own access to a provider, with its key still sealed."""
+
+    tenant_id: UUID
+    provider: Provider
+    base_url: str
+    #: The sealed record as JSON text; `{}` for a server without a key.
+    sealed_key: str = field(repr=False)
+
+
+def client_for(base_url: str) -> httpx.Client:
+    """Return the client of a tenant's provider: at an address that a tenant entered, public servers only, by default."""
+    return public_client() if base_url and not settings.ARBOR_MODEL_ALLOW_PRIVATE else shared_client()
+
+
+@lru_cache(maxsize=_TENANT_PROVIDERS_CACHED)
+def tenant_model(handle: str, own: TenantProvider) -> Model:
+    """Return a model that is called by a tenant's own key. Raises SealBroken, and ConfigurationInvalid for the handle.
+
+    Cached by the sealed key: a new one makes another model, and a removed one is no longer looked up.
+    """
+    return connect_model(
+        handle,
+        credentials_of(own),
+        breakers=_tenant_breakers(own),
+        client=client_for(own.base_url),
+        advice=ADVICE,
+    )
+
+
+@lru_cache(maxsize=_TENANT_PROVIDERS_CACHED)
+def tenant_slots(own: TenantProvider) -> Slots:
+    """Return the slots of a tenant's provider: tenants neither share them nor wait for each other."""
+    limit = settings.ARBOR_PROVIDER_CALLS.get(own.provider)
+    bare = tenant_credentials(own.provider, key="", base_url=own.base_url)
+    return Slots(limit or calls_at_once(own.provider, bare))
+
+
+@lru_cache(maxsize=_TENANT_PROVIDERS_CACHED)
+def _tenant_breakers(_own: TenantProvider) -> Breakers:
+    # A breaker of its own: a server that fails for one tenant is none of another's.
+    return Breakers()
+
+
+def credentials_of(own: TenantProvider) -> Credentials:
+    """Return the credentials of a tenant's provider, its key opened. Raises SealBroken."""
+    sealed = json.loads(own.sealed_key)
+    key = ""
+    if sealed:
+        opened = unseal_provider_key(
+            sealed,
+            keys=master_keys(),
+            tenant_id=own.tenant_id,
+            provider=own.provider,
+            base_url=own.base_url,
+        )
+        key = opened.raw.decode()
+    return tenant_credentials(own.provider, key=key, base_url=own.base_url)

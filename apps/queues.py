@@ -81,6 +81,8 @@ class Task(StrEnum):
     SWEEP_WEBHOOKS = "arbor.outbox.sweep_webhooks"
     #: Post the waiting signals of a webhook.
     POST_SIGNALS = "arbor.outbox.post_signals"
+    #: List the tools of an MCP server.
+    REFRESH_TOOLS = "arbor.outbox.refresh_tools"
     #: Embed memories that have no vector.
     EMBED_BACKLOG = "arbor.embedding.backlog"
     #: Compute stale and missing neighborhoods.
@@ -131,6 +133,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.SWEEP_WEBHOOKS: Queue.OUTBOX,
     Task.POST_SIGNALS: Queue.OUTBOX,
+    Task.REFRESH_TOOLS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,

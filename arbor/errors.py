@@ -26,6 +26,7 @@ ArborError
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
 │   └── TokenRefused          an API token is missing, unknown, expired or revoked
+├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
@@ -36,6 +37,9 @@ ArborError
 ├── EmbeddingFailed           the embedder gave no usable vectors
 ├── WebFailed                 the web gave no usable page or answer; the model receives the error
 │   └── WebRefused            the page may not be read here
+├── ToolFailed                a tool of an MCP server gave no usable result; the agent reads the reason
+│   ├── ToolSuspended         the tool differs from the one that an operator allowed; nothing was called
+│   └── ToolInterrupted       the worker died during the call, whose effect is not known
 ├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
@@ -177,6 +181,10 @@ class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
 
 
+class SignatureRefused(ArborError):
+    """The delivery is for no hook, or its signature is wrong."""
+
+
 # --- Identity ----------------------------------------------------------------------------------------
 
 
@@ -246,6 +254,18 @@ class WebFailed(ArborError):
 
 class WebRefused(WebFailed):
     """The page may not be read here."""
+
+
+class ToolFailed(ArborError):
+    """The tool gave no usable result."""
+
+
+class ToolSuspended(ToolFailed):
+    """The tool differs from the one that an operator allowed; it was not called."""
+
+
+class ToolInterrupted(ToolFailed):
+    """The worker died while the tool ran; whether it took effect is not known, so the call is not repeated."""
 
 
 class StaleLease(ArborError):

@@ -34,6 +34,8 @@ class SignalName(StrEnum):
     AGENT_DORMANT = "agent.dormant"
     AGENT_WOKEN = "agent.woken"
     AGENT_DESTROYED = "agent.destroyed"
+    AGENT_PUBLISHED = "agent.published"
+    AGENT_UNPUBLISHED = "agent.unpublished"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -121,6 +123,14 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
         ),
         SignalName.AGENT_WOKEN: _kind("The agent was woken", name=_NAME, actor=_ACTOR),
         SignalName.AGENT_DESTROYED: _kind("The agent was deleted with its rows", name=_NAME, actor=_ACTOR),
+        SignalName.AGENT_PUBLISHED: _kind(
+            "The agent was published to agents elsewhere, or its public description changed",
+            name=_NAME,
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_UNPUBLISHED: _kind(
+            "The agent is no longer published to agents elsewhere", name=_NAME, actor=_ACTOR
+        ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
         ),

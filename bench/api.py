@@ -74,8 +74,7 @@ def measure(
         minds.load(database, turns, population)
     tokens = {tenant_id: _create_token(tenant_id) for tenant_id in {agent.tenant_id for agent in population}}
     print_progress("starting the API")
-    # The default of the API's process, which this process's settings differ from.
-    part = installation.part("api", settings={"ARBOR_PREPARED_STATEMENTS": "false"})
+    part = installation.part("api")
     part.start()
     part.wait_ready()
     served = _Served(url=part.url, tokens=tokens)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from typing import Any
 
 import django
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 
 from config.body_limit import BodyLimit, Message, Receive, Send
 
@@ -16,10 +19,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
 # Creates the Celery application by which the API enqueues tasks (`apps.queues`).
 importlib.import_module("workers.app")
 django.setup(set_prefix=False)
+# They close connections and need a thread for that at each request; `apps.api.threads` closes those of its own threads.
+for receiver in (reset_queries, close_old_connections):
+    request_started.disconnect(receiver)
 
 
-# Loads models, which Django must be set up for.
+# They load models, which Django must be set up for.
 _mcp_http: Any = importlib.import_module("apps.mcp_server.http")
+_embedders: Any = importlib.import_module("apps.memories.services.embedding.embedders")
 
 
 class ApiHandler(ASGIHandler):
@@ -41,6 +48,10 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer by the kind of the connection; a further protocol is a further case here."""
         if scope["type"] == "lifespan":
+            # A thread that nothing waits for: the server may be slow to answer.
+            threading.Thread(
+                target=_embedders.report_unusable_embedder, kwargs={"process": "api"}, daemon=True
+            ).start()
             async with self._mcp_endpoint.running():
                 await _live(receive, send)
         elif scope["type"] == "http" and scope["path"].rstrip("/") == _mcp_http.PATH:

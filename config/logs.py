@@ -91,6 +91,9 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
+            # They log addresses, which may hold secrets, and what servers answer.
+            "httpx2": {"level": "WARNING"},
+            "mcp.client": {"level": "CRITICAL"},
             "httpcore": {"level": "WARNING"},
             "django.server": {"level": "WARNING"},
         },

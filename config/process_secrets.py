@@ -18,7 +18,7 @@ BROKER = "CELERY_BROKER_URL"
 MASTER_KEYS = frozenset({"ARBOR_MASTER_KEY", "ARBOR_OTHER_MASTER_KEY"})
 #: The keys of providers. That of OpenAI may be an embedder's too.
 EMBEDDING_KEY = "OPENAI_API_KEY"
-MODEL_KEYS = frozenset({EMBEDDING_KEY, "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"})
+MODEL_KEYS = frozenset({EMBEDDING_KEY, "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"})
 
 #: By process. Those of a worker are the sum of its queues'.
 _OF_PROCESS: dict[str, frozenset[str]] = {
@@ -35,7 +35,8 @@ _MAINTENANCE = frozenset({APP, OPS, BROKER})
 _OF_QUEUE: dict[str, frozenset[str]] = {
     "dispatch": frozenset({APP, OPS, BROKER}),
     "heartbeat": frozenset({APP, BROKER}),
-    "llm": frozenset({APP, BROKER}) | MODEL_KEYS,
+    # The master key opens the secrets of tool servers and the keys that tenants have entered.
+    "llm": frozenset({APP, BROKER}) | MODEL_KEYS | MASTER_KEYS,
     "embedding": frozenset({APP, OPS, BROKER}),
     # The master key opens the secrets of webhooks.
     "outbox": frozenset({APP, OPS, BROKER, "ARBOR_EMAIL_PASSWORD", "OTEL_EXPORTER_OTLP_HEADERS"})

@@ -190,6 +190,13 @@ if ARBOR_API_PER_MINUTE < 0:
 ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
 if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:
     raise ConfigurationInvalid(f"ARBOR_API_BODY_BYTES must be 1024 to 1 GiB, got {ARBOR_API_BODY_BYTES}")
+#: The most bytes of a delivery at a hook, and the most deliveries of one hook a minute in one process; 0: no limit.
+ARBOR_HOOK_BODY_BYTES = env.int("ARBOR_HOOK_BODY_BYTES", default=1024 * 1024)
+ARBOR_HOOK_PER_MINUTE = env.int("ARBOR_HOOK_PER_MINUTE", default=120)
+if ARBOR_HOOK_BODY_BYTES < 1024 or ARBOR_HOOK_PER_MINUTE < 0:
+    raise ConfigurationInvalid(
+        "ARBOR_HOOK_BODY_BYTES must be 1024 or more, and ARBOR_HOOK_PER_MINUTE 0 (no limit) or more"
+    )
 #: The most streams of signals that one token may keep open in one process.
 ARBOR_API_STREAMS = env.int("ARBOR_API_STREAMS", default=100)
 if not 1 <= ARBOR_API_STREAMS <= 10_000:
@@ -206,7 +213,10 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_
 OPENROUTER_API_KEY = secret("OPENROUTER_API_KEY")
 ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
+GEMINI_API_KEY = secret("GEMINI_API_KEY")
 OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
+#: Whether tenants may enter addresses of one's own network, and plain http, for their providers of models.
+ARBOR_MODEL_ALLOW_PRIVATE = env.bool("ARBOR_MODEL_ALLOW_PRIVATE", default=False)
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
@@ -307,8 +317,8 @@ OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit and signals are
-#: deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals and
+#: deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
@@ -321,6 +331,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
         Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
         Record.SIGNALS: env.str("ARBOR_SIGNALS_DAYS", default="30"),
+        Record.DELIVERIES: env.str("ARBOR_DELIVERIES_DAYS", default="30"),
     }
 )
 
@@ -393,6 +404,11 @@ MAILERS = mailers(
 #: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: Whether tool servers may use http, and private addresses; the seconds of a call or listing, and the bytes that are read.
+ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
+ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
+ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
+ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
 #: The period of the search for due messages, and for messages whose worker died.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
 

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
+from apps.console.error_views import answer_server_error
 from apps.console.metrics import metrics
 from apps.readiness import check_readiness
 
@@ -33,6 +34,8 @@ def ready(_request: HttpRequest) -> HttpResponse:
 
 
 admin.autodiscover()
+
+handler500 = answer_server_error
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", alive, name="alive"),

@@ -14,7 +14,7 @@ import pytest
 from tests.support import hypothesis_profiles
 
 #: Settings that name a real provider; tests and the processes they start must not see them.
-PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_")
+PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -40,6 +40,7 @@ from apps.memories.services.retention.forgetting import (
     fade_memories,
 )
 from apps.queues import TENANT_HEADER, Task
+from apps.tools.services.servers import list_tools_again
 from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
@@ -109,6 +110,12 @@ def sweep_signal_webhooks() -> object:
 def post_waiting_signals(self: CeleryTask[Any, Any], *, webhook_id: str, lease: int) -> None:
     """Post the waiting signals of a webhook."""
     post_signals(webhook_id=UUID(webhook_id), lease=lease, tenant_id=tenant_of(self))
+
+
+@app.task(name=Task.REFRESH_TOOLS.value, bind=True)
+def refresh_tool_server(self: CeleryTask[Any, Any], *, server_id: str, actor: str) -> None:
+    """List the tools of an MCP server; a failure is stored with the server."""
+    list_tools_again(server_id=UUID(server_id), tenant_id=tenant_of(self), actor=actor)
 
 
 @app.task(name=Task.ANSWER.value, bind=True)

@@ -22,6 +22,8 @@ class ApiToken(TenantModel):
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
     #: The only agent that the token reaches; empty: all agents of the tenant.
     agent = TenantForeignKey(Agent, null=True, blank=True, related_name="+")
+    #: Whether the token is for an agent elsewhere: it gives tasks to published agents, and neither reads nor changes anything else.
+    tasks_only = models.BooleanField(default=False, db_default=False)
     #: The beginning of the token, by which people recognize it.
     prefix = models.CharField(max_length=20, editable=False)
     #: SHA-256 of the token.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -16,9 +17,10 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.models import Role, TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.access import USE_STORED_EVERY, generate_token, parse_token
 from arbor.clock import Clock, SystemClock
-from arbor.errors import AlreadyExists, Invalid, NotFound, TokenRefused, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
 
 #: The life of a token unless another is asked for, and the longest one that ends.
 LIFETIME = timedelta(days=90)
@@ -38,6 +40,10 @@ class TokenAccess:
     #: The only agent that the token reaches; None: all of the tenant.
     agent_id: UUID | None
     suspended: bool
+    #: Whether the tenant has the agent that the request names; true for a request that names none.
+    agent_exists: bool
+    #: Whether the token gives tasks to published agents, and does nothing else.
+    tasks_only: bool = False
 
     @property
     def actor(self) -> str:
@@ -60,10 +66,12 @@ def create_token(
     actor: str,
     lifetime: timedelta | None = LIFETIME,
     agent_id: UUID | None = None,
+    tasks_only: bool = False,
     clock: Clock | None = None,
 ) -> NewToken:
     """Create a token of the current tenant, for one of its agents or all of them; without a lifetime it does not expire.
 
+    With `tasks_only` it gives tasks to published agents, whatever its role, and does nothing else.
     Raises Invalid for name or lifetime, AlreadyExists for a name in use, NotFound for the agent.
     """
     name = name.strip()
@@ -80,6 +88,7 @@ def create_token(
         name=name,
         role=role,
         agent_id=agent_id,
+        tasks_only=tasks_only,
         prefix=token.prefix,
         token_hash=token.digest,
         created_by=actor,
@@ -94,7 +103,7 @@ def create_token(
         action=AuditAction.TOKEN_CREATED,
         actor=actor,
         agent_id=agent_id,
-        message=f"created API token {name} as {role}",
+        message=f"created API token {name} {'for tasks only' if tasks_only else f'as {role}'}",
         detail={"token_id": str(row.id), "prefix": row.prefix, "expires_at": _stamp(row.expires_at)},
     )
     return NewToken(row=row, text=token.text)
@@ -106,7 +115,9 @@ def revoke_token(*, token_id: UUID, actor: str, clock: Clock | None = None) -> A
     if row is None:
         raise NotFound(f"there is no API token {token_id} in this tenant")
     if row.revoked_at is not None:
-        raise TransitionIllegal(f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M}")
+        raise TransitionIllegal(
+            f"the API token {row.name} is revoked since {row.revoked_at:%Y-%m-%d %H:%M} UTC"
+        )
     row.revoked_at = (clock or SystemClock()).now()
     row.save(update_fields=["revoked_at"])
     record(
@@ -135,8 +146,12 @@ def token_by_name(name: str) -> ApiToken:
     return row
 
 
-def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
-    """Return the access of a token, and store its use to the minute. Raises TokenRefused.
+def authenticate(
+    text: str, *, named: UUID | None = None, for_task: bool = False, clock: Clock | None = None
+) -> TokenAccess:
+    """Return the access of a token, and store its use to the minute; `named` is the agent in the address. Raises TokenRefused.
+
+    Only a request that is about a task (`for_task`) is open to tokens for tasks; PermissionDenied else.
 
     The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
     requests reads the tokens of all tenants.
@@ -146,24 +161,59 @@ def authenticate(text: str, *, clock: Clock | None = None) -> TokenAccess:
         raise TokenRefused
     now = (clock or SystemClock()).now()
     with tenant_transaction(token.tenant_id):
-        row = ApiToken.objects.select_related("tenant").filter(prefix=token.prefix).first()
+        rows = fetch(_LOOK_UP, prefix=token.prefix, agent=named)
+        row = _TokenRow(*rows[0]) if rows else None
         if row is None or not token.matches(bytes(row.token_hash)):
             raise TokenRefused
         if row.revoked_at is not None:
-            raise TokenRefused(f"the token {row.prefix}… is revoked")
+            raise TokenRefused(f"the token {token.prefix}… is revoked")
         if row.expires_at is not None and row.expires_at <= now:
-            raise TokenRefused(f"the token {row.prefix}… expired on {row.expires_at:%Y-%m-%d %H:%M} UTC")
+            raise TokenRefused(f"the token {token.prefix}… expired on {row.expires_at:%Y-%m-%d %H:%M} UTC")
+        if row.tasks_only and not for_task:
+            raise PermissionDenied(
+                f"the token {row.name} gives tasks to published agents, by the protocol A2A, and does nothing else"
+            )
         if row.last_used_at is None or row.last_used_at < now - USE_STORED_EVERY:
             ApiToken.objects.filter(id=row.id).update(last_used_at=now)
         return TokenAccess(
             token_id=row.id,
             name=row.name,
-            tenant_id=row.tenant_id,
-            tenant_slug=row.tenant.slug,
+            tenant_id=token.tenant_id,
+            tenant_slug=row.slug,
             role=Role(row.role),
             agent_id=row.agent_id,
-            suspended=row.tenant.status != TenantStatus.ACTIVE,
+            suspended=row.status != TenantStatus.ACTIVE,
+            agent_exists=row.agent_exists,
+            tasks_only=row.tasks_only,
         )
+
+
+class _TokenRow(NamedTuple):
+    """The columns of `_LOOK_UP`."""
+
+    id: UUID
+    name: str
+    role: str
+    agent_id: UUID | None
+    tasks_only: bool
+    token_hash: bytes
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    slug: str
+    status: str
+    agent_exists: bool
+
+
+#: Every request of a program makes this look-up; a queryset would take longer than the rest of the authentication.
+_LOOK_UP = """
+SELECT token.id, token.name, token.role, token.agent_id, token.tasks_only, token.token_hash, token.expires_at,
+    token.last_used_at, token.revoked_at, tenant.slug, tenant.status,
+    %(agent)s::uuid IS NULL
+        OR EXISTS (SELECT FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s::uuid)
+FROM access_apitoken AS token JOIN tenants_tenant AS tenant ON tenant.id = token.tenant_id
+WHERE token.tenant_id = %(tenant)s AND token.prefix = %(prefix)s
+"""
 
 
 def live_tokens(token_ids: Collection[UUID], *, clock: Clock | None = None) -> set[UUID]:

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import NinjaAPI, Router
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
+from ninja.renderers import BaseRenderer
 
 from apps.api.authentication import BY_METHOD
 from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
@@ -22,15 +23,20 @@ from apps.api.routers import (
     goals,
     graph,
     heartbeats,
+    hooks,
     memories,
     policies,
+    providers,
+    recall,
     selves,
     signals,
     templates,
     tenant,
+    tools,
     webhooks,
 )
 from apps.api.scope import in_tenant
+from apps.tenants.encoding import encoded
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
@@ -41,8 +47,11 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("agents", agents.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
+    ("tools", tools.router),
+    ("hooks", hooks.router),
     ("templates", templates.router),
     ("memories", memories.router),
+    ("recall", recall.router),
     ("episodes", episodes.router),
     ("graph", graph.router),
     ("goals", goals.router),
@@ -51,6 +60,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),
+    ("providers", providers.router),
     ("administration", administration.router),
     ("tenant", tenant.router),
 )
@@ -68,6 +78,16 @@ class StrictParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         """Parse the body of a request. Raises ValueError, which is answered 400."""
         return orjson.loads(request.body)
+
+
+class FastRenderer(BaseRenderer):
+    """Writes responses as JSON."""
+
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
+        """Return the data as JSON."""
+        return encoded(data)
 
 
 class ArborAPI(NinjaAPI):
@@ -102,6 +122,7 @@ def create_api() -> ArborAPI:
         auth=BY_METHOD,
         docs_url=None,
         parser=StrictParser(),
+        renderer=FastRenderer(),
     )
     handle_errors(made)
     made.add_decorator(in_tenant)

@@ -18,7 +18,7 @@ _READING = frozenset({"GET", "HEAD"})
 
 
 class BearerToken(HttpBearer):
-    """Lets a request pass whose token has a role, and reaches the agent of the path."""
+    """Lets a request pass whose token has a role, and whose tenant has the agent of the path, which the token reaches."""
 
     openapi_description = "A token of one tenant: `arbor token create NAME --role viewer`."
 
@@ -28,28 +28,36 @@ class BearerToken(HttpBearer):
         self._role = role
         self._tenant_wide = tenant_wide
 
+    def role_for(self, method: str | None) -> Role:
+        """Return the least role that a request of this method needs."""
+        return self._role or (Role.VIEWER if method in _READING else Role.OPERATOR)
+
     def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
-        return self._permit(request, authenticate(token))
+        return self._permit(request, authenticate(token, named=_agent_of_path(request)))
 
     def _permit(self, request: HttpRequest, access: TokenAccess) -> TokenAccess:
         if access.suspended:
             raise PermissionDenied(f"the tenant {access.tenant_slug} is suspended")
-        needed = self._role or (Role.VIEWER if request.method in _READING else Role.OPERATOR)
-        if access.role.rank < needed.rank:
+        needed = self.role_for(request.method)
+        if not access.tasks_only and access.role.rank < needed.rank:
             raise PermissionDenied(f"this needs a token of the role {needed}; {access.name} is {access.role}")
         _count(request, access)
-        if access.agent_id is not None:
-            self._require_agent(request, access.agent_id)
+        named = _agent_of_path(request)
+        if access.agent_id is not None and named is None and self._tenant_wide:
+            raise PermissionDenied(
+                f"the token reaches the agent {access.agent_id} only, not the whole tenant"
+            )
+        if not access.agent_exists or (named is not None and access.agent_id not in {None, named}):
+            raise NotFound(f"there is no agent {named} in this tenant")
         return access
 
-    def _require_agent(self, request: HttpRequest, agent_id: UUID) -> None:
-        match = request.resolver_match
-        named = None if match is None else match.kwargs.get("agent_id")
-        if named is None and self._tenant_wide:
-            raise PermissionDenied(f"the token reaches the agent {agent_id} only, not the whole tenant")
-        if named is not None and str(named) != str(agent_id):
-            raise NotFound(f"there is no agent {named} in this tenant")
+
+def _agent_of_path(request: HttpRequest) -> UUID | None:
+    """Return the agent that the address names."""
+    match = request.resolver_match
+    named = None if match is None else match.kwargs.get("agent_id")
+    return None if named is None else UUID(str(named))
 
 
 def _count(request: HttpRequest, access: TokenAccess) -> None:
@@ -65,7 +73,17 @@ class StreamToken(BearerToken):
 
     async def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
-        return self._permit(request, await in_thread(authenticate, token))
+        return self._permit(request, await in_thread(authenticate, token, named=_agent_of_path(request)))
+
+
+class TaskToken(StreamToken):
+    """The same for tasks of agents elsewhere, which tokens for tasks may give too."""
+
+    async def authenticate(self, request: HttpRequest, token: str) -> Any:
+        """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
+        return self._permit(
+            request, await in_thread(authenticate, token, named=_agent_of_path(request), for_task=True)
+        )
 
 
 #: The default of all operations: a viewer reads, an operator changes.
@@ -79,3 +97,5 @@ STREAM = StreamToken(Role.VIEWER)
 STREAM_OWN = StreamToken(Role.VIEWER, tenant_wide=False)
 #: For asynchronous conversations with an agent that the request names itself.
 TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)
+#: For tasks of agents elsewhere; the operation compares the tenant itself.
+GIVE_TASKS = TaskToken(Role.OPERATOR, tenant_wide=False)

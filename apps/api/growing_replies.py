@@ -23,7 +23,8 @@ COMMENT_EVERY_S = 10.0
 #: Seconds for which an answer is waited for beyond the model's deadline: queues, preparation, a further model.
 _PATIENCE_S = 60.0
 _EVENT_STREAM = "text/event-stream"
-_COMMENT = ": the agent thinks\n\n"
+#: A comment of a stream, which clients ignore.
+COMMENT = ": the agent thinks\n\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,17 +86,27 @@ def wants_events(request: HttpRequest) -> bool:
 
 def event_response(turn: FollowedTurn, *, last_id: str = "") -> StreamingHttpResponse:
     """Return the events of a reply as a stream, after the event `last_id`."""
-    response = StreamingHttpResponse(_event_texts(turn, last_id), content_type=_EVENT_STREAM)
+    return stream_response(_event_texts(turn, last_id))
+
+
+def stream_response(events: AsyncIterator[str]) -> StreamingHttpResponse:
+    """Return server-sent events as a response."""
+    response = StreamingHttpResponse(events, content_type=_EVENT_STREAM)
     # No proxy collects the events.
     response["X-Accel-Buffering"] = "no"
     return response
+
+
+def data_event(value: dict[str, Any]) -> str:
+    """Return an event without a name, whose data is JSON."""
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
 async def _event_texts(turn: FollowedTurn, last_id: str) -> AsyncIterator[str]:
     yield f"event: turn\ndata: {json.dumps({'turn_id': str(turn.turn_id)})}\n\n"
     is_over = False
     async for event in reply_events(turn, last_id=last_id):
-        yield _COMMENT if event is None else _event_text(event)
+        yield COMMENT if event is None else _event_text(event)
         is_over = event is not None and event.is_last
     if not is_over:
         yield _event_text(unanswered())

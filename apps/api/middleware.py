@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -13,8 +14,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 
+from apps.api.openai.errors import unserved
 from apps.api.problems import CONTENT_TYPE, problem
-from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of
+from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of, request_id_of
 from apps.api.threads import in_thread
 from apps.api.versions import etag_of
 
@@ -22,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 _ERROR = 400
 #: Operations of OpenAI's protocol answer errors in its own shape.
-_OPENAI_ERROR = "application/json"
+_OPENAI_PATH, _OPENAI_ERROR = "/v1/", "application/json"
 _DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
 
 
@@ -45,11 +47,16 @@ class ApiMiddleware:
         if self._asynchronous:
             return self._answer(request)
         started = time.perf_counter()
-        return _finish(request, self.get_response(request), started)
+        response = _finish(request, self.get_response(request))
+        _log_answer(request, response, _ms_since(started))
+        return response
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
-        return _finish(request, await self.get_response(request), started)
+        response = _finish(request, await self.get_response(request))
+        # After the response is sent.
+        asyncio.get_running_loop().call_soon(_log_answer, request, response, _ms_since(started))
+        return response
 
     async def _run_in_thread(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, named: dict[str, Any]
@@ -61,11 +68,9 @@ class ApiMiddleware:
         return response
 
 
-def _finish(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
-    content_type = response.headers.get("Content-Type", "")
-    if response.status_code >= _ERROR and content_type not in {CONTENT_TYPE, _OPENAI_ERROR}:
-        # Django's own answers, such as that of an unknown path.
-        response = _as_problem(request, response)
+def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if response.status_code >= _ERROR:
+        response = _in_shape(request, response)
     if (
         request.method == "GET"
         and response.status_code == HTTPStatus.OK
@@ -78,7 +83,15 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
             response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers[REQUEST_ID] = request.arbor_request_id  # type: ignore[attr-defined]
+    response.headers[REQUEST_ID] = request_id_of(request)
+    return response
+
+
+def _ms_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 1)
+
+
+def _log_answer(request: HttpRequest, response: HttpResponseBase, ms: float) -> None:
     match = request.resolver_match
     access = access_of(request) if hasattr(request, "auth") else None
     log.info(
@@ -87,12 +100,11 @@ def _finish(request: HttpRequest, response: HttpResponseBase, started: float) ->
         # The pattern, without what the client wrote into the address.
         route=match.route if match is not None else "",
         status=response.status_code,
-        ms=round((time.perf_counter() - started) * 1000, 1),
-        request_id=request.arbor_request_id,  # type: ignore[attr-defined]
+        ms=ms,
+        request_id=request_id_of(request),
         tenant=access.tenant_slug if access is not None else None,
         token_id=str(access.token_id) if access is not None else None,
     )
-    return response
 
 
 def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -104,9 +116,19 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponse:
-    status = response.status_code
-    answer = problem(request, status=status, detail=_DETAILS.get(status, "the request cannot be answered"))
+def _in_shape(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return an error in the shape of its path: Django's own answers, such as that of an unknown path, have another."""
+    status, content_type = response.status_code, response.headers.get("Content-Type", "")
+    if content_type == _OPENAI_ERROR:
+        return response
+    if request.path.startswith(_OPENAI_PATH):
+        answer = unserved(request, status=status)
+    elif content_type == CONTENT_TYPE:
+        return response
+    else:
+        answer = problem(
+            request, status=status, detail=_DETAILS.get(status, "the request cannot be answered")
+        )
     if "Allow" in response.headers:
         answer["Allow"] = response.headers["Allow"]
     return answer

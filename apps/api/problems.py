@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from django.db import DataError, IntegrityError
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError
@@ -16,6 +16,7 @@ from psycopg.errors import ForeignKeyViolation, QueryCanceled
 from pydantic import Field
 
 from apps.api.requests import request_id_of
+from apps.api.threads import DATABASE_AWAY
 from arbor import errors
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.AlreadyExists: HTTPStatus.CONFLICT,
     errors.PermissionDenied: HTTPStatus.FORBIDDEN,
     errors.TokenRefused: HTTPStatus.UNAUTHORIZED,
+    errors.SignatureRefused: HTTPStatus.UNAUTHORIZED,
     errors.RequestUnderway: HTTPStatus.CONFLICT,
     errors.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     errors.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
@@ -44,6 +46,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.ReplyInvalid: HTTPStatus.BAD_GATEWAY,
     errors.EmbeddingFailed: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.WebFailed: HTTPStatus.BAD_GATEWAY,
+    errors.ToolFailed: HTTPStatus.BAD_GATEWAY,
     errors.DeliveryFailed: HTTPStatus.BAD_GATEWAY,
     errors.StaleLease: HTTPStatus.CONFLICT,
     errors.ServerError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -126,6 +129,8 @@ def handle_errors(api: NinjaAPI) -> None:
         ),
         DataError: _unstorable,
         IntegrityError: _conflicting,
+        OperationalError: _database_away,
+        InterfaceError: _database_away,
         Exception: _failed,
     }
     for kind, handler in handlers.items():
@@ -175,6 +180,13 @@ def _conflicting(request: HttpRequest, error: IntegrityError) -> JsonResponse:
         detail = "there is no such agent in this tenant"
         return problem(request, status=HTTPStatus.NOT_FOUND, detail=detail, kind="not-found")
     return _failed(request, error)
+
+
+def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
+    if isinstance(error.__cause__, QueryCanceled):
+        return _failed(request, error)
+    log.error("database_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
+    return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=DATABASE_AWAY, kind="database-away")
 
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:

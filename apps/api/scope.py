@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Schema, Status
-from ninja.renderers import JSONRenderer
 
 from apps.access.idempotency import (
     RequestKey,
@@ -23,6 +22,7 @@ from apps.access.idempotency import (
 )
 from apps.api.requests import access_of
 from apps.api.versions import lock, require_match
+from apps.tenants.encoding import encoded
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RequestUnderway
 
@@ -79,7 +79,7 @@ def _once_by_lock(
     if known is not None:
         return _replayed(known)
     result = carry_out()
-    store_response(key, _response_of(request, operation, result))
+    store_response(key, _response_of(operation, result))
     return result
 
 
@@ -101,7 +101,7 @@ def _once_by_row(
             forget_request(key)
         raise
     with tenant_transaction(tenant_id):
-        store_response(key, _response_of(request, operation, result))
+        store_response(key, _response_of(operation, result))
     return result
 
 
@@ -117,13 +117,12 @@ def _request_key(request: HttpRequest) -> RequestKey | None:
     )
 
 
-def _response_of(request: HttpRequest, operation: Callable[..., Any], result: Any) -> StoredResponse:
+def _response_of(operation: Callable[..., Any], result: Any) -> StoredResponse:
     status, value = (result.status_code, result.value) if isinstance(result, Status) else (200, result)
     if getattr(operation, _SECRET, False):
         return StoredResponse(status=status, body=b"")
     shown = value.model_dump() if isinstance(value, Schema) else value
-    body = JSONRenderer().render(request, shown, response_status=status)
-    return StoredResponse(status=status, body=body.encode() if isinstance(body, str) else body)
+    return StoredResponse(status=status, body=encoded(shown))
 
 
 def _replayed(known: StoredResponse) -> HttpResponse:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
 
+#: The answer of every door to a program while the database is away.
+DATABASE_AWAY = "the database does not answer; try again in a moment"
 #: Bounded, and with it the connections to the database: each thread keeps one for each role that it used.
 _THREADS = ThreadPoolExecutor(max_workers=settings.ARBOR_API_THREADS, thread_name_prefix="api")
 
@@ -18,7 +22,8 @@ async def in_thread[**P, R](function: Callable[P, R], *args: P.args, **named: P.
 
     The function opens its own `tenant_transaction`. Nothing of a request stays in the thread.
     """
-    return await sync_to_async(_run, thread_sensitive=False, executor=_THREADS)(function, *args, **named)
+    work = partial(_run, function, *args, **named)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, copy_context().run, work)
 
 
 def _run[**P, R](function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:

@@ -210,3 +210,34 @@ class TokenRatio(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.model}: {self.ratio:.2f}"
+
+
+class ProviderKey(TenantModel):
+    """A tenant's own access to a provider of models; the key only as a sealed record, which no page shows."""
+
+    ops_privileges: ClassVar[str] = ""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: An `arbor.models.handles.Provider`.
+    provider = models.CharField(max_length=12)
+    #: The address of a server that is not the provider's own; empty: the provider's.
+    base_url = models.CharField(max_length=500, blank=True)
+    #: {v, k, ct, iv, tag} under master key k, bound to the tenant, the provider and the address; empty: a server without a key.
+    sealed_key = models.JSONField(default=dict)
+    #: The last characters of the key.
+    key_end = models.CharField(max_length=4, blank=True)
+    #: The models that the provider listed when it was asked last: [name].
+    listed = models.JSONField(default=list)
+    checked_at = models.DateTimeField()
+    #: The actor who entered the key, as in the audit log.
+    entered_by = models.CharField(max_length=200)
+    entered_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "key of a provider"
+        verbose_name_plural = "keys of providers"
+        ordering = ["provider"]
+        constraints = [models.UniqueConstraint(fields=["tenant", "provider"], name="calls_provider_key_once")]
+
+    def __str__(self) -> str:
+        return self.provider

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from apps.agents.services.publication import publish_agent, unpublish_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
@@ -61,6 +62,23 @@ ACTS: Mapping[str, Act] = MappingProxyType(
                 done="is stopped",
                 question="Stop this agent? Its data stays, and it can be started again.",
             ),
+            Act(
+                verb="publish",
+                label="Publish",
+                icon="public",
+                service=publish_agent,
+                done="is published",
+                question="Publish this agent? Its name and role become readable without a token,"
+                " and agents elsewhere that have a token give it tasks.",
+            ),
+            Act(
+                verb="unpublish",
+                label="Withdraw",
+                icon="public_off",
+                service=unpublish_agent,
+                done="is not published any more",
+                question="Withdraw this agent's card? Agents elsewhere reach it no longer.",
+            ),
         )
     }
 )
@@ -71,6 +89,11 @@ def possible_acts(status: str) -> list[Act]:
     verbs = [verb for verb in TRANSITIONS[AgentStatus(status)] if verb is not LifecycleVerb.SLEEP]
     first = [_RUN_NOW] if status == AgentStatus.ACTIVE else []
     return [*first, *(ACTS[verb.value] for verb in verbs)]
+
+
+def publication_act(*, published: bool) -> Act:
+    """Return the act that publishes an agent, or withdraws it."""
+    return ACTS["unpublish" if published else "publish"]
 
 
 def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:

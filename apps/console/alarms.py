@@ -71,6 +71,15 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
                 text="The outbox shows the reasons; messages can be retried or cancelled there.",
             )
         )
+    if suspended := fleet.suspended_tools:
+        alarms.append(
+            Alarm(
+                look="warn",
+                title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
+                text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
+                commands=("arbor tool list", "arbor tool show SERVER.NAME"),
+            )
+        )
     if fleet.low_budget:
         halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
         alarms.append(

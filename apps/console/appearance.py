@@ -24,7 +24,10 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/colors.css"),
         lambda _request: static("console/console.css"),
     ],
-    "SCRIPTS": [lambda _request: static("console/console.js")],
+    "SCRIPTS": [
+        lambda _request: static("console/console.js"),
+        lambda _request: static("console/live.js"),
+    ],
     # By name, because the module imports models, which need the settings.
     "SIDEBAR": {"navigation": "apps.console.navigation.sidebar"},
 }

@@ -16,6 +16,7 @@ from unfold.widgets import (
 
 from apps.agents.models import Agent, BuiltinTemplate, Template
 from apps.agents.services.profile import NAME_LENGTH
+from apps.console.pages.models import model_suggestions
 from apps.contacts.services.channels import NAME_LENGTH as CHANNEL_NAME_LENGTH
 from apps.contacts.services.channels import TARGET_LENGTH, NewChannel, add_channel
 from apps.fleet.creation import LONGEST_INTERVAL, create_agent
@@ -44,8 +45,8 @@ class NewAgentForm(forms.Form):
     model = forms.CharField(
         required=False,
         max_length=200,
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "provider/model"}),
-        help_text="Empty: the template's, else the installation's. reflex/policy needs no model.",
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "provider/model", "list": "models"}),
+        help_text="Empty: the template's, else the tenant's default, else the installation's. reflex/policy needs no model.",
     )
     start = forms.BooleanField(
         label="Start it at once", required=False, initial=True, widget=UnfoldBooleanWidget()
@@ -56,6 +57,8 @@ class NewAgentForm(forms.Form):
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = _templates()
+        #: The models that the field for the model suggests.
+        self.models = model_suggestions()
 
     def create(self, *, actor: str) -> Agent | None:
         """Create the agent; None, with the reason in the form's errors, if the service refuses."""

@@ -13,6 +13,7 @@ from django.contrib.admin.options import ActionLocation
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
@@ -24,12 +25,17 @@ from apps.audit.services import record
 from apps.console import cells
 from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.list_export import ListExport
+from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.models import Role
 
 ROWS_A_PAGE = 50
+#: Columns that lead to another row's page: the link to the row's own page is in the first column that is none of them.
+LINKED_COLUMNS = frozenset(
+    {"agent_link", "goal_link", "memory_link", "plan_link", "belief_shown", "memory_shown"}
+)
 #: The wide columns of a joined memory.
 MEMORY_VECTORS = ("memory__embedding", "memory__lexical")
 
@@ -150,12 +156,24 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     when_empty: ClassVar[str] = ""
     #: The command shown with that text.
     when_empty_see: ClassVar[str] = ""
+    #: Whether the list updates by itself.
+    is_live: ClassVar[bool] = False
     #: Whether a row's page also shows empty fields.
     shows_empty: ClassVar[bool] = False
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
         """Return the class of the list."""
         return BoundedList
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; for a request of the list itself its rows alone."""
+        live = {"live_s": REFRESH_S} if self.is_live and request.method == "GET" else {}
+        response: HttpResponse = super().changelist_view(request, {**live, **(extra_context or {})})
+        if live and is_own_request(request) and isinstance(response, TemplateResponse):
+            response.template_name = "console/parts/live_list.html"
+        return response
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Allow the lookups of the list's filters only.
@@ -164,6 +182,13 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
         columns that no page shows.
         """
         return lookup in self.linked_lookups or lookup in _filter_lookups(self.get_list_filter(request))
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Sequence[Any]) -> Any:
+        """Return the column with the link to the row's page: the first whose cells have no link of their own."""
+        links = super().get_list_display_links(request, list_display)
+        if self.list_display_links != () or links[0] not in LINKED_COLUMNS:
+            return links
+        return [next(name for name in list_display if name not in LINKED_COLUMNS)]
 
     def complete(self, rows: Sequence[Any]) -> None:
         """Read data for the cells of these rows that no join can read, in one query; by default none."""
@@ -316,6 +341,13 @@ class PageAdmin(ConsoleAdmin):
     page_template: ClassVar[str]
     #: The function that reads the data of the row's page.
     read_page: ClassVar[Any]
+    #: The template of the parts that move, and the function that reads their data; none: the page stays as it is.
+    live_template: ClassVar[str] = ""
+    read_parts: ClassVar[Any] = None
+
+    def live_interval(self, row: Any) -> int:
+        """Return the seconds between two updates of the row's page; 0 where it does not change any more."""
+        return REFRESH_S if self.live_template else 0
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the template's context beside the row."""
@@ -339,8 +371,15 @@ class PageAdmin(ConsoleAdmin):
         if row is None:
             missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
             return missing
+        live_s = self.live_interval(row)
+        if self.live_template and is_own_request(request):
+            return live_parts(
+                request, self.live_template, ended=not live_s, page=type(self).read_parts(row), original=row
+            )
         context = self.page_context(request, row)
-        return console_page(request, self.page_template, opts=self.opts, original=row, **context)
+        return console_page(
+            request, self.page_template, opts=self.opts, original=row, live_s=live_s, **context
+        )
 
 
 class OwnPageAdmin(PageAdmin, AgentRowsAdmin):

@@ -78,7 +78,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         title="Fleet",
         icon="monitor_heart",
-        pages=(_page("Fleet", "index", anybody),),
+        pages=(_page("Fleet", "index", anybody), _page("First steps", "first-steps", anybody)),
     ),
     Section(
         title="Agents",
@@ -90,6 +90,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Policies", "agents_agentpolicy"),
             _list("Percepts", "agents_percept"),
             _list("Agent keys", "agents_agentkey"),
+            _list("Tools", "tools_tool"),
+            _list("Tool servers", "tools_toolserver"),
         ),
     ),
     Section(
@@ -101,7 +103,9 @@ SECTIONS: tuple[Section, ...] = (
             _page("Inbox", "inbox"),
             _list("Outbox messages", "contacts_outboxmessage"),
             _list("Channels", "contacts_channel"),
-            _list("Webhooks", "contacts_signalwebhook"),
+            _list("Webhooks", "contacts_signalwebhook", in_tenant, "webhook-rotate"),
+            _list("Hooks", "contacts_hook", in_tenant, "hook-edit", "hook-rotate"),
+            _list("Deliveries", "contacts_hookdelivery"),
         ),
     ),
     Section(
@@ -160,10 +164,12 @@ SECTIONS: tuple[Section, ...] = (
         icon="payments",
         pages=(
             _page("Usage and budgets", "model-usage"),
+            _page("Models", "models"),
             _list("Model calls", "calls_externalcall"),
             _list("Ledger entries", "calls_ledgerentry"),
             _list("Daily usage", "calls_dailyusage"),
             _list("Token ratios", "calls_tokenratio"),
+            _list("Keys of providers", "calls_providerkey"),
         ),
     ),
     Section(

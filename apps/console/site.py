@@ -27,15 +27,20 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
+from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
+from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
+from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
 from apps.console.operator.ledger import show_ledger
+from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
 from apps.console.operator.templates import edit_template
+from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
-from apps.console.pages.onboarding import read_onboarding
+from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 from apps.fleet.accounts import forget_other_sessions
@@ -92,6 +97,8 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Add the URLs of the console's own pages and forms."""
         urls = [
             path("tenant/choose/", self.admin_view(choose_tenant), name="tenant-choose"),
+            path("first-steps/", self.admin_view(show_first_steps), name="first-steps"),
+            path("tenant/create/", self.admin_view(create_tenant), name="tenant-create"),
             path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
             path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
             path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
@@ -119,13 +126,36 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
             ),
             path(
+                "tools/toolserver/<uuid:server_id>/act/",
+                self.admin_view(act_on_server),
+                name="tool-server-act",
+            ),
+            path("tools/tool/<uuid:tool_id>/act/", self.admin_view(act_on_tool), name="tool-act"),
+            path(
                 "contacts/signalwebhook/<uuid:webhook_id>/act/",
                 self.admin_view(act_on_webhook),
                 name="webhook-act",
             ),
         ]
         urls += [
+            path("contacts/hook/<uuid:hook_id>/act/", self.admin_view(act_on_hook), name="hook-act"),
+            path("contacts/hook/<uuid:hook_id>/edit/", self.admin_view(edit_hook), name="hook-edit"),
+            path("contacts/hook/<uuid:hook_id>/rotate/", self.admin_view(rotate_hook), name="hook-rotate"),
+            path(
+                "contacts/hookdelivery/<uuid:delivery_id>/act/",
+                self.admin_view(act_on_delivery),
+                name="delivery-act",
+            ),
+            path(
+                "contacts/signalwebhook/<uuid:webhook_id>/rotate/",
+                self.admin_view(rotate_webhook),
+                name="webhook-rotate",
+            ),
+        ]
+        urls += [
             path("memories/recall/", self.admin_view(explore_recall), name="recall"),
+            path("calls/models/", self.admin_view(show_models), name="models"),
+            path("calls/models/act/", self.admin_view(act_on_models), name="models-act"),
             path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
             path("memories/graph/", self.admin_view(explore_graph), name="graph"),
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
@@ -161,14 +191,23 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         alarms = alarms_of(fleet, now=timezone.now()) if fleet else []
         if fleet and is_platform_operator(request):
             alarms += alarms_of_maintenance(read_health())
+        if fleet and is_own_request(request):
+            return live_parts(
+                request,
+                "console/parts/live_fleet.html",
+                fleet=fleet,
+                alarms=alarms,
+                access=access_of(request),
+            )
         context = {
             **self.each_context(request),
             "title": self.index_title,
             "subtitle": None,
             "index": True,
+            "live_s": REFRESH_S,
             "fleet": fleet,
             "alarms": alarms,
-            "steps": read_onboarding(fleet) if fleet else (),
+            "steps": read_onboarding(fleet) if fleet else read_first_steps(None),
             **(extra_context or {}),
         }
         return TemplateResponse(request, self.index_template, context)

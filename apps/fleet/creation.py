@@ -64,7 +64,7 @@ def create_agent(
     beat_every = _interval(interval, template)
     handle = model or template.spec.metadata.handle
     if handle:
-        handle = str(Handle.parse(handle))
+        handle = str(Handle.entered(handle))
     now = datetime.now(UTC)
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)

@@ -14,8 +14,11 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.sealed_columns import (
     AGENT_KEYS,
+    HOOK_SECRETS,
+    PROVIDER_KEYS,
     SESSIONS,
     SIGNAL_WEBHOOK_SECRETS,
+    TOOL_SERVER_SECRETS,
     WEBHOOK_SECRETS,
     OpenTransaction,
     SealedColumn,
@@ -115,7 +118,15 @@ def record_retirement(*, key: str, actor: str) -> None:
 
 def _columns() -> tuple[SealedColumn, ...]:
     of_sessions = (SESSIONS,) if settings.ARBOR_SESSIONS_DERIVED else ()
-    return (AGENT_KEYS, WEBHOOK_SECRETS, SIGNAL_WEBHOOK_SECRETS, *of_sessions)
+    return (
+        AGENT_KEYS,
+        WEBHOOK_SECRETS,
+        SIGNAL_WEBHOOK_SECRETS,
+        HOOK_SECRETS,
+        TOOL_SERVER_SECRETS,
+        PROVIDER_KEYS,
+        *of_sessions,
+    )
 
 
 def _change_role_passwords(keys: MasterKeys) -> int:

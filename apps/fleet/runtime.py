@@ -23,7 +23,7 @@ from apps.fleet.lifecycle import (
     wake_agent,
 )
 from apps.fleet.peer_models import find_peer_model
-from apps.goals.services.goals import create_goal
+from apps.goals.services.acts import add_goal
 from apps.heartbeats.services.inline import allocate, allocate_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.situations.goal_situation import goal_views, plan_views
 from apps.heartbeats.services.situations.situation import load_agent
@@ -144,7 +144,7 @@ class Runtime:
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
             try:
-                created = create_goal(
+                created = add_goal(
                     agent_id=agent_id,
                     title=goal.title,
                     description=goal.description,
@@ -155,10 +155,10 @@ class Runtime:
                     else _parse_member(GoalState, goal.state, "goal's state"),
                     parent_id=goal.parent_id,
                     deadline=goal.deadline,
+                    actor=self._actor,
                 )
             except LimitReached as error:
                 raise GoalStackFull(str(error)) from error
-            self._audit(agent_id, f"gave it the goal {created.title!r}", {"goal_id": str(created.id)})
             goal_id: UUID = created.id
         return goal_id
 

@@ -14,14 +14,18 @@ from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey
-from apps.contacts.models import Channel, SignalWebhook
+from apps.calls.models import ProviderKey
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
+from apps.tools.models import ToolServer
 from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
 from arbor.contacts.signing import seal_secret, unseal_secret
 from arbor.errors import SealBroken
+from arbor.models.provider_keys import seal_provider_key, unseal_provider_key
 from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord
+from arbor.tools.secrets import seal_server_secret, unseal_server_secret
 
 #: Opens the transaction in which rows of one tenant, or of the installation, are read and written.
 type OpenTransaction = Callable[[], AbstractContextManager[None]]
@@ -87,13 +91,52 @@ def _signal_webhooks() -> models.QuerySet[Any]:
     return SignalWebhook.objects.all()
 
 
-def _open_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
+def _hooks() -> models.QuerySet[Any]:
+    return Hook.objects.all()
+
+
+def _open_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
     return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
 
 
-def _renew_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
+def _renew_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
     secret = _open_webhook_secret(row, keys).raw.decode()
     return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
+
+
+def _tool_servers() -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = ToolServer.objects.exclude(sealed_secret={})
+    return rows
+
+
+def _open_server_secret(row: ToolServer, keys: MasterKeys) -> OpenedSecret:
+    return unseal_server_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, server_id=row.id)
+
+
+def _renew_server_secret(row: ToolServer, keys: MasterKeys) -> dict[str, Any]:
+    secret = _open_server_secret(row, keys).raw.decode()
+    return seal_server_secret(secret, keys=keys, tenant_id=row.tenant_id, server_id=row.id)
+
+
+def _provider_keys() -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = ProviderKey.objects.exclude(sealed_key={})
+    return rows
+
+
+def _open_provider_key(row: ProviderKey, keys: MasterKeys) -> OpenedSecret:
+    return unseal_provider_key(
+        row.sealed_key, keys=keys, tenant_id=row.tenant_id, provider=row.provider, base_url=row.base_url
+    )
+
+
+def _renew_provider_key(row: ProviderKey, keys: MasterKeys) -> dict[str, Any]:
+    return seal_provider_key(
+        _open_provider_key(row, keys).raw.decode(),
+        keys=keys,
+        tenant_id=row.tenant_id,
+        provider=row.provider,
+        base_url=row.base_url,
+    )
 
 
 def _sessions() -> models.QuerySet[Any]:
@@ -137,6 +180,25 @@ WEBHOOK_SECRETS = SealedColumn(
     transactions=_of_tenants,
 )
 SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
+HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=_hooks)
+TOOL_SERVER_SECRETS = SealedColumn(
+    kind="tool server secrets",
+    rows=_tool_servers,
+    field="sealed_secret",
+    order="id",
+    key_of=lambda row, keys: _open_server_secret(row, keys).key_id,
+    renewed=_renew_server_secret,
+    transactions=_of_tenants,
+)
+PROVIDER_KEYS = SealedColumn(
+    kind="provider keys",
+    rows=_provider_keys,
+    field="sealed_key",
+    order="id",
+    key_of=lambda row, keys: _open_provider_key(row, keys).key_id,
+    renewed=_renew_provider_key,
+    transactions=_of_tenants,
+)
 #: Only where `SECRET_KEY` is derived from the master key.
 SESSIONS = SealedColumn(
     kind="sessions",

@@ -14,6 +14,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.ids import uuid7
+from arbor.tools.names import ACTION_LENGTH
 
 
 class Goal(TenantModel):
@@ -141,7 +142,7 @@ class Plan(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M}"
+        return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M} UTC"
 
 
 class PlanStep(TenantModel):
@@ -150,7 +151,7 @@ class PlanStep(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     plan = TenantForeignKey(Plan, related_name="steps")
     position = models.PositiveSmallIntegerField()
-    action = models.CharField(max_length=40)
+    action = models.CharField(max_length=ACTION_LENGTH)
     description = models.TextField()
     #: The state before, and the state after the step.
     precondition = models.TextField(blank=True)
@@ -183,7 +184,7 @@ class Intent(TenantModel):
     step = TenantForeignKey(
         PlanStep, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="intents"
     )
-    action = models.CharField(max_length=40)
+    action = models.CharField(max_length=ACTION_LENGTH)
     description = models.TextField()
     status = models.CharField(
         max_length=16, choices=[(s.value, s.value) for s in IntentStatus], default=IntentStatus.PENDING

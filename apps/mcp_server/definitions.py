@@ -13,11 +13,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.api.threads import in_thread
+from apps.api.threads import DATABASE_AWAY, in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError
 
-DATABASE_AWAY = "the database does not answer; try again in a moment"
 #: The parameter of all tools about one agent.
 AgentParam = Annotated[
     str | None,

@@ -14,10 +14,9 @@ from mcp.types import Resource
 from pydantic import BaseModel
 
 from apps.agents.services.profile import agent_by_id, system_prompt_of
-from apps.api.threads import in_thread
+from apps.api.threads import DATABASE_AWAY, in_thread
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.mcp_server.callers import ToolContext, called_agent, caller_transaction, served_agents
-from apps.mcp_server.definitions import DATABASE_AWAY
 from arbor.errors import ArborError, NotFound
 from arbor.runtime import LoadedAgent
 

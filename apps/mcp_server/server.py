@@ -17,6 +17,7 @@ from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_o
 from apps.mcp_server.tools import TOOLS
 from apps.tenants.models import Role
 from arbor.errors import ArborError
+from arbor.version import VERSION
 
 NAME = "arbor"
 INSTRUCTIONS = """\
@@ -43,6 +44,7 @@ def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[An
         title="Arbor",
         description="Agents with a long-term memory, goals and a self.",
         instructions=INSTRUCTIONS,
+        version=VERSION,
         lifespan=lifespan,
         log_level="WARNING",
         subscriptions=False,

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import DataError, transaction
+from django.db import DataError, connections, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import Resolver404, resolve
 from django.utils import timezone
 from psycopg.errors import QueryCanceled
 
@@ -38,6 +39,10 @@ _OPEN_WHEN_SUSPENDED = frozenset(
 )
 
 
+#: The addresses of forms whose views open their own transactions, because they ask a server of somebody else.
+_OWN_TRANSACTIONS = frozenset({"models-act"})
+
+
 class TenantMiddleware:
     """Runs each request in the transaction of the tenant that the user has chosen, or of their first one.
 
@@ -60,7 +65,7 @@ class TenantMiddleware:
         access = None if suspended else access
         request.tenants = tenants  # type: ignore[attr-defined]
         request.access = access  # type: ignore[attr-defined]
-        if access is None:
+        if access is None or _opens_own_transactions(request):
             return self.get_response(request)
         with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
             response = self.get_response(request)
@@ -89,7 +94,7 @@ class TenantMiddleware:
         unstorable = isinstance(exception, DataError)
         if not (timed_out or unstorable or isinstance(exception, ArborError)):
             return None
-        if request.access is not None:  # type: ignore[attr-defined]
+        if request.access is not None and connections[APP].in_atomic_block:  # type: ignore[attr-defined]
             transaction.set_rollback(True, using=APP)
         if timed_out:
             return render(request, "console/refused.html", {"message": _too_slow()}, status=503)
@@ -99,6 +104,15 @@ class TenantMiddleware:
             404 if isinstance(exception, NotFound) else 403 if isinstance(exception, TenancyError) else 409
         )
         return render(request, "console/refused.html", {"message": str(exception)}, status=status)
+
+
+def _opens_own_transactions(request: HttpRequest) -> bool:
+    if request.method != "POST":
+        return False
+    try:
+        return resolve(request.path_info).url_name in _OWN_TRANSACTIONS
+    except Resolver404:
+        return False
 
 
 #: PostgreSQL's own words would quote the value.

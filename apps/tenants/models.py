@@ -66,6 +66,8 @@ class Tenant(models.Model):
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     #: The energy policy of its agents (`arbor.agents.energy.EnergyPolicy` as JSON); empty: the defaults.
     energy = models.JSONField(default=dict, db_default={}, blank=True)
+    #: The model of its agents without one of their own, `provider/model`; empty: the installation's.
+    default_model = models.CharField(max_length=200, default="", db_default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -12,19 +12,31 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY as USER_KEY
 from django.contrib.sessions.backends.base import CreateError, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.middleware import SessionMiddleware as DjangoSessionMiddleware
 from django.contrib.sessions.serializers import JSONSerializer
 from django.core import signing
+from django.http import HttpRequest
 from django.utils import timezone
 
 from apps.tenants.keys import session_secrets
 from apps.tenants.models import ConsoleSession
 
-__all__ = ["CreateError", "SessionStore", "UpdateError", "public_id_of", "store_sign_in"]
+__all__ = [
+    "CreateError",
+    "SessionMiddleware",
+    "SessionStore",
+    "UpdateError",
+    "is_own_request",
+    "public_id_of",
+    "store_sign_in",
+]
 
 log = structlog.get_logger(__name__)
 
 #: The session's key for its sign-in: {at, address, browser}.
 SIGN_IN_KEY = "sign_in"
+#: The header of a request that a page makes by itself, not its person.
+OWN_REQUEST_HEADER = "X-Live"
 #: A request within this time of the last one that was noted writes nothing.
 _NOTED_EVERY = timedelta(minutes=1)
 #: The salt of Django's own store, so that sessions from before stay valid.
@@ -34,6 +46,9 @@ _ADDRESS_LENGTH, _BROWSER_LENGTH = 64, 200
 
 class SessionStore(DatabaseStore):
     """Reads and writes `ConsoleSession`; a session that was idle for `ARBOR_SESSION_IDLE` is not there."""
+
+    #: Whether the request counts as use of the session: one that a page makes by itself does not.
+    is_used = True
 
     @classmethod
     def get_model_class(cls) -> type[ConsoleSession]:
@@ -61,7 +76,7 @@ class SessionStore(DatabaseStore):
             self._session_key = None
             row.delete()
             return None
-        if row.seen_at < now - _NOTED_EVERY:
+        if self.is_used and row.seen_at < now - _NOTED_EVERY:
             ConsoleSession.objects.filter(session_key=row.session_key).update(seen_at=now)
         return row
 
@@ -78,6 +93,20 @@ class SessionStore(DatabaseStore):
         row.browser = sign_in.get("browser", "")
         row.seen_at = timezone.now()
         return row
+
+
+def is_own_request(request: HttpRequest) -> bool:
+    """Return whether a page made the request by itself."""
+    return OWN_REQUEST_HEADER in request.headers
+
+
+class SessionMiddleware(DjangoSessionMiddleware):
+    """Opens the session; an open page that updates by itself does not stop the session from being idle."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        """Set `request.session`."""
+        super().process_request(request)
+        request.session.is_used = not is_own_request(request)  # type: ignore[attr-defined]
 
 
 def sign_session(session: dict[str, Any]) -> str:

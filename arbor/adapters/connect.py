@@ -26,6 +26,7 @@ __all__ = ["Credentials", "connect_model", "default_handle"]
 _OPENAI = "https://api.openai.com/v1"
 _OPENROUTER = "https://openrouter.ai/api/v1"
 _ANTHROPIC = "https://api.anthropic.com"
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,10 @@ class _Provider:
     #: The settings that an error names when one is missing or the provider refuses the request.
     settings: str
     auth: Mapping[str, str] | None = None
+    #: The path of the list of models, below the base URL.
+    models_path: str = "/models"
+    #: The path of a request that the provider answers to valid keys only; empty: the list of models is one.
+    key_path: str = ""
     headers: Callable[[Credentials], dict[str, str]] = lambda _: {}
     options: Callable[[Credentials], dict[str, Any]] = lambda _: {}
 
@@ -93,6 +98,7 @@ _PROVIDERS: Mapping[Provider, _Provider] = {
         keyless=lambda _: False,
         settings="ANTHROPIC_API_KEY",
         auth={"header": "x-api-key", "prefix": ""},
+        models_path="/v1/models?limit=1000",
         headers=lambda _: {"anthropic-version": VERSION},
     ),
     Provider.OPENROUTER: _Provider(
@@ -102,6 +108,16 @@ _PROVIDERS: Mapping[Provider, _Provider] = {
         key=lambda credentials: credentials.openrouter_api_key,
         keyless=lambda _: False,
         settings="OPENROUTER_API_KEY",
+        # Its list of models is public.
+        key_path="/key",
+    ),
+    Provider.GEMINI: _Provider(
+        make=ChatCompletionsModel,
+        path="/chat/completions",
+        base_url=lambda _: _GEMINI,
+        key=lambda credentials: credentials.gemini_api_key,
+        keyless=lambda _: False,
+        settings="GEMINI_API_KEY",
     ),
     Provider.OLLAMA: _Provider(
         make=ChatCompletionsModel,
@@ -121,6 +137,7 @@ _DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
     (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
     (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
     (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
+    (lambda credentials: credentials.gemini_api_key, "gemini/gemini-flash-latest"),
     # A self-hosted server serves the model that it was started with; llama.cpp accepts any name.
     (lambda credentials: credentials.openai_base_url, "openai/default"),
     (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
@@ -140,10 +157,12 @@ def connect_model(
     policy: RetryPolicy | None = None,
     client: httpx.Client | None = None,
     connections: int = DEFAULT_CONNECTIONS,
+    advice: str = "",
 ) -> Model:
     """Return the model of a handle, retried by `policy` behind its provider's breaker; sends no request.
 
-    All models of a process share one HTTP client of `connections` connections, unless `client` is given.
+    All models of a process share one HTTP client of `connections` connections, unless `client` is given. `advice` replaces
+    the names of the settings in errors.
     Raises ConfigurationInvalid for an invalid handle, or one whose provider is not configured.
     """
     parsed = Handle.parse(handle)
@@ -152,7 +171,7 @@ def connect_model(
         return ReflexModel(parsed)
     model = row.make(
         parsed,
-        endpoint=_endpoint(row, parsed, credentials),
+        endpoint=_endpoint(row, parsed, credentials, row.path, advice=advice or row.settings),
         client=client or shared_client(connections),
         **row.options(credentials),
     )
@@ -161,14 +180,34 @@ def connect_model(
     return GuardedModel(model, breaker=breaker, policy=policy or RetryPolicy())
 
 
-def _endpoint(row: _Provider, handle: Handle, credentials: Credentials) -> ApiEndpoint:
+def list_endpoints(
+    provider: Provider, credentials: Credentials, *, advice: str
+) -> tuple[ApiEndpoint | None, ApiEndpoint]:
+    """Return the endpoint that proves a key, where the list of models does not, and that of the list of models.
+
+    Raises ConfigurationInvalid for a provider without a network, and one that is not configured.
+    """
+    row = _PROVIDERS.get(provider)
+    if row is None:
+        raise ConfigurationInvalid(f"{provider} needs no key: it calls no model")
+    paths = (row.key_path, row.models_path)
+    proof, models = (
+        _endpoint(row, Handle(provider=provider, model=""), credentials, path, advice=advice)
+        for path in paths
+    )
+    return (proof if row.key_path else None), models
+
+
+def _endpoint(
+    row: _Provider, handle: Handle, credentials: Credentials, path: str, *, advice: str
+) -> ApiEndpoint:
     key, base_url = row.key(credentials), row.base_url(credentials)
     if not base_url or not (key or row.keyless(credentials)):
-        raise ConfigurationInvalid(f"{handle} needs {row.settings}")
+        raise ConfigurationInvalid(f"{str(handle).rstrip('/')} needs {advice}")
     return ApiEndpoint(
         provider=handle.provider,
-        url=base_url.rstrip("/") + row.path,
+        url=base_url.rstrip("/") + path,
         auth=KeyAuth(SecretStr(key), **(row.auth or {})) if key else None,
         headers=row.headers(credentials),
-        settings=row.settings,
+        settings=advice,
     )

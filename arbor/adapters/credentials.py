@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from ipaddress import ip_address
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from arbor.errors import ConfigurationInvalid
@@ -30,6 +31,7 @@ class Credentials:
     openrouter_api_key: str = ""
     anthropic_api_key: str = ""
     anthropic_base_url: str = ""
+    gemini_api_key: str = ""
     #: `host:port` or a URL, as Ollama itself expects it.
     ollama_host: str = ""
 
@@ -54,6 +56,38 @@ class Credentials:
     def __repr__(self) -> str:
         given = [field.name for field in fields(self) if getattr(self, field.name)]
         return f"Credentials(given: {', '.join(given) or 'none'})"
+
+
+#: The providers that a tenant may connect with a key of its own, and whether each accepts an address, and needs one.
+TENANT_PROVIDERS: Mapping[Provider, tuple[bool, bool]] = MappingProxyType(
+    {
+        Provider.OPENAI: (True, False),
+        Provider.ANTHROPIC: (False, False),
+        Provider.OPENROUTER: (False, False),
+        Provider.GEMINI: (False, False),
+        Provider.OLLAMA: (True, True),
+        Provider.VLLM: (True, True),
+        Provider.LLAMACPP: (True, True),
+    }
+)
+
+
+def tenant_credentials(provider: Provider, *, key: str, base_url: str) -> Credentials:
+    """Return the credentials of a tenant's own access to a provider, without any of the installation's.
+
+    Raises ConfigurationInvalid for a key or an address that no request can have.
+    """
+    match provider:
+        case Provider.ANTHROPIC:
+            return Credentials(anthropic_api_key=key)
+        case Provider.OPENROUTER:
+            return Credentials(openrouter_api_key=key)
+        case Provider.GEMINI:
+            return Credentials(gemini_api_key=key)
+        case Provider.OLLAMA:
+            return Credentials(ollama_host=base_url)
+        case _:
+            return Credentials(openai_api_key=key, openai_base_url=base_url)
 
 
 def ollama_base_url(host: str) -> str:

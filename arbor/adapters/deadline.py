@@ -92,7 +92,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
         """Connect to the first address of the host that answers."""
         options = list(socket_options or ())
         refusal: Exception | None = None
-        for address in _addresses(host, port, remaining_timeout(timeout, httpcore.ConnectTimeout)):
+        for address in resolve_addresses(host, port, remaining_timeout(timeout, httpcore.ConnectTimeout)):
             if self._permits is not None and not self._permits(address):
                 # The message leaves out the address: tenants read it, and the address is of the operator's network.
                 refusal = httpcore.UnsupportedProtocol(f"{host} leads to an address that is not permitted")
@@ -108,7 +108,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
         raise refusal or httpcore.ConnectError(f"{host} has no address")
 
 
-def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
+def resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]:
     """Resolve a name in a thread of its own, because the system's resolver has no time-out."""
     try:
         ipaddress.ip_address(host)

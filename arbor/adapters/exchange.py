@@ -163,19 +163,33 @@ def translate_failures(endpoint: ApiEndpoint, *, deadline_s: float) -> Iterator[
         raise ModelUnavailable(f"{endpoint.provider} cannot be reached: {endpoint.scrub(str(exc))}") from exc
 
 
+def get_json(client: httpx.Client, endpoint: ApiEndpoint, *, deadline_s: float) -> HttpReply:
+    """Request a resource and read the whole answer, whatever its status. Raises as `post_json` does."""
+    with (
+        translate_failures(endpoint, deadline_s=deadline_s),
+        deadline(deadline_s),
+        open_response(client, endpoint, None, method="GET") as response,
+    ):
+        return HttpReply(
+            status=response.status_code, headers=response.headers, content=read_body(response, endpoint)
+        )
+
+
 def open_response(
-    client: httpx.Client, endpoint: ApiEndpoint, content: bytes
+    client: httpx.Client, endpoint: ApiEndpoint, content: bytes | None, *, method: str = "POST"
 ) -> AbstractContextManager[httpx.Response]:
     """Send the request; the response's body is open within the block."""
-    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **endpoint.headers}
+    headers = {"Accept-Encoding": "identity", **endpoint.headers}
+    if content is not None:
+        headers["Content-Type"] = "application/json"
     url = _parse_url(endpoint.url)
     # httpx makes a header of a user and password in the address; the direct client does not.
     if isinstance(client, DirectClient) and not url.userinfo:
         if endpoint.auth is not None:
             headers |= endpoint.auth.header()
-        return client.stream_post(url, headers=headers, content=content)
+        return client.stream_direct(method, url, headers=headers, content=content)
     return client.stream(
-        "POST", endpoint.url, content=content, headers=headers, auth=endpoint.auth, follow_redirects=False
+        method, endpoint.url, content=content, headers=headers, auth=endpoint.auth, follow_redirects=False
     )
 
 

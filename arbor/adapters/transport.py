@@ -21,6 +21,7 @@ import httpcore
 import httpx
 
 from arbor.adapters.deadline import DeadlineBackend, remaining_timeout
+from arbor.web.addresses import is_public
 
 #: Connections that may be open at once; further calls wait.
 DEFAULT_CONNECTIONS = 1000
@@ -195,16 +196,16 @@ class DirectClient(httpx.Client):
         self._extensions = {"timeout": TIMEOUT.as_dict()}
 
     @contextmanager
-    def stream_post(
-        self, url: httpx.URL, *, headers: Mapping[str, str], content: bytes
+    def stream_direct(
+        self, method: str, url: httpx.URL, *, headers: Mapping[str, str], content: bytes | None = None
     ) -> Iterator[httpx.Response]:
-        """Post the content; the response's body is open within the block. Redirects are not followed.
+        """Send the content; the response's body is open within the block. Redirects are not followed.
 
         The URL has no user and password. Raises as httpx does.
         """
         merged = self.headers.copy()
         merged.update(headers)
-        request = httpx.Request("POST", url, headers=merged, content=content, extensions=self._extensions)
+        request = httpx.Request(method, url, headers=merged, content=content, extensions=self._extensions)
         response = self._direct.handle_request(request)
         try:
             yield response
@@ -235,6 +236,13 @@ def shared_client(connections: int = DEFAULT_CONNECTIONS) -> DirectClient:
     return DirectClient(DeadlineTransport(connections=connections))
 
 
+@lru_cache(maxsize=1)
+def public_client() -> DirectClient:
+    """Return this process's HTTP client that reaches public addresses only, for addresses that tenants enter."""
+    return DirectClient(DeadlineTransport(permits=is_public))
+
+
 # A forked child must not speak on its parent's connections.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=shared_client.cache_clear)
+    os.register_at_fork(after_in_child=public_client.cache_clear)

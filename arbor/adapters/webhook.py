@@ -29,8 +29,16 @@ _GONE = 410
 _COMMON_HEADERS = {"Content-Type": "application/json", "User-Agent": "Arbor"}
 
 
-def check_url(url: str, *, allow_http: bool) -> None:
+def check_url(
+    url: str,
+    *,
+    allow_http: bool,
+    what: str = "a webhook's URL",
+    setting: str = "ARBOR_WEBHOOK_ALLOW_HTTP",
+) -> None:
     """Raise Invalid unless a webhook can have the URL: absolute, https (or http, if allowed), no user in it.
+
+    `what` names the URL of something else, and `setting` what would allow http there.
 
     The error shows no more of the URL than `redact_url` does, because records and prompts contain the error.
     """
@@ -39,16 +47,14 @@ def check_url(url: str, *, allow_http: bool) -> None:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
         # The library's own message quotes the URL.
-        raise Invalid("a webhook's URL must be one, such as https://example.org/hook") from error
+        raise Invalid(f"{what} must be one, such as https://example.org/path") from error
     if parsed.scheme not in schemes or not parsed.host:
         raise Invalid(
-            f"a webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {redact_url(url)!r}"
-            + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
+            f"{what} begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {redact_url(url)!r}"
+            + ("" if allow_http else f"; {setting}=true allows http")
         )
     if parsed.userinfo:
-        raise Invalid(
-            "a webhook's URL must not contain a user and password: the signature identifies the sender"
-        )
+        raise Invalid(f"{what} must not contain a user and password: they would be shown and logged with it")
 
 
 def redact_url(url: str) -> str:

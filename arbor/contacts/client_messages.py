@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from arbor.contacts.chat_prompt import NOTE_LENGTH
 from arbor.errors import Invalid
@@ -18,6 +19,8 @@ from arbor.quotations import shorten
 #: Characters of the name of a client's user, or of a conversation.
 NAME_LENGTH = 150
 _KEY_LENGTH = 32
+#: Marks of the requests in which Open WebUI asks a model for titles, tags and suggestions, in a person's place.
+_TASK_OPENING, _TASK_MARK = "### Task:", "<chat_history>"
 #: The roles of messages that a client writes itself.
 _CLIENT_ROLES = frozenset({"system", "developer"})
 
@@ -39,6 +42,12 @@ class ClientTurn:
     note: str
     #: Names the conversation among those of the person; empty: the person's only one.
     key: str
+    #: The client's id of the message, by which a repeated request finds its turn; empty: it has none.
+    message_id: str = ""
+
+    def digest(self, agent_id: UUID, person: str) -> str | None:
+        """Return what is unique about the message among all of a tenant; None without an id."""
+        return _digest(f"{agent_id}\n{person}", self.message_id) if self.message_id else None
 
 
 def read_client_turn(
@@ -47,11 +56,16 @@ def read_client_turn(
     """Find the turn in the messages of a request, and its conversation.
 
     The conversation is the one that the client names; without a name, the only one of a named user; else that of the
-    client's first words. Raises Invalid without a message of a user.
+    client's first words. Raises Invalid without a message of a user, and for a task that the client itself sets.
     """
     texts = [message.text for message in messages if message.role == "user"]
     if not texts or not texts[-1].strip():
         raise Invalid("messages need a last message of the role user, with text")
+    if len(texts) == 1 and texts[0].startswith(_TASK_OPENING) and _TASK_MARK in texts[0]:
+        raise Invalid(
+            "titles, tags and suggestions are no conversation, and the agent would remember them: "
+            "choose another task model in the client, or switch them off"
+        )
     note = "\n".join(
         message.text.strip() for message in messages if message.role in _CLIENT_ROLES and message.text.strip()
     )

@@ -21,6 +21,8 @@ class StoredAnswer:
     model: str = ""
     #: Whether a boundary withheld the reply; the content is a refusal then.
     is_withheld: bool = False
+    #: Whether the client no longer wanted an answer.
+    is_canceled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

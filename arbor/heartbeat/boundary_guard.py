@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of, texts_to_guard
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
@@ -57,7 +57,7 @@ def apply_boundaries(
     """Check all texts of a decision; return it with its boundary matches, refused if a boundary does not allow it."""
     if not decision.runs or not boundaries:
         return decision
-    texts = [*texts_of(decision.params)]
+    texts = [*texts_to_guard(decision)]
     known = {match.boundary for match in decision.crossed}
     matches = [
         match for match in _distinct(check(texts, boundaries, vectors)) if match.boundary.name not in known

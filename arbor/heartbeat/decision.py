@@ -10,10 +10,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
+from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.replies.reply import MAX_ACTIONS, ProposedAction, Reply
+from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import MatchedBoundary
+from arbor.tools.names import is_tool_action
+from arbor.tools.schemas import ARGUMENTS_DEPTH, read_arguments
+from arbor.tools.validation import arguments_fault
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
@@ -27,7 +32,7 @@ OUTWARD = frozenset(
     }
 )
 # The depth to which parameters are searched for texts: deeper than those of any action.
-_MAX_DEPTH = 4
+_MAX_DEPTH = ARGUMENTS_DEPTH + 1
 
 
 class DecisionVerdict(StrEnum):
@@ -90,6 +95,8 @@ class DecisionLimits:
     budget: Budget
     missing: Mapping[str, str] = field(default_factory=dict)
     cooling: Mapping[str, str] = field(default_factory=dict)
+    #: The offers of actions that call tools, by name.
+    tools: Mapping[str, ActionOffer] = field(default_factory=dict)
     most: int = MAX_ACTIONS
     #: The index of the first action within its heartbeat.
     first: int = 0
@@ -139,8 +146,8 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
         dict.fromkeys(
             text
             for decision in decisions
-            if decision.runs and decision.action in OUTWARD
-            for text in texts_of(decision.params)
+            if decision.runs and (decision.action in OUTWARD or is_tool_action(decision.action))
+            for text in texts_to_guard(decision)
         )
     )
 
@@ -150,16 +157,26 @@ def texts_of(params: dict[str, Any]) -> Iterator[str]:
     yield from _texts(params, _MAX_DEPTH)
 
 
-def _texts(value: Any, depth: int) -> Iterator[str]:
+def texts_to_guard(decision: Decision) -> Iterator[str]:
+    """Yield every text of a decision that boundaries are compared with: of a tool's arguments the names too.
+
+    A tool may take arguments of any name, so a name can carry what the agent says.
+    """
+    yield from _texts(decision.params, _MAX_DEPTH, names=is_tool_action(decision.action))
+
+
+def _texts(value: Any, depth: int, *, names: bool = False) -> Iterator[str]:
     if isinstance(value, str):
         if value.strip():
             yield value
     elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item, depth - 1)
+        for name, item in value.items():
+            if names and name.strip():
+                yield name
+            yield from _texts(item, depth - 1, names=names)
     elif depth and isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item, depth - 1)
+            yield from _texts(item, depth - 1, names=names)
 
 
 def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str]:
@@ -186,15 +203,18 @@ def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) ->
         intent_id=action.intent_id,
     )
     name, missing = action.action, limits.missing
-    spec = ACTIONS.get(name)
+    spec, tool = ACTIONS.get(name), limits.tools.get(name)
+    if name in missing and name in limits.allowed:
+        return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
+    if tool is not None and name in limits.allowed:
+        return _check_tool(decision, tool)
     if spec is None or name not in limits.allowed:
-        possible = ", ".join(other for other in ACTIONS if other in limits.allowed and other not in missing)
+        known = (*ACTIONS, *limits.tools)
+        possible = ", ".join(other for other in known if other in limits.allowed and other not in missing)
         verdict, reason = DecisionVerdict.UNKNOWN, f"there is no action {name!r}"
         if spec is not None:
             verdict, reason = DecisionVerdict.NOT_PERMITTED, f"your template does not allow {name}"
         return _refuse(decision, verdict, f"{reason}; possible: {possible or 'none'}")
-    if name in missing:
-        return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
     # Under a strict schema, a model writes null for a parameter that it leaves out.
     present = {key: value for key, value in action.params.items() if value is not None}
     try:
@@ -208,6 +228,18 @@ def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) ->
             "ignored": [key for key in present if key not in spec.params.model_fields],
         }
     )
+
+
+def _check_tool(decision: Decision, offer: ActionOffer) -> Decision:
+    """Check the arguments of a tool by its schema."""
+    assert offer.tool is not None
+    try:
+        arguments = read_arguments(decision.params, offer.tool.arguments)
+    except Invalid as error:
+        return _refuse(decision, DecisionVerdict.INVALID, str(error))
+    if fault := arguments_fault(arguments, offer.tool.arguments):
+        return _refuse(decision, DecisionVerdict.INVALID, fault)
+    return decision.model_copy(update={"params": arguments, "cost": offer.cost})
 
 
 def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:

@@ -210,6 +210,7 @@ def _decide(
         energy=energy,
         budget=_budget(terms),
         missing=terms.missing if terms else {},
+        tools=heartbeat.situation.tools,
         cooling={
             **consolidation_refusals(heartbeat.situation),
             **heartbeat.cooling(heartbeat.situation.environment),

@@ -52,6 +52,7 @@ class Mode(StrEnum):
 #: `apps.heartbeats.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
+WEBHOOK = "webhook"
 
 
 class MemoryView(SituationPart):
@@ -153,6 +154,17 @@ class LastHeartbeat(SituationPart):
     outcomes: list[str] = []
 
 
+class ToolOffer(SituationPart):
+    """The tool behind an action; description and schema are texts of its server."""
+
+    id: str
+    #: Identifies what an operator allowed (`arbor.tools.ports`).
+    fingerprint: str
+    description: str
+    #: The JSON schema of its arguments (`arbor.tools.schemas`).
+    arguments: dict[str, Any]
+
+
 class ActionOffer(SituationPart):
     """A permitted action; descriptions of its parameters by name."""
 
@@ -160,6 +172,8 @@ class ActionOffer(SituationPart):
     cost: int
     summary: str
     params: dict[str, str] = {}
+    #: The tool of an MCP server that the action calls; None for Arbor's own actions.
+    tool: ToolOffer | None = None
 
 
 class Environment(SituationPart):
@@ -266,6 +280,11 @@ class Situation(SituationPart):
     last_beat: LastHeartbeat | None = None
     #: Set when the situation is stored.
     terms: Terms | None = None
+
+    @property
+    def tools(self) -> dict[str, ActionOffer]:
+        """Return the offered actions that call tools of MCP servers, by name."""
+        return {offer.name: offer for offer in self.actions if offer.tool is not None}
 
     @property
     def active_goals(self) -> list[GoalView]:

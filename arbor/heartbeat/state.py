@@ -183,6 +183,18 @@ class Inquiry:
     answer: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """A pending call of a tool (`arbor.tools`)."""
+
+    #: The index of the call's action in the results of its round trip.
+    place: int
+    action: str
+    tool_id: UUID
+    fingerprint: str
+    arguments: dict[str, Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatState:
     """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
@@ -257,6 +269,7 @@ class HeartbeatState:
     #: Heartbeats in a row without a usable reply.
     nops: int = 0
     work: list[Inquiry] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
 
     #: The current round trip, and all before it.
     present: TurnRecord = field(default_factory=TurnRecord)
@@ -330,7 +343,7 @@ class HeartbeatState:
 
     @property
     def work_left(self) -> int:
-        return len(self.work)
+        return len(self.work) + len(self.tool_calls)
 
     @property
     def whole(self) -> TurnRecord:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from arbor.errors import ConfigurationInvalid
+from arbor.errors import ConfigurationInvalid, Invalid
 
 
 class Provider(StrEnum):
@@ -18,6 +18,8 @@ class Provider(StrEnum):
     ANTHROPIC = "anthropic"
     #: OpenRouter, which sells many providers' models.
     OPENROUTER = "openrouter"
+    #: Google's Gemini, by its OpenAI-compatible API.
+    GEMINI = "gemini"
     #: A local Ollama.
     OLLAMA = "ollama"
     #: A vLLM server at OPENAI_BASE_URL.
@@ -50,6 +52,14 @@ class Handle:
             known = ", ".join(Provider)
             raise ConfigurationInvalid(f"a model handle begins with one of {known}; got {text!r}")
         return cls(provider=Provider(provider), model=model)
+
+    @classmethod
+    def entered(cls, text: str) -> Self:
+        """Parse a handle that a person or a program entered. Raises Invalid, because no setting is wrong."""
+        try:
+            return cls.parse(text)
+        except ConfigurationInvalid as error:
+            raise Invalid(str(error)) from error
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.model}"

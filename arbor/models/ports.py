@@ -26,6 +26,8 @@ class CallPurpose(StrEnum):
     WEIGH = "weigh"
     #: Search the web and read pages; asks no model.
     WEB = "web"
+    #: Call a tool of an MCP server; asks no model.
+    TOOL = "tool"
     #: Answer a question from pages.
     ANSWER = "answer"
     #: Judge how well an answer is supported by its pages.

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
+from arbor.version import VERSION
 from config.away import explain_database_error
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.printable import error_text
@@ -45,10 +46,12 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "self": ("selves", "Manage an agent's beliefs, identity and other parts of its self."),
         "inbox": ("contact", "Read and answer agents' messages."),
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
+        "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
         "signals": ("signals", "List what changed about agents, or follow it live."),
     },
     "Administer": {
         "tenant": ("tenant", "Manage tenants, members and accounts."),
+        "provider": ("provider", "Manage a tenant's own keys of model providers."),
         "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),
@@ -80,6 +83,7 @@ class _Overview(click.Group):
 
 
 @click.group(cls=_Overview, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="arbor")
 def cli() -> None:
     """Arbor keeps autonomous agents alive: identity, memory, goals, boundaries and a heartbeat."""
 

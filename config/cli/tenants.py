@@ -17,6 +17,7 @@ from apps.fleet.administration import (
     suspend_tenant,
 )
 from apps.fleet.members import dismiss_member, set_member_role
+from apps.fleet.pauses import resume_all_tenants, suspend_all_tenants
 from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
@@ -67,6 +68,18 @@ def resume(slug: str) -> Output:
     """Resume a suspended tenant."""
     changed = resume_tenant(slug=slug, actor=actor())
     return Output({"slug": slug, "status": changed.status}, text=f"{slug} is active.")
+
+
+def suspend_all(reason: str) -> Output:
+    """Suspend all active tenants of the installation."""
+    slugs = suspend_all_tenants(actor=actor(), reason=reason)
+    return Output({"suspended": slugs}, text=f"Suspended: {', '.join(slugs) or 'none'}.")
+
+
+def resume_all() -> Output:
+    """Resume the tenants that the last suspension of all suspended."""
+    slugs = resume_all_tenants(actor=actor())
+    return Output({"resumed": slugs}, text=f"Resumed: {', '.join(slugs) or 'none'}.")
 
 
 def limit(slug: str, **parameters: Any) -> Output:

@@ -25,6 +25,7 @@ _COLUMNS = (
         value=lambda token: token.agent.name if token.agent else None,
         cell=lambda name: name or "all",
     ),
+    OutputColumn("tasks_only", "tasks only", cell=lambda only: "yes" if only else "-"),
     OutputColumn("created_by", "created by"),
     OutputColumn("expires_at", "expires", cell=lambda at: format_relative_time(at) if at else "never"),
     OutputColumn("last_used_at", "last used", cell=format_relative_time),
@@ -33,7 +34,15 @@ _COLUMNS = (
 
 
 @in_tenant_transaction
-def create(tenant: Tenant, *, name: str, role: str, agent: str | None, lifetime: timedelta | str) -> Output:
+def create(
+    tenant: Tenant,
+    *,
+    name: str,
+    role: str,
+    agent: str | None,
+    tasks_only: bool,
+    lifetime: timedelta | str,
+) -> Output:
     """Create a token and show it once: only its hash is stored."""
     new = create_token(
         name=name,
@@ -41,10 +50,11 @@ def create(tenant: Tenant, *, name: str, role: str, agent: str | None, lifetime:
         actor=actor(),
         lifetime=None if isinstance(lifetime, str) else lifetime,
         agent_id=agent_by_name(agent).id if agent else None,
+        tasks_only=tasks_only,
     )
     return Output(
         {**row_to_dict(new.row, _COLUMNS), "tenant": tenant.slug, "token": new.text},
-        text=f"Created token [bold]{new.row.name}[/bold] of {tenant.slug}, {role}."
+        text=f"Created token [bold]{new.row.name}[/bold] of {tenant.slug}, {'for tasks only' if tasks_only else role}."
         f" It is shown only now:\n  [bold green]{new.text}[/bold green]",
     )
 

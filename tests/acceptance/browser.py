@@ -31,7 +31,9 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+#: Keys that are no letters: their codes, and the text that they type.
+_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "ArrowDown": (40, "")}
 _NOTE_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
@@ -112,8 +114,34 @@ class Browser:
         """Click, and wait for the page that follows."""
         self.evaluate("window.stillHere = true")
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
-        self._wait_for("window.stillHere === undefined")
+        self.wait_for("window.stillHere === undefined")
         self._settle()
+
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """Press and release a key: `Tab`, `Enter`, `Escape`, ` ` or a letter."""
+        code, text = _KEYS.get(key, (ord(key[0].upper()), key))
+        pressed = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self._command("Input.dispatchKeyEvent", type="keyDown", text=text, **pressed)
+        self._command("Input.dispatchKeyEvent", type="keyUp", **pressed)
+
+    def view(self, *, width: int | None = None, dark: bool = False, scripts: bool = True) -> None:
+        """Change the width, the colour scheme that the person prefers, and whether pages run scripts."""
+        self._width = width or self._width
+        self._resize(self._height)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._command("Emulation.setEmulatedMedia", features=[scheme])
+        self._command("Emulation.setScriptExecutionDisabled", value=not scripts)
+
+    def wait_for(self, condition: str) -> None:
+        """Wait until an expression in the page is true."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.evaluate(f"Boolean({condition})"):
+            assert time.monotonic() < deadline, f"{self.address} did not come to {condition}"
+            self._do(asyncio.sleep(0.03))
+
+    def set_zone(self, name: str) -> None:
+        """Change the time zone of the person; empty: that of the machine."""
+        self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def violations(self) -> list[str]:
         """Return what the content security policy of the page has blocked."""
@@ -125,9 +153,9 @@ class Browser:
         """Return where the tab is."""
         return str(self.evaluate("location.href"))
 
-    def screenshot(self, path: Path) -> Path:
-        """Save a screenshot of the whole page."""
-        self._resize(int(self.evaluate("document.documentElement.scrollHeight")))
+    def screenshot(self, path: Path, *, highest: int = 20_000) -> Path:
+        """Save a screenshot of the whole page, or of its upper part."""
+        self._resize(min(int(self.evaluate("document.documentElement.scrollHeight")), highest))
         answer = self._command("Page.captureScreenshot", format="png")
         self._resize(self._height)
         path.write_bytes(base64.b64decode(answer["data"]))
@@ -137,14 +165,10 @@ class Browser:
 
     def _settle(self) -> None:
         # Alpine shows the page once started; fonts must be loaded before a screenshot.
-        self._wait_for("document.readyState === 'complete' && !document.querySelector('html[x-cloak]')")
+        self.wait_for(
+            "document.readyState === 'complete' && getComputedStyle(document.documentElement).display !== 'none'"
+        )
         self.evaluate("document.fonts.ready.then(() => true)")
-
-    def _wait_for(self, condition: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.evaluate(f"Boolean({condition})"):
-            assert time.monotonic() < deadline, f"{self.address} did not come to {condition}"
-            self._do(asyncio.sleep(0.03))
 
     def _resize(self, height: int) -> None:
         self._command(

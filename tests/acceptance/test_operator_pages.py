@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 from django.utils import timezone
 
@@ -32,10 +30,11 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from arbor.memory.values import NewMemory
 from tests.acceptance.browser import Browser, find_chromium
+from tests.acceptance.console_server import served, sign_in
 from tests.factories.heartbeats import LedgerEntryFactory, ProcessFactory
 from tests.factories.memories import ConceptFactory, EdgeFactory
 from tests.factories.selves import ProposalFactory
-from tests.factories.users import PASSWORD, UserFactory
+from tests.factories.users import UserFactory
 from tests.support.database import DatabaseCleaner
 
 CHROMIUM = find_chromium()
@@ -52,11 +51,6 @@ TEXTS = (
     "Ben keeps the log of the harbour office.",
     "Low tide at the quay is two hours after the bridge.",
 )
-
-
-class _Silent(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """Write nothing: the test reports errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +82,8 @@ class OperatorScene:
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
     """Serve the console on a port of its own."""
-    server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
-    server.set_app(get_wsgi_application())
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(get_wsgi_application()) as url:
+        yield url
 
 
 def populate() -> tuple[Agent, Memory]:
@@ -155,13 +142,6 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
         emptier.empty()
 
 
-def sign_in(browser: Browser, address: str) -> None:
-    browser.open(f"{address}/admin/")
-    browser.fill("#id_username", "ann")
-    browser.fill("#id_password", PASSWORD)
-    browser.click("#login-form button[type=submit]")
-
-
 def picture(browser: Browser, folder: Path, name: str) -> None:
     """Save a screenshot, and check that the page fits the screen and violates no policy."""
     kept = os.environ.get("KEEP_PICTURES")
@@ -198,7 +178,7 @@ def test_a_node_of_the_graph_is_chosen_by_a_click(scene: OperatorScene) -> None:
     browser.evaluate(
         "document.querySelector('#graph a[data-node]').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
     )
-    browser._wait_for(f"document.querySelector('#center')?.innerText !== {before!r}")
+    browser.wait_for(f"document.querySelector('#center')?.innerText !== {before!r}")
     browser._settle()
     assert browser.text("#center") != before
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 
 from apps.agents.models import Agent
@@ -32,6 +30,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from arbor.memory.values import NewMemory
 from tests.acceptance.browser import Browser, find_chromium
+from tests.acceptance.console_server import served, sign_in
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.memories import (
     ClusterFactory,
@@ -44,7 +43,7 @@ from tests.factories.memories import (
     MemoryFactory,
 )
 from tests.factories.selves import BeliefFactory
-from tests.factories.users import PASSWORD, UserFactory
+from tests.factories.users import UserFactory
 from tests.support.console import PLATFORM
 from tests.support.database import DatabaseCleaner
 
@@ -73,24 +72,11 @@ class Scene:
     beats: list[Heartbeat]
 
 
-class _Silent(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """Write nothing: the test reports errors."""
-
-
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
     """Serve the console on a port of its own."""
-    server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
-    server.set_app(get_wsgi_application())
-    # Closing the server then waits for its threads, which close their connections to the database.
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(get_wsgi_application()) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +133,7 @@ def scene(
         agent, beats = run_agents(tenant)
         for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
             ProcessFactory(kind=kind, queues=queues)
-        browser.open(f"{address}/admin/")
-        browser.fill("#id_username", "ann")
-        browser.fill("#id_password", PASSWORD)
-        browser.click("#login-form button[type=submit]")
+        sign_in(browser, address)
         yield Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
         emptier.empty()
 
@@ -176,7 +159,7 @@ def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
     text = browser.text()
     for words in ("Vega", "Rigel", "Mira", "Heartbeats by hour", "Recent heartbeats", "llm,embedding"):
         assert words in text
-    assert browser.count(".ar-strip a") == 4
+    assert browser.count(".ar-strip i") == 4
     assert browser.count(".ar-bar-done") in (1, 2)
     picture(browser, tmp_path, "fleet")
 

@@ -10,7 +10,7 @@ import factory
 from django.utils import timezone
 
 from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
-from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry, ProviderKey
 from apps.heartbeats.models import (
     Heartbeat,
     HeartbeatStatus,
@@ -190,3 +190,16 @@ class ProcessFactory(RowFactory[Process]):
     concurrency = 2
     started_at = factory.LazyFunction(lambda: minutes_ago(90))
     seen_at = factory.LazyFunction(timezone.now)
+
+
+class ProviderKeyFactory(TenantRowFactory[ProviderKey]):
+    class Meta:
+        model = ProviderKey
+
+    provider = "openai"
+    base_url = "https://models.example.org/v1"
+    sealed_key = factory.LazyFunction(lambda: {"v": 1, "ct": "", "iv": "", "tag": ""})
+    key_end = "a1b2"
+    checked_at = factory.LazyFunction(lambda: minutes_ago(3))
+    entered_by = "user:ann"
+    entered_at = factory.LazyFunction(lambda: minutes_ago(9))

@@ -15,13 +15,20 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
-from apps.contacts.models import Channel, SignalWebhook
+from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
+from apps.calls.services.provider_lookup import find_provider
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
+from apps.contacts.services.hooks import HookWish, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
+from apps.contacts.services.signing_secrets import SecretPair
 from apps.fleet.accounts import create_account
+from apps.providers import credentials_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tools.models import ToolServer
+from apps.tools.services.servers import add_server, address_of
 from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -33,6 +40,7 @@ from tests.support.cluster import set_serving_passwords
 from tests.support.console import sign_in
 
 AGENTS = 6
+PROVIDER_KEY = "sk-ant-0123456789abcdef"
 
 
 @contextmanager
@@ -59,6 +67,9 @@ class Secrets:
     webhook_secret: str
     signal_webhook_id: UUID
     signal_webhook_secret: str
+    tool_server_secret: str
+    hook_id: UUID
+    hook_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -82,6 +93,11 @@ class Secrets:
                 channel_id=webhook.id,
             )
             assert opened == self.signal_webhook_secret.encode()
+            own = find_provider(self.tenant.id, "anthropic/claude")
+            assert own is not None
+            assert credentials_of(own).anthropic_api_key == PROVIDER_KEY
+            assert address_of(ToolServer.objects.get()).secret == self.tool_server_secret
+            assert SecretPair.of(Hook.objects.get(id=self.hook_id)).current == self.hook_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -93,7 +109,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
     user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
     with tenant_transaction(tenant.id):
         for _ in range(agents):
-            make_agent_key()
+            key = make_agent_key()
         added = add_channel(
             name="hook",
             kind=ChannelKind.WEBHOOK,
@@ -101,7 +117,10 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
             target="https://example.org/hook",
             actor="tests",
         )
+        store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
+        add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
+        hook = create_hook(HookWish(name="hook", agent_id=key.agent_id), actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -110,6 +129,9 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         webhook_secret=added.secret,
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
+        tool_server_secret="s3cret",
+        hook_id=hook.hook.id,
+        hook_secret=hook.secret,
         client=sign_in(user),
     )
 

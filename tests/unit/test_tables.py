@@ -16,6 +16,7 @@ ORDER = (
     "audit",
     "signals",
     "agents",
+    "tools",
     "access",
     "calls",
     "memories",

@@ -105,7 +105,7 @@ class HeartbeatSchedule(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.state}, next {self.due_at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.state}, next {self.due_at:%Y-%m-%d %H:%M:%S} UTC"
 
     @property
     def due_at(self) -> datetime:

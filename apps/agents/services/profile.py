@@ -51,6 +51,12 @@ def agent_by_id(agent_id: UUID) -> Agent:
     return agent
 
 
+def own_model(agent: Agent) -> str:
+    """Return the model of an agent, else the default of its tenant; empty: the installation's."""
+    model: str = agent.model or agent.tenant.default_model
+    return model
+
+
 def find_agent(ref: UUID | str) -> Agent:
     """Find the current tenant's agent by its id, as a UUID or its text, its public id, or its name in any case.
 

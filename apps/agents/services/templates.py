@@ -33,6 +33,17 @@ class FoundTemplate:
     spec: TemplateSpec
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnreadableTemplate:
+    """A stored template that this version of Arbor cannot read, and why."""
+
+    name: str
+    version: str
+    origin: TemplateSource
+    source_text: str
+    fault: str
+
+
 class SeedChange(StrEnum):
     """The change that seeding makes to a built-in template."""
 
@@ -146,23 +157,24 @@ def update_template(*, text: str, actor: str) -> Template:
     return template
 
 
-def list_templates() -> list[FoundTemplate]:
-    """List the templates for agents of this tenant, by name; its own hide built-in ones."""
-    own = [_to_found_template(row, TemplateSource.USER) for row in Template.objects.all()]
+def list_templates() -> list[FoundTemplate | UnreadableTemplate]:
+    """List the templates for agents of this tenant, by name; its own hide built-in ones.
+
+    One that cannot be read does not hide the others: it comes with the reason.
+    """
+    own = [_read_row(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
     builtin = [template for template in list_builtin_templates() if template.name.casefold() not in hidden]
     return sorted([*own, *builtin], key=lambda template: template.name.casefold())
 
 
-def list_builtin_templates() -> list[FoundTemplate]:
-    """List the built-in templates by name; needs no tenant."""
-    return [
-        _to_found_template(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")
-    ]
+def list_builtin_templates() -> list[FoundTemplate | UnreadableTemplate]:
+    """List the built-in templates by name, also those that cannot be read; needs no tenant."""
+    return [_read_row(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")]
 
 
 def find_template(name: str) -> FoundTemplate:
-    """Find a template by name: the tenant's own before a built-in one. Raises NotFound."""
+    """Find a template by name: the tenant's own before a built-in one. Raises NotFound, and TemplateInvalid for an unreadable one."""
     own = Template.objects.filter(name__iexact=name.strip()).first()
     if own is not None:
         return _to_found_template(own, TemplateSource.USER)
@@ -173,6 +185,19 @@ def find_template(name: str) -> FoundTemplate:
     raise NotFound(
         f"there is no template {name!r}; there is: {known or 'none yet; run `arbor manage seed_templates`'}"
     )
+
+
+def _read_row(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate | UnreadableTemplate:
+    try:
+        return _to_found_template(row, origin)
+    except TemplateInvalid as error:
+        return UnreadableTemplate(
+            name=row.name,
+            version=row.version,
+            origin=origin,
+            source_text=row.source_text,
+            fault=str(error),
+        )
 
 
 def _to_found_template(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate:

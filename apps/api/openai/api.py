@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_id, agent_by_name
 from apps.api.authentication import READ_OWN, TALK_OWN
-from apps.api.growing_replies import FollowedTurn, last_event, unanswered
+from apps.api.growing_replies import FollowedTurn, last_event, stream_response, unanswered
 from apps.api.openai.completions import Completion, usage_json
 from apps.api.openai.errors import error_response, handle_openai_errors, status_of_failure
 from apps.api.openai.schemas import ChatCompletionRequest, EmbeddingRequest
@@ -37,6 +38,8 @@ DEFAULT_EMBEDDER = "default"
 MOST_MODELS = 1_000
 #: Headers in which clients name a conversation; the second one is Open WebUI's.
 _CONVERSATION_HEADERS = ("X-Conversation-ID", "X-OpenWebUI-Chat-Id")
+#: The header in which Open WebUI names the person, percent-encoded.
+_USER_HEADER = "X-OpenWebUI-User-Name"
 _CONVERSATION_KEYS = ("conversation_id", "conversation", "chat_id")
 
 openai_api = NinjaAPI(
@@ -72,9 +75,7 @@ async def complete_chat(request: HttpRequest, wish: ChatCompletionRequest) -> Ht
     """Give the last message of the user to an agent, and answer with its reply, whole or as a stream."""
     completion = await in_thread(_begin, request, wish)
     if wish.stream:
-        response = StreamingHttpResponse(completion.chunks(), content_type="text/event-stream")
-        response["X-Accel-Buffering"] = "no"
-        return response
+        return stream_response(completion.chunks())
     last = await last_event(completion.turn) or unanswered()
     if last.answer is None or last.answer.error:
         return error_response(last.text, status=status_of_failure(last.text))
@@ -111,7 +112,8 @@ def embed(request: HttpRequest, wish: EmbeddingRequest) -> JsonResponse:
 def _begin(request: HttpRequest, wish: ChatCompletionRequest) -> Completion:
     """Store the turn of a request, and return its completion."""
     access = access_of(request)
-    user = check_client_name("user", wish.user or "")
+    wish.require_words()
+    user = check_client_name("user", wish.user or unquote(request.headers.get(_USER_HEADER, "")))
     turn = read_client_turn(
         [message.as_client_message() for message in wish.messages],
         conversation=_conversation(request, wish),

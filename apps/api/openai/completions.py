@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.api.growing_replies import FollowedTurn, reply_events, unanswered
+from apps.api.growing_replies import COMMENT, FollowedTurn, data_event, reply_events, unanswered
 from apps.api.openai.errors import error_body, status_of_failure
 from apps.api.threads import in_thread
 from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, StoredAnswer
 from arbor.models.usage import Usage
 
-_COMMENT = ": the agent thinks\n\n"
 _DONE = "data: [DONE]\n\n"
 #: The protocol has no way to take text back.
 _BROKEN_OFF = "\n\n[The reply was broken off and begins anew.]\n\n"
@@ -47,7 +45,7 @@ class Completion:
         has_text, last = False, unanswered()
         async for event in reply_events(self.turn):
             if event is None:
-                yield _COMMENT
+                yield COMMENT
             elif event.is_last:
                 last = event
             elif event.kind is ReplyEventKind.SENTENCE:
@@ -60,18 +58,18 @@ class Completion:
 
     async def _end(self, last: ReplyEvent) -> AsyncIterator[str]:
         if last.answer is None or last.kind is ReplyEventKind.ERROR:
-            yield _data(error_body(last.text, status=status_of_failure(last.text)))
+            yield data_event(error_body(last.text, status=status_of_failure(last.text)))
         else:
             yield self._chunk({}, finish=finish_reason(last.answer))
             if self.includes_usage:
                 usage = usage_json(await in_thread(self.read_usage))
-                yield _data({**self._head("chat.completion.chunk"), "choices": [], "usage": usage})
+                yield data_event({**self._head("chat.completion.chunk"), "choices": [], "usage": usage})
         yield _DONE
 
     def _chunk(self, delta: dict[str, str], *, finish: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self.includes_usage else {}
-        return _data({**self._head("chat.completion.chunk"), "choices": [choice], **usage})
+        return data_event({**self._head("chat.completion.chunk"), "choices": [choice], **usage})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -95,7 +93,3 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
-
-
-def _data(value: dict[str, Any]) -> str:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
@@ -13,6 +14,7 @@ from ninja.errors import ValidationError as RequestInvalid
 
 from apps.api.problems import status_of
 from apps.api.requests import request_id_of
+from apps.api.threads import DATABASE_AWAY
 from arbor import errors
 
 log = structlog.get_logger(__name__)
@@ -27,10 +29,16 @@ _CODES = {
     HTTPStatus.NOT_FOUND: "model_not_found",
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_exceeded",
 }
+#: The operations of the protocol that there are.
+_SERVED = (
+    "agents answer POST /v1/chat/completions, GET /v1/models lists them, and POST /v1/embeddings embeds texts"
+)
 
 
-def error_body(message: str, *, status: int, param: str | None = None) -> dict[str, Any]:
-    """Return an error as the protocol writes it."""
+def error_body(
+    message: str, *, status: int, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """Return an error as the protocol writes it; `code` replaces that of the status."""
     known = HTTPStatus(status)
     kind = "server_error" if known.is_server_error else "invalid_request_error"
     return {
@@ -38,19 +46,32 @@ def error_body(message: str, *, status: int, param: str | None = None) -> dict[s
             "message": message.replace("\0", ""),
             "type": _TYPES.get(known, kind),
             "param": param,
-            "code": _CODES.get(known),
+            "code": code or _CODES.get(known),
         }
     }
 
 
-def error_response(message: str, *, status: int, param: str | None = None) -> JsonResponse:
+def error_response(
+    message: str, *, status: int, param: str | None = None, code: str | None = None
+) -> JsonResponse:
     """Return an error as a response."""
-    response = JsonResponse(error_body(message, status=status, param=param), status=status)
+    response = JsonResponse(error_body(message, status=status, param=param, code=code), status=status)
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="Arbor"'
     # OpenAI's own clients send a request again otherwise, and each would be a turn of its own.
     response["x-should-retry"] = "false"
     return response
+
+
+def unserved(request: HttpRequest, *, status: int) -> JsonResponse:
+    """Answer a request below /v1 that reached no operation: another path or method of OpenAI's API."""
+    if status == HTTPStatus.NOT_FOUND:
+        message = f"{request.path} is not served; {_SERVED}"
+    elif status == HTTPStatus.METHOD_NOT_ALLOWED:
+        message = f"{request.path} has no method {request.method}; {_SERVED}"
+    else:
+        message = "the request cannot be answered"
+    return error_response(message, status=status, code="unknown_url")
 
 
 def status_of_failure(reason: str) -> HTTPStatus:
@@ -67,6 +88,8 @@ def handle_openai_errors(api: NinjaAPI) -> None:
         errors.ArborError: _arbor_error,
         RequestInvalid: _invalid,
         AuthenticationError: _unauthenticated,
+        OperationalError: _database_away,
+        InterfaceError: _database_away,
         HttpError: lambda _request, error: error_response(str(error), status=error.status_code),
         Exception: _failed,
     }
@@ -96,6 +119,11 @@ def _invalid(_request: HttpRequest, error: RequestInvalid) -> JsonResponse:
 def _unauthenticated(_request: HttpRequest, _error: Exception) -> JsonResponse:
     message = "the API key must be a token of Arbor; `arbor token create` makes one"
     return error_response(message, status=HTTPStatus.UNAUTHORIZED)
+
+
+def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
+    log.error("database_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
+    return error_response(DATABASE_AWAY, status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:

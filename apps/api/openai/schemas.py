@@ -44,6 +44,12 @@ class StreamOptions(Schema):
     include_usage: bool = False
 
 
+class ResponseFormat(Schema):
+    """A form of the reply."""
+
+    type: str = "text"
+
+
 class ChatCompletionRequest(Schema):
     """A wish for the next message of an agent."""
 
@@ -54,6 +60,20 @@ class ChatCompletionRequest(Schema):
     n: Literal[1] | None = 1
     user: str | None = None
     metadata: dict[str, Any] | None = None
+    response_format: ResponseFormat | None = None
+    tool_choice: str | dict[str, Any] | None = None
+
+    def require_words(self) -> None:
+        """Raise Invalid for a reply that only a bare model gives: JSON of a schema, or the call of a tool.
+
+        A turn that is answered in words all the same would be stored and remembered, of no use to the program that asks.
+        """
+        if self.response_format is not None and self.response_format.type != "text":
+            raise Invalid(
+                f"agents answer in words: response_format must be text, got {self.response_format.type}"
+            )
+        if self.tool_choice not in (None, "none", "auto"):
+            raise Invalid("agents call no tools of clients: tool_choice must be auto or none")
 
 
 class EmbeddingRequest(Schema):

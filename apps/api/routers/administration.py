@@ -54,6 +54,7 @@ class TokenResource(Schema):
     prefix: str = Field(description="Its beginning, by which people recognize it.")
     role: Role
     agent_id: UUID | None = Field(description="The only agent that it reaches; null: all.")
+    tasks_only: bool = Field(description="It gives tasks to published agents, and does nothing else.")
     created_by: str
     created_at: datetime
     expires_at: datetime | None
@@ -67,6 +68,9 @@ class TokenInput(Input):
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     role: Role = Role.VIEWER
     agent_id: UUID | None = None
+    tasks_only: Annotated[
+        bool, Field(description="For an agent elsewhere: it gives tasks to published agents only.")
+    ] = False
     days: Annotated[
         int | None, Field(ge=1, le=LONGEST_LIFETIME.days, description="Its life; null: without end.")
     ] = 90
@@ -145,6 +149,7 @@ def add_token(request: HttpRequest, wish: TokenInput) -> Status[NewTokenResource
         role=wish.role,
         actor=access_of(request).actor,
         agent_id=wish.agent_id,
+        tasks_only=wish.tasks_only,
         lifetime=timedelta(days=wish.days) if wish.days is not None else None,
     )
     return Status(201, NewTokenResource(token=new.text, about=TokenResource.model_validate(new.row)))

@@ -13,9 +13,11 @@ from pydantic import ConfigDict, Field
 
 from apps.agents.models import Agent, ScheduleState
 from apps.agents.services.profile import NAME_LENGTH
+from apps.agents.services.publication import DESCRIPTION_LENGTH, card_path, publish_agent, unpublish_agent
 from apps.api.authentication import ADMINISTER, READ_OWN
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
+from apps.api.rows import Input
 from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import (
     destroy_agent,
@@ -26,6 +28,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
@@ -54,6 +57,9 @@ class AgentResource(Schema):
     model: str = Field(description="provider/model; empty: the installation's.")
     energy: float
     heartbeats: int = Field(description="Heartbeats that ran to a decision.")
+    published: bool = Field(description="Whether agents elsewhere find its card, by the protocol A2A.")
+    public_description: str = Field(description="What the card says about it; empty: its role.")
+    card_path: str = Field(description="The path of its card, which exists while it is published.")
     interval_s: float = Field(description="Seconds between its heartbeats.")
     due_at: datetime | None = Field(description="The time of its next heartbeat; null: it has none.")
     last_heartbeat_at: datetime | None
@@ -73,6 +79,9 @@ class AgentResource(Schema):
             model=agent.model,
             energy=agent.state.energy,
             heartbeats=agent.state.beats,
+            published=agent.published,
+            public_description=agent.public_description,
+            card_path=card_path(agent),
             interval_s=agent.schedule.interval_s,
             due_at=None if agent.schedule.state == ScheduleState.OFF else agent.schedule.due_at,
             last_heartbeat_at=agent.state.last_beat_at,
@@ -101,11 +110,35 @@ class AgentCreation(Schema):
     start: Annotated[bool, Field(description="Start it at once.")] = False
 
 
+class Publication(Input):
+    """The publication of an agent."""
+
+    description: Annotated[
+        str | None,
+        Field(
+            max_length=DESCRIPTION_LENGTH,
+            description="What the card says about the agent; empty: its role; null: as before.",
+        ),
+    ] = None
+
+
 class Destruction(Schema):
     """A destroyed agent."""
 
     id: UUID
     deleted: dict[str, int] = Field(description="The number of deleted rows by kind.")
+
+
+class PauseInput(Input):
+    """The reason of a pause of all agents."""
+
+    reason: Annotated[str, Field(max_length=300, description="For the audit log.")] = ""
+
+
+class ChangedAgents(Schema):
+    """The number of agents whose status changed."""
+
+    changed: int
 
 
 @router.get("/agents", response=ListPage[AgentResource], auth=READ_OWN, summary="List agents")
@@ -166,6 +199,32 @@ def _transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
 
 for _verb, _change in _VERBS.items():
     _transition(_verb, _change)
+
+
+@router.post("/agents/{uuid:agent_id}/publish", response=AgentResource, summary="Publish an agent")
+def publish(request: HttpRequest, agent_id: UUID, publication: Publication) -> AgentResource:
+    """Publish an agent to agents elsewhere: they find its card without a token, and give it tasks by the protocol A2A."""
+    publish_agent(agent_id=agent_id, actor=access_of(request).actor, description=publication.description)
+    return _show(agent_id)
+
+
+@router.post("/agents/{uuid:agent_id}/unpublish", response=AgentResource, summary="Withdraw an agent's card")
+def unpublish(request: HttpRequest, agent_id: UUID) -> AgentResource:
+    """Withdraw an agent's card; agents elsewhere reach it no longer."""
+    unpublish_agent(agent_id=agent_id, actor=access_of(request).actor)
+    return _show(agent_id)
+
+
+@router.post("/pause-agents", response=ChangedAgents, summary="Pause all agents")
+def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
+    """Pause all active agents of the tenant; heartbeats under way end by themselves."""
+    return ChangedAgents(changed=pause_all_agents(actor=access_of(request).actor, reason=pause.reason))
+
+
+@router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
+def resume_all(request: HttpRequest) -> ChangedAgents:
+    """Resume the paused agents of the tenant, except those that were paused before all were."""
+    return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 
 @router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")

@@ -9,7 +9,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import READ
 from apps.api.requests import access_of
 from apps.api.rows import Input
@@ -22,7 +21,6 @@ from apps.selves.services.boundaries import (
     remove_boundary,
     restore_boundary,
 )
-from apps.tenants.scope import tenant_transaction
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 
 router = Router()
@@ -95,7 +93,6 @@ class BoundaryMatches(Schema):
 @router.get("/agents/{uuid:agent_id}/boundaries", response=BoundaryList, summary="List boundaries")
 def list_boundaries(request: HttpRequest, agent_id: UUID) -> BoundaryList:
     """List the boundaries in force for an agent, the most important first, and the disabled ones."""
-    agent_by_id(agent_id)
     own = dict(Boundary.objects.filter(agent_id=agent_id).values_list("name", "enabled"))
     rules = sorted(boundaries_of(agent_id), key=lambda rule: (-rule.importance, rule.name))
     return BoundaryList(
@@ -156,10 +153,7 @@ def reset_boundary(request: HttpRequest, agent_id: UUID, name: str) -> BoundaryN
 @own_transactions
 def check_text(request: HttpRequest, agent_id: UUID, checked: TextInput) -> BoundaryMatches:
     """Check a text against an agent's boundaries. Nothing is stored."""
-    tenant_id = access_of(request).tenant_id
-    with tenant_transaction(tenant_id):
-        agent_by_id(agent_id)
-    found = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=checked.text)
+    found = match_boundaries(tenant_id=access_of(request).tenant_id, agent_id=agent_id, text=checked.text)
     return BoundaryMatches(
         items=[
             BoundaryMatchResource(name=match.boundary.name, response=match.boundary.response, why=match.why)

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.growing_replies import FollowedTurn, event_response, wants_events
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
@@ -159,7 +158,6 @@ def list_turns(
     conversation: UUID | None = None,
 ) -> TurnList:
     """List the latest turns with an agent, or of one conversation, oldest first."""
-    agent_by_id(agent_id)
     turns = history(agent_id=agent_id, limit=limit, session_id=conversation)
     return TurnList(items=[TurnResource.of(turn) for turn in turns])
 

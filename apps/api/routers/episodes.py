@@ -11,7 +11,6 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from apps.agents.models import AgentState
-from apps.agents.services.profile import agent_by_id
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.rows import own_row, rows_of
 from apps.memories.models import BufferItem, Cluster, CodeSnippet, Concept, Episode
@@ -119,7 +118,6 @@ class MindResource(Schema):
 @router.get("/agents/{uuid:agent_id}/episodes", response=ListPage[EpisodeResource], summary="List episodes")
 def list_episodes(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[EpisodeResource]:
     """List an agent's episodes, the latest first."""
-    agent_by_id(agent_id)
     rows = rows_of(Episode, agent_id).defer("embedding", "lexical")
     return page_of(rows, page, order="-last_at", view=EpisodeResource.model_validate)
 
@@ -140,7 +138,6 @@ def show_episode(request: HttpRequest, agent_id: UUID, episode_id: UUID) -> Epis
 @router.get("/agents/{uuid:agent_id}/themes", response=ListPage[ClusterResource], summary="List themes")
 def list_clusters(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ClusterResource]:
     """List the themes of an agent's memories, the most important first."""
-    agent_by_id(agent_id)
     rows = rows_of(Cluster, agent_id).defer("centroid")
     return page_of(rows, page, order="-importance", view=ClusterResource.model_validate)
 
@@ -161,14 +158,12 @@ def show_cluster(request: HttpRequest, agent_id: UUID, cluster_id: UUID) -> Clus
 @router.get("/agents/{uuid:agent_id}/concepts", response=ListPage[ConceptResource], summary="List concepts")
 def list_concepts(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ConceptResource]:
     """List an agent's concepts by name."""
-    agent_by_id(agent_id)
     return page_of(rows_of(Concept, agent_id), page, order="name", view=ConceptResource.model_validate)
 
 
 @router.get("/agents/{uuid:agent_id}/buffer", response=ListPage[BufferResource], summary="List the buffer")
 def list_buffer(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[BufferResource]:
     """List what an agent keeps for a while, the latest first."""
-    agent_by_id(agent_id)
     rows = rows_of(BufferItem, agent_id).filter(promoted_to__isnull=True).defer("embedding", "lexical")
     return page_of(rows, page, order="-created_at", view=BufferResource.model_validate)
 
@@ -176,7 +171,6 @@ def list_buffer(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[
 @router.get("/agents/{uuid:agent_id}/code", response=ListPage[SnippetResource], summary="List code snippets")
 def list_code(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[SnippetResource]:
     """List the code of an agent's conversations, the latest first."""
-    agent_by_id(agent_id)
     rows = rows_of(CodeSnippet, agent_id)
     return page_of(rows, page, order="-created_at", view=SnippetResource.model_validate)
 

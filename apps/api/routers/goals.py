@@ -10,24 +10,21 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import AwareDatetime, Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.paging import ListPage, Paging, page_of
-from apps.api.rows import Input, audit_act, own_row, rows_of
+from apps.api.requests import access_of
+from apps.api.rows import Input, own_row, rows_of
 from apps.goals.models import Goal, Plan
-from apps.goals.services.goals import (
-    abandon_plan,
-    add_plan,
-    block_goal,
-    create_goal,
-    move_goal,
-    place_goal,
-    plans_of,
-    record_met_dependency,
-    record_progress,
-    set_deadline,
-    start_plan,
+from apps.goals.services.acts import (
+    GoalEdit,
+    abandon_latest_plan,
+    add_goal,
+    change_goal,
+    meet_dependency,
+    plan_goal,
+    start_drafted_plan,
 )
-from arbor.errors import Invalid, NotFound
+from apps.goals.services.goals import plans_of
+from arbor.errors import Invalid
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
@@ -150,7 +147,6 @@ def list_goals(
     request: HttpRequest, agent_id: UUID, page: Paging, state: GoalState | None = None
 ) -> ListPage[GoalResource]:
     """List an agent's goals, the last changed first."""
-    agent_by_id(agent_id)
     rows = rows_of(Goal, agent_id)
     if state is not None:
         rows = rows.filter(state=state)
@@ -158,22 +154,15 @@ def list_goals(
 
 
 @router.post("/agents/{uuid:agent_id}/goals", response={201: GoalResource}, summary="Add a goal")
-def add_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
+def create_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
     """Add a goal. When the wanted state is full, it gets the next lower state with room."""
-    if goal.parent_id is not None:
-        own_row(Goal, agent_id=agent_id, row_id=goal.parent_id)
-    made = create_goal(
+    made = add_goal(
         agent_id=agent_id,
-        title=goal.title,
-        description=goal.description,
-        layer=goal.layer,
+        **dict(goal),
         source=GoalSource.USER_REQUEST,
-        state=goal.state,
-        parent_id=goal.parent_id,
-        deadline=goal.deadline,
         blocked_by="",
+        actor=access_of(request).actor,
     )
-    audit_act(request, agent_id, f"added goal {made.title!r}, {made.state}", goal_id=made.id)
     return Status(201, GoalResource.model_validate(made))
 
 
@@ -184,26 +173,10 @@ def show_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> GoalResour
 
 
 @router.patch("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Change a goal")
-def change_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: GoalPatch) -> GoalResource:
+def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: GoalPatch) -> GoalResource:
     """Move a goal to another state, note progress, change its parent, deadline and what it waits for."""
-    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    given = change.model_fields_set
-    if not given - {"reason"}:
-        raise Invalid(f"name a field to change: {', '.join(sorted(GoalPatch.model_fields))}")
-    if "parent_id" in given:
-        if change.parent_id is not None:
-            own_row(Goal, agent_id=agent_id, row_id=change.parent_id)
-        goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
-    if "deadline" in given:
-        goal = set_deadline(goal_id=goal_id, deadline=change.deadline)
-    if change.blocked_by is not None:
-        goal = block_goal(goal_id=goal_id, by=change.blocked_by)
-    if change.note or change.fraction is not None:
-        goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
-    if change.state is not None:
-        goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
-    fields = ", ".join(sorted(given))
-    audit_act(request, agent_id, f"changed goal {goal.title!r}: {fields}", goal_id=goal_id)
+    changes = GoalEdit(**{name: getattr(change, name) for name in change.model_fields_set})
+    goal = change_goal(agent_id=agent_id, goal_id=goal_id, change=changes, actor=access_of(request).actor)
     return GoalResource.model_validate(goal)
 
 
@@ -223,7 +196,6 @@ def list_plans(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanList:
 )
 def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanInput) -> Status[PlanResource]:
     """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
-    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
     unknown = sorted({step.action for step in plan.steps} - ACTIONS.keys())
     if unknown:
         raise Invalid(f"a step's action is one of {', '.join(ACTIONS)}; got {', '.join(unknown)}")
@@ -232,10 +204,14 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
         risk=plan.risk,
         dependencies=plan.needs,
     )
-    made = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=plan.draft)
-    return Status(
-        201, _changed(request, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    made = plan_goal(
+        agent_id=agent_id,
+        goal_id=goal_id,
+        draft=draft,
+        as_draft=plan.draft,
+        actor=access_of(request).actor,
     )
+    return Status(201, PlanResource.of(made))
 
 
 @router.post(
@@ -245,9 +221,8 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
 )
 def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
     """Activate the latest draft of a goal's plan."""
-    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    made = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
-    return _changed(request, goal, made, f"started the plan of goal {goal.title!r}")
+    actor = access_of(request).actor
+    return PlanResource.of(start_drafted_plan(agent_id=agent_id, goal_id=goal_id, actor=actor))
 
 
 @router.post(
@@ -257,9 +232,10 @@ def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
 )
 def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -> PlanResource:
     """Abandon a goal's active plan and its open steps."""
-    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    made = abandon_plan(plan_id=_latest(goal, PlanStatus.ACTIVE).id, reason=end.reason)
-    return _changed(request, goal, made, f"gave up the plan of goal {goal.title!r}: {end.reason}")
+    actor = access_of(request).actor
+    return PlanResource.of(
+        abandon_latest_plan(agent_id=agent_id, goal_id=goal_id, reason=end.reason, actor=actor)
+    )
 
 
 @router.post(
@@ -269,18 +245,10 @@ def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -
 )
 def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
     """Record that something a goal's active plan depends on has come about."""
-    goal = own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    made = record_met_dependency(goal_id=goal_id, dependency=met.dependency)
-    return _changed(request, goal, made, f"the plan of goal {goal.title!r} has {met.dependency!r}")
-
-
-def _latest(goal: Goal, status: PlanStatus) -> Plan:
-    plan = plans_of(goal.id).filter(status=status).first()
-    if plan is None:
-        raise NotFound(f"{goal.title!r} has no plan that is {status}")
-    return plan
-
-
-def _changed(request: HttpRequest, goal: Goal, plan: Plan, message: str) -> PlanResource:
-    audit_act(request, goal.agent_id, message, goal_id=goal.id, plan_id=plan.id)
-    return PlanResource.of(plans_of(goal.id).get(id=plan.id))
+    made = meet_dependency(
+        agent_id=agent_id,
+        goal_id=goal_id,
+        dependency=met.dependency,
+        actor=access_of(request).actor,
+    )
+    return PlanResource.of(made)

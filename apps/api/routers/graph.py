@@ -10,10 +10,9 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.requests import access_of
-from apps.api.rows import Input, audit_act
-from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.api.rows import Input
+from apps.memories.services.graph.relations import NewRelation
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -21,8 +20,7 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
-from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import record_evidence, withdraw_evidence
+from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
     GraphNode,
@@ -167,7 +165,6 @@ def ask_graph(
     about: Query[GraphQuestion],
 ) -> FoundNodes:
     """Show the causes of a node, the evidence for it, or all that is connected with it."""
-    agent_by_id(agent_id)
     find = _QUESTIONS[question]
     return _found(find(agent_id=agent_id, node=GraphNode(about.kind, about.id), hops=about.hops))
 
@@ -175,7 +172,6 @@ def ask_graph(
 @router.get("/agents/{uuid:agent_id}/graph-path", response=FoundNodes, summary="Show a path between nodes")
 def show_path(request: HttpRequest, agent_id: UUID, ends: Query[PathQuestion]) -> FoundNodes:
     """Show a shortest path between two nodes; an empty list: there is none."""
-    agent_by_id(agent_id)
     return _found(
         find_path(
             agent_id=agent_id,
@@ -191,7 +187,6 @@ def show_path(request: HttpRequest, agent_id: UUID, ends: Query[PathQuestion]) -
 )
 def list_contradictions(request: HttpRequest, agent_id: UUID) -> ContradictionList:
     """List the contradictions among what an agent knows."""
-    agent_by_id(agent_id)
     result = find_contradictions(agent_id=agent_id)
     return ContradictionList(
         items=[
@@ -210,7 +205,6 @@ def list_contradictions(request: HttpRequest, agent_id: UUID) -> ContradictionLi
 @router.post("/agents/{uuid:agent_id}/relations", response={201: EdgeResource}, summary="Relate two nodes")
 def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) -> Status[EdgeResource]:
     """Relate two nodes of an agent's graph."""
-    agent_by_id(agent_id)
     actor = access_of(request).actor
     new = NewRelation(
         source=_node(relation.source),
@@ -220,30 +214,20 @@ def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) 
         note=relation.note,
         origin=actor,
     )
-    edge = relate(agent_id=agent_id, new=new)
-    update_trust_of_ends(agent_id=agent_id, ends=new.ends)
-    record_evidence(agent_id=agent_id, edge=edge, source=actor)
-    audit_act(
-        request,
-        agent_id,
-        "related two nodes",
-        source=edge.source.id,
-        relation=edge.relation.value,
-        target=edge.target.id,
-    )
-    return Status(201, EdgeResource.of(edge))
+    related = relate_by_person(agent_id=agent_id, new=new, actor=actor)
+    return Status(201, EdgeResource.of(related.edge))
 
 
 @router.post("/agents/{uuid:agent_id}/relations/remove", response=Removed, summary="Remove relations")
 def remove_relations(request: HttpRequest, agent_id: UUID, wanted: RelationEnds) -> Removed:
     """Remove the relations from one node to another, in that direction."""
-    agent_by_id(agent_id)
-    ends = (_node(wanted.source), _node(wanted.target))
-    removed = unrelate(agent_id=agent_id, source=ends[0], target=ends[1], relation=wanted.relation)
-    update_trust_of_ends(agent_id=agent_id, ends=ends)
-    withdraw_evidence(agent_id=agent_id, ends=ends)
-    if removed:
-        audit_act(request, agent_id, f"removed {removed} relations", source=ends[0].id, target=ends[1].id)
+    removed = unrelate_by_person(
+        agent_id=agent_id,
+        source=_node(wanted.source),
+        target=_node(wanted.target),
+        relation=wanted.relation,
+        actor=access_of(request).actor,
+    )
     return Removed(removed=removed)
 
 

@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 
 from apps.agents.models import PerceptKind
 from apps.agents.services.percepts import perceive
-from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
@@ -152,7 +151,6 @@ def list_heartbeats(
     request: HttpRequest, agent_id: UUID, page: Paging, status: HeartbeatStatus | None = None
 ) -> ListPage[HeartbeatResource]:
     """List an agent's heartbeats, the latest first."""
-    agent_by_id(agent_id)
     rows = rows_of(Heartbeat, agent_id).defer("situation", "trace")
     if status is not None:
         rows = rows.filter(status=status)
@@ -221,7 +219,6 @@ def list_thoughts(
     request: HttpRequest, agent_id: UUID, limit: Annotated[int, Field(ge=1, le=50)] = 20
 ) -> ThoughtList:
     """List an agent's latest thoughts in heartbeats and conversations, the latest first."""
-    agent_by_id(agent_id)
     found = thoughts_of(agent_id=agent_id, limit=limit)
     return ThoughtList(items=[ThoughtResource.model_validate(thought) for thought in found])
 

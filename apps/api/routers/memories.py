@@ -10,19 +10,14 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import AwareDatetime, Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import ADMINISTER, READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.scope import own_transactions
 from apps.memories.models import Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall.recaller import recall
-from apps.memories.services.recall.search import search_similar_memories
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
-from apps.tenants.scope import tenant_transaction
-from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 router = Router()
@@ -85,58 +80,6 @@ class RememberedResource(Schema):
     new: bool = Field(description="False: the agent knew that already, and the memory is reinforced.")
 
 
-class RecallInput(Input):
-    """A question to an agent's memory."""
-
-    query: Annotated[str, Field(min_length=1, max_length=10_000, examples=["when does the harbour open"])]
-    limit: Annotated[int, Field(ge=1, le=50)] = 10
-    types: Annotated[list[MemoryType], Field(max_length=4)] = []
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
-    session: Annotated[str, Field(max_length=100)] = ""
-    min_importance: _Share = 0.0
-    min_trust: _Share = 0.0
-
-
-class RecalledResource(Schema):
-    """A recalled memory, with what each term adds to its score."""
-
-    id: UUID
-    score: float
-    terms: dict[str, float] = Field(examples=[{"meaning": 0.31, "words": 0.42}])
-    type: MemoryType
-    role: str
-    content: str
-    session: str
-    occurred_at: datetime
-    importance: float
-    trust: float
-
-
-class RecallResource(Schema):
-    """The memories that a question recalls, best first."""
-
-    results: list[RecalledResource]
-
-
-class SimilarResource(Schema):
-    """A memory that is near to a text by meaning alone."""
-
-    id: UUID
-    similarity: float
-    type: MemoryType
-    role: str
-    content: str
-    session: str
-    occurred_at: datetime
-
-
-class SimilarList(Schema):
-    """The nearest memories, the nearest first."""
-
-    results: list[SimilarResource]
-
-
 class MemoryChange(Input):
     """The memories to change, and why: the audit log has it."""
 
@@ -166,7 +109,6 @@ def list_memories(
     request: HttpRequest, agent_id: UUID, page: Paging, wanted: Query[MemoryQuery]
 ) -> ListPage[MemoryResource]:
     """List an agent's memories, the latest first. Listing changes nothing."""
-    agent_by_id(agent_id)
     rows = rows_of(Memory, agent_id).filter(importance__gte=wanted.min_importance)
     if wanted.type is not None:
         rows = rows.filter(type=wanted.type)
@@ -198,64 +140,6 @@ def remember(request: HttpRequest, agent_id: UUID, memory: NewMemoryInput) -> St
         actor=access.actor,
     )
     return Status(201, RememberedResource(id=stored.ids[0], new=bool(stored.stored)))
-
-
-@router.post("/agents/{uuid:agent_id}/recall", response=RecallResource, auth=READ, summary="Recall")
-@own_transactions
-def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput) -> RecallResource:
-    """Recall memories about a question, with the terms of each score. A program's recall changes nothing."""
-    access = access_of(request)
-    with tenant_transaction(access.tenant_id):
-        agent_by_id(agent_id)
-    found = recall(
-        tenant_id=access.tenant_id,
-        request=RecallRequest(
-            agent_id=agent_id,
-            text=question.query,
-            limit=question.limit,
-            only=RecallFilter(
-                types=frozenset(question.types),
-                since=question.since,
-                until=question.until,
-                session=question.session,
-                min_importance=question.min_importance,
-                min_trust=question.min_trust,
-            ),
-        ),
-    )
-    return RecallResource(
-        results=[
-            RecalledResource(
-                id=memory.id,
-                score=round(memory.score, 4),
-                terms={name: round(value, 4) for name, value in memory.terms.as_dict().items()},
-                type=memory.type,
-                role=memory.role,
-                content=memory.content,
-                session=memory.session,
-                occurred_at=memory.occurred_at,
-                importance=memory.importance,
-                trust=memory.trust,
-            )
-            for memory in found
-        ]
-    )
-
-
-@router.get("/agents/{uuid:agent_id}/similar-memories", response=SimilarList, summary="List similar memories")
-@own_transactions
-def list_similar(
-    request: HttpRequest,
-    agent_id: UUID,
-    text: Annotated[str, Field(min_length=1, max_length=10_000)],
-    limit: Annotated[int, Field(ge=1, le=50)] = 10,
-) -> SimilarList:
-    """List the memories nearest to a text by meaning alone: words, time and importance do not count."""
-    access = access_of(request)
-    with tenant_transaction(access.tenant_id):
-        agent_by_id(agent_id)
-    found = search_similar_memories(tenant_id=access.tenant_id, agent_id=agent_id, text=text, limit=limit)
-    return SimilarList(results=[SimilarResource.model_validate(memory) for memory in found])
 
 
 @router.get(

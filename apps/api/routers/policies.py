@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, rows_of
@@ -107,12 +106,10 @@ def change_policy(request: HttpRequest, agent_id: UUID, change: PolicyChange) ->
 @router.get("/agents/{uuid:agent_id}/usage", response=ListPage[UsageResource], summary="List daily usage")
 def list_usage(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[UsageResource]:
     """List what an agent used by day (UTC), the latest first."""
-    agent_by_id(agent_id)
     return page_of(rows_of(DailyUsage, agent_id), page, order="-day", view=UsageResource.model_validate)
 
 
 @router.get("/agents/{uuid:agent_id}/ledger", response=ListPage[LedgerResource], summary="List model calls")
 def list_ledger(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[LedgerResource]:
     """List an agent's model calls with tokens and cost, the latest first."""
-    agent_by_id(agent_id)
     return page_of(rows_of(LedgerEntry, agent_id), page, order="-at", view=LedgerResource.model_validate)

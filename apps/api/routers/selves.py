@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
@@ -297,7 +296,6 @@ def create_proposal(
     new = NewProposal(
         kind=proposal.kind, content=proposal.content, confidence=proposal.confidence, source=SOURCE
     )
-    agent_by_id(agent_id)
     outcome = propose(agent_id=agent_id, proposals=[new])
     if not outcome.made:
         raise AlreadyExists("the same proposal waits for a decision already")
@@ -357,6 +355,5 @@ def list_peers(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[P
 
 
 def _rows(model: Any, agent_id: UUID, status: str | None = None) -> Any:
-    agent_by_id(agent_id)
     rows = rows_of(model, agent_id)
     return rows if status is None else rows.filter(status=status)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from apps.agents.services.templates import (
     FoundTemplate,
+    UnreadableTemplate,
     add_template,
     find_template,
     list_templates,
@@ -35,9 +36,10 @@ class TemplateResource(Schema):
     description: str
     trust_tier: str
     actions: list[str]
+    fault: str = Field(description="Why this version of Arbor cannot read it; empty: it can.")
 
     @classmethod
-    def of(cls, template: FoundTemplate) -> TemplateResource:
+    def of(cls, template: FoundTemplate | UnreadableTemplate) -> TemplateResource:
         """Return the view of a template."""
         return cls(**_shown(template))
 
@@ -109,12 +111,14 @@ def _details(template: FoundTemplate) -> TemplateDetails:
     )
 
 
-def _shown(template: FoundTemplate) -> dict[str, Any]:
+def _shown(template: FoundTemplate | UnreadableTemplate) -> dict[str, Any]:
+    spec = template.spec if isinstance(template, FoundTemplate) else None
     return {
         "name": template.name,
         "version": template.version,
         "origin": template.origin,
-        "description": template.spec.description,
-        "trust_tier": template.spec.trust_tier.value,
-        "actions": list(template.spec.actions),
+        "description": spec.description if spec else "",
+        "trust_tier": spec.trust_tier.value if spec else "",
+        "actions": list(spec.actions) if spec else [],
+        "fault": template.fault if isinstance(template, UnreadableTemplate) else "",
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from apps.providers import TenantProvider
 from apps.queues import Task, TaskMessage
 from arbor.models.ports import ModelRequest
 
@@ -25,6 +26,8 @@ class LeasedCall:
     subject: dict[str, Any]
     #: Failed tries of a maintenance call so far.
     failures: int
+    #: The tenant's own access to the model's provider; None: the installation's.
+    provider: TenantProvider | None = None
     #: The time of the lease, by the monotonic clock.
     leased_at: float = field(default_factory=time.monotonic)
 

@@ -1,4 +1,4 @@
-"""Maintenance calls, which have a subject instead of a heartbeat: write and enqueue them."""
+"""Maintenance calls, which have a subject instead of a heartbeat: write, enqueue and cancel them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
+from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import enqueue
 from apps.tenants.packing import pack
@@ -73,6 +75,31 @@ def write_maintenance_call(*, agent_id: UUID, call: MaintenanceCall) -> tuple[UU
         lease=settings.ARBOR_QUEUE_LEASE,
     )
     return (call_id, rows[0][0]) if rows else None
+
+
+def cancel_maintenance_call(*, agent_id: UUID, subject: Subject, reason: str) -> bool:
+    """Mark the open call of a subject as failed, so that its reply is not used; return False while a worker settles it.
+
+    The model may still be writing its reply, which is paid for.
+    """
+    open_calls = ExternalCall.objects.filter(
+        agent_id=agent_id,
+        subject_key=subject_key(subject),
+        status__in=[CallStatus.PENDING, CallStatus.RUNNING],
+    )
+    # Whoever settles a call locks it before the conversation.
+    free = list(open_calls.select_for_update(skip_locked=True).values_list("id", flat=True))
+    if open_calls.count() > len(free):
+        return False
+    ExternalCall.objects.filter(id__in=free).update(
+        status=CallStatus.FAILED,
+        error=reason,
+        error_kind="Canceled",
+        ended_at=Now(),
+        lease_until=None,
+        due_at=None,
+    )
+    return True
 
 
 def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from apps.console.admin import (  # noqa: F401
     goals,
     graph,
     heartbeats,
+    hooks,
     memories,
     proposals,
     selves,
     tenants,
+    tools,
     upkeep,
 )

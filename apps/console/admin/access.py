@@ -22,6 +22,7 @@ class ApiTokenAdmin(ConsoleAdmin):
         "prefix",
         "role",
         "agent",
+        "tasks_only",
         "created_by",
         "created_at",
         "expires_at",

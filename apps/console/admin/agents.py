@@ -19,7 +19,7 @@ from apps.console.access import Right, actor_of, has_right, has_role
 from apps.console.acts import carry_out
 from apps.console.forms import DestroyAgentForm, NewAgentForm
 from apps.console.listing import PageAdmin, filters, is_list
-from apps.console.pages.agent import read_agent
+from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
@@ -61,6 +61,8 @@ class AgentAdmin(PageAdmin):
     sortable_by = ("name_and_id",)
     ordering = ("name",)
     page_template = "console/agent.html"
+    live_template = "console/parts/live_agent.html"
+    read_parts = staticmethod(read_agent_overview)
     actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
@@ -168,7 +170,7 @@ class AgentAdmin(PageAdmin):
             return "–"
         return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
-    model_shown = columns.cell("model", lambda agent: agent.model or "the installation's")
+    model_shown = columns.cell("model", lambda agent: agent.model or "the default")
 
     # --- Acts ------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry, TokenRatio
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry, ProviderKey, TokenRatio
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters_by_agent, is_list
 from apps.console.pages.call import read_call_page
@@ -130,3 +130,26 @@ class TokenRatioAdmin(ConsoleAdmin):
 
     tokens = columns.cell("ratio", lambda row: f"{row.ratio:.2f}")
     learnt = columns.moment("learnt_at", "learnt")
+
+
+@admin.register(ProviderKey)
+class ProviderKeyAdmin(ConsoleAdmin):
+    """List the tenant's keys of providers. The page Models enters, tries and removes them."""
+
+    list_display = ("provider", "key", "base_url", "checked_at", "entered_by", "entered_at")
+    fields = (
+        "provider",
+        "key",
+        "base_url",
+        "listed",
+        "checked_at",
+        "entered_by",
+        "entered_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderKey]:
+        """Read without the sealed keys."""
+        rows: QuerySet[ProviderKey] = super().get_queryset(request)
+        return rows.defer("sealed_key")
+
+    key = columns.cell("key ends with", lambda row: row.key_end or "–")

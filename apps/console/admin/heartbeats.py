@@ -14,6 +14,7 @@ from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.live import BUSY_REFRESH_S
 from apps.console.pages.heartbeat import read_heartbeat
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
@@ -41,10 +42,18 @@ class HeartbeatAdmin(OwnPageAdmin):
         ("status__exact", status.value) for status in HeartbeatStatus if status != HeartbeatStatus.DONE
     )
     page_template = "console/heartbeat.html"
+    live_template = "console/parts/live_heartbeat.html"
+    is_live = True
+    list_before_template = "console/parts/live_bar.html"
 
     read_page = staticmethod(read_heartbeat)
+    read_parts = staticmethod(read_heartbeat)
 
     unread_in_list = ("checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped")
+
+    def live_interval(self, row: Heartbeat) -> int:
+        """Return the seconds between two updates: none once the heartbeat has ended."""
+        return 0 if row.ended_at else BUSY_REFRESH_S
 
     began = columns.moment("started_at", "began")
     mode_shown = columns.words("mode", "mode")

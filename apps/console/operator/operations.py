@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import Right, access_of, actor_of, has_right, is_platform_operator
+from apps.console.live import is_own_request, live_page
 from apps.console.pages.operations import read_operations
-from apps.console.views import console_page, refuse
+from apps.console.views import refuse
 from apps.contacts.services.outbox import retry_message
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.pauses import pause_all_agents, resume_all_agents, resume_all_tenants, suspend_all_tenants
@@ -33,14 +34,15 @@ def show_operations(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
     if access is None and not is_platform_operator(request):
         raise PermissionDenied("only members of a tenant see its operations")
-    page = read_operations(
-        tenant_id=access.tenant_id if access else None, for_installation=is_platform_operator(request)
-    )
-    return console_page(
+    for_installation = is_platform_operator(request) and not is_own_request(request)
+    page = read_operations(tenant_id=access.tenant_id if access else None, for_installation=for_installation)
+    return live_page(
         request,
         "console/operations.html",
+        "console/parts/live_operations.html",
         title="Operations",
         page=page,
+        access=access,
         may_operate=has_right(request, Right.OPERATE),
         installation=INSTALLATION,
     )

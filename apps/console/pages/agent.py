@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,13 +12,14 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import system_prompt_of
-from apps.console.acts import Act, possible_acts
+from apps.agents.services.publication import card_path
+from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
+from apps.console.pages.models import model_in_use
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.processes import fleet_model
 from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
@@ -81,32 +82,17 @@ class Branch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentPage:
-    """The data of an agent's page."""
+class AgentOverview:
+    """The data of the parts of an agent's page that move."""
 
     agent: Agent
     state: AgentState | None
     schedule: HeartbeatSchedule | None
-    key: str
     model: str
     own_model: bool
     strip: Sequence[Heartbeat]
     beats: Sequence[Heartbeat]
     mind: WorkingMemoryView
-    columns: Sequence[GoalColumn]
-    tree: Sequence[Branch]
-    intents: Sequence[Intent]
-    percepts: Sequence[Percept]
-    memories: Sequence[Memory]
-    memory: MemoryPanel
-    inner: InnerState | None
-    rhythm: SchedulePanel
-    messages: Sequence[OutboxMessage]
-    system_prompt: str
-    acts: Sequence[Act]
-    #: The pending proposals, the latest first.
-    proposals: Sequence[Proposal]
-    may_approve: bool
     energy: float
     energy_max: float
     figures: DayFigures
@@ -124,24 +110,60 @@ class AgentPage:
         return self.strip[-1] if self.strip else None
 
 
-def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPage:
-    """Read the agent's page in the current tenant; its state and schedule are joined already."""
+@dataclass(frozen=True, kw_only=True)
+class AgentPage(AgentOverview):
+    """The data of an agent's page."""
+
+    key: str
+    columns: Sequence[GoalColumn]
+    tree: Sequence[Branch]
+    intents: Sequence[Intent]
+    percepts: Sequence[Percept]
+    memories: Sequence[Memory]
+    memory: MemoryPanel
+    inner: InnerState | None
+    rhythm: SchedulePanel
+    messages: Sequence[OutboxMessage]
+    system_prompt: str
+    acts: Sequence[Act]
+    publication_act: Act | None
+    #: Empty: the agent is not published.
+    card_path: str
+    #: The pending proposals, the latest first.
+    proposals: Sequence[Proposal]
+    may_approve: bool
+
+
+def read_agent_overview(agent: Agent) -> AgentOverview:
+    """Read the parts that move, in five queries at most; the agent's state and schedule are joined already."""
     state: AgentState | None = getattr(agent, "state", None)
-    beats = last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
     energy_max = energy_terms_of(agent).maximum
-    goals = _goals(agent)
-    memories = Memory.objects.filter(agent_id=agent.id)
-    return AgentPage(
+    return AgentOverview(
         agent=agent,
         state=state,
         schedule=getattr(agent, "schedule", None),
-        key=_public_key(agent),
-        model=agent.model or fleet_model(),
+        model=model_in_use(agent.model),
         own_model=bool(agent.model),
-        strip=beats,
+        strip=last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, []),
         beats=_latest_heartbeats(agent),
         mind=_mind(state.working_memory if state else {}),
+        energy=energy,
+        energy_max=energy_max,
+        figures=day_figures(agent.id),
+        gauge=round(min(max(energy / energy_max, 0.0), 1.0) * GAUGE_LENGTH, 1),
+    )
+
+
+def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPage:
+    """Read the agent's page in the current tenant; its state and schedule are joined already."""
+    overview = read_agent_overview(agent)
+    state = overview.state
+    goals = _goals(agent)
+    memories = Memory.objects.filter(agent_id=agent.id)
+    return AgentPage(
+        **{part.name: getattr(overview, part.name) for part in fields(overview)},
+        key=_public_key(agent),
         columns=_columns(goals),
         tree=_tree(goals),
         intents=list(
@@ -165,16 +187,14 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPa
         ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
+        publication_act=publication_act(published=agent.published) if may_operate else None,
+        card_path=card_path(agent) if agent.published else "",
         proposals=list(
             Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
                 :MAX_PENDING
             ]
         ),
         may_approve=may_approve,
-        energy=energy,
-        energy_max=energy_max,
-        figures=day_figures(agent.id),
-        gauge=round(min(max(energy / energy_max, 0.0), 1.0) * GAUGE_LENGTH, 1),
     )
 
 

@@ -8,12 +8,13 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
+from apps.console.pages.models import model_in_use
 from apps.contacts.models import ChatMessage, ChatSession, OutboxMessage
 from apps.contacts.services.chat import waiting_turn
 from apps.contacts.services.chat_history import history
 from apps.contacts.services.inbox import count_unread, inbox
 from apps.contacts.services.partial_replies import read_progress
-from apps.heartbeats.services.processes import fleet_model, living_processes
+from apps.heartbeats.services.processes import living_processes
 from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.delivery import MAX_TRIES
@@ -65,7 +66,7 @@ def read_chat(
         has_worker=not waiting or _has_model_worker(),
         is_single=conversation is not None,
         may_talk=may_talk,
-        is_reflex=(agent.model or fleet_model()).startswith(f"{Provider.REFLEX}/"),
+        is_reflex=model_in_use(agent.model).startswith(f"{Provider.REFLEX}/"),
         draft=draft,
         partial=_partial_reply(turn),
     )

@@ -17,13 +17,16 @@ from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.agents.services.energy import energy_terms_of
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
+from apps.console.pages.models import default_of_tenant
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
 from apps.heartbeats.services.reports.hourly_counts import count_by_hour
+from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
+from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
 #: Figures are computed from this number of latest rows at most, because 100,000 agents write too many in a day.
@@ -40,6 +43,11 @@ class Strip:
 
     agent: Agent
     beats: Sequence[Heartbeat]
+
+    @property
+    def latest(self) -> Heartbeat:
+        """Return the last of them."""
+        return self.beats[-1]
 
     @property
     def energy_max(self) -> float:
@@ -69,6 +77,8 @@ class FleetPage:
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
     outbox: OutboxFigures
+    #: Tools that their servers have changed or removed since they were allowed.
+    suspended_tools: int
     #: Agents whose daily budget runs low, and those of them that are halted.
     low_budget: int
     halted: int
@@ -131,12 +141,13 @@ def read_fleet() -> FleetPage:
         under_way=HeartbeatSchedule.objects.filter(in_flight=True)[:SAMPLE].count(),
         processes=alive,
         silent=len(processes) - len(alive),
-        model=fleet_model(alive),
+        model=default_of_tenant() or fleet_model(alive),
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),
         low_budget=sum(levels.values()),
         halted=levels[Degradation.HALT.value],
+        suspended_tools=Tool.objects.filter(status__in=SUSPENDED).count(),
         **spent,
     )
 

@@ -1,15 +1,16 @@
-"""The steps of a new tenant: a model, an agent, a conversation."""
+"""The first steps in an installation: a tenant, a model, an agent, a conversation, a heartbeat."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apps.agents.models import Agent
 from apps.console.pages.fleet import FleetPage
 from apps.contacts.models import ChatSession
+from apps.heartbeats.models import HeartbeatStatus
 
-#: A tenant with more agents needs no steps.
+#: The first page of a tenant with more agents shows no steps.
 FEW_AGENTS = 3
 
 
@@ -25,16 +26,45 @@ class OnboardingStep:
     page: str = ""
     argument: str = ""
     label: str = ""
-    #: What to write into the settings, line by line.
-    settings: tuple[str, ...] = ()
+    #: The role that does it, for those who have less.
+    role: str = "operator"
+    #: Whether it is the first one that is not done.
+    is_next: bool = False
+
+
+def read_first_steps(fleet: FleetPage | None) -> Sequence[OnboardingStep]:
+    """Return all steps of the current tenant; without a tenant, those until there is one."""
+    signed_in = OnboardingStep(key="sign-in", title="Sign in", text="", done=True)
+    if fleet is None:
+        return (
+            signed_in,
+            OnboardingStep(
+                key="tenant",
+                title="Create a tenant",
+                text="A tenant has agents, members and limits of its own; no tenant sees another.",
+                done=False,
+            ),
+        )
+    agent = Agent.objects.order_by("id").only("tenant_id", "name").first() if fleet.agent_count else None
+    talked = ChatSession.objects.exists()
+    steps = (signed_in, *_steps_of_installation(fleet), *_steps_of_agent(fleet, agent, talked=talked))
+    first = next((step for step in steps if not step.done), None)
+    return [replace(step, is_next=step is first) for step in steps]
 
 
 def read_onboarding(fleet: FleetPage) -> Sequence[OnboardingStep]:
-    """Return the steps of the current tenant; none once an agent has been talked with, or there are many agents."""
+    """Return the steps for the first page of the tenant; none once an agent talked and beat, or there are many agents."""
     talked = ChatSession.objects.exists()
-    if talked or fleet.agent_count > FEW_AGENTS:
+    if fleet.agent_count > FEW_AGENTS or (talked and _has_beaten(fleet)):
         return ()
-    agent = Agent.objects.order_by("id").only("tenant_id", "name").first() if fleet.agent_count else None
+    return read_first_steps(fleet)
+
+
+def _has_beaten(fleet: FleetPage) -> bool:
+    return fleet.done > 0 or any(beat.status == HeartbeatStatus.DONE for beat in fleet.recent)
+
+
+def _steps_of_installation(fleet: FleetPage) -> Sequence[OnboardingStep]:
     kinds = {process.kind for process in fleet.processes}
     return (
         OnboardingStep(
@@ -44,18 +74,26 @@ def read_onboarding(fleet: FleetPage) -> Sequence[OnboardingStep]:
             done={"worker", "scheduler"} <= kinds,
             page="operations",
             label="Operations",
+            role="viewer",
         ),
         OnboardingStep(
             key="model",
-            title="A language model answers",
+            title="Give the agents a model",
             text=(
-                "Keys of providers are settings of the installation, which only the process that calls models gets; no page"
-                " stores them. Write one of these lines into the file .env, and restart with arbor up. Until then agents"
-                " decide by fixed rules, which needs no key."
+                "Enter the key of a provider, such as OpenAI or Anthropic, or the address of your own server. It is tried and"
+                " stored encrypted. Until then agents decide by fixed rules, which needs no key."
             ),
             done=not fleet.is_reflex,
-            settings=("OPENAI_API_KEY=…", "ANTHROPIC_API_KEY=…", "OLLAMA_HOST=http://localhost:11434"),
+            page="models",
+            label="Enter a key",
+            role="owner",
         ),
+    )
+
+
+def _steps_of_agent(fleet: FleetPage, agent: Agent | None, *, talked: bool) -> Sequence[OnboardingStep]:
+    name = agent.name if agent else "it"
+    return (
         OnboardingStep(
             key="agent",
             title="Create an agent",
@@ -66,11 +104,21 @@ def read_onboarding(fleet: FleetPage) -> Sequence[OnboardingStep]:
         ),
         OnboardingStep(
             key="talk",
-            title=f"Talk with {agent.name}" if agent else "Talk with it",
-            text="What you say becomes its memory. Then look at what it recalls, and at what it does by itself.",
-            done=False,
+            title=f"Talk with {name}",
+            text="What you say becomes its memory. Recall then shows what it would remember, and why.",
+            done=talked,
             page="agent-chat" if agent else "",
             argument=str(agent.id) if agent else "",
             label="Talk",
+        ),
+        OnboardingStep(
+            key="heartbeat",
+            title="See a heartbeat",
+            text="At each heartbeat an agent looks at its situation, decides and acts by itself; its page shows why.",
+            done=_has_beaten(fleet),
+            page="agents_agent_change" if agent else "",
+            argument=str(agent.id) if agent else "",
+            label="Open its page",
+            role="viewer",
         ),
     )

@@ -51,6 +51,11 @@ class ProcessLine:
     process: Process
     alive: bool
 
+    @property
+    def queues(self) -> str:
+        """Return the names of the queues, which may be broken into lines."""
+        return self.process.queues.replace(",", ", ")
+
 
 @dataclass(frozen=True, kw_only=True)
 class BacklogFigure:

@@ -14,6 +14,7 @@ from apps.console import cells
 from apps.contacts.models import Channel, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
 from apps.heartbeats.models import Heartbeat
+from apps.tools.models import ToolServer
 from arbor.adapters.webhook import redact_url
 
 register = template.Library()
@@ -119,9 +120,9 @@ def look(status: str) -> str:
 
 
 @register.filter
-def target(row: Channel | OutboxMessage | SignalWebhook) -> str:
-    """Write the target of a channel, message or webhook, without secret parts."""
-    return redact_url(row.url) if isinstance(row, SignalWebhook) else redact_target(row)
+def target(row: Channel | OutboxMessage | SignalWebhook | ToolServer) -> str:
+    """Write the target of a channel, message, webhook or tool server, without secret parts."""
+    return redact_url(row.url) if isinstance(row, SignalWebhook | ToolServer) else redact_target(row)
 
 
 @register.simple_tag

@@ -32,6 +32,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.services import require_active
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
+from arbor.contacts.client_messages import ClientTurn
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import limit_skip_reason
@@ -101,16 +102,18 @@ def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSe
 
 
 @transaction.atomic
-def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True, client_note: str = "") -> ChatMessage:
+def receive_turn(
+    *, session_id: UUID, text: str, enqueued: bool = True, client: ClientTurn | None = None
+) -> ChatMessage:
     """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
 
-    `client_note` is what the person's program says beside the turn; the agent reads it as data.
+    `client` has what the person's program says beside the text: its note, which the agent reads as data, and the message's id.
 
     Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
     its last turn is not answered yet.
     """
     text = check_turn(text)
-    session = _lock_session(session_id)
+    session = lock_session(session_id)
     if session.ended_at is not None:
         raise TransitionIllegal(f"the conversation {session_id} is over; begin a new one")
     if waiting_turn(session_id) is not None:
@@ -127,8 +130,10 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True, client_n
         content=text,
         detail={
             "contact_before": last_contact.isoformat() if last_contact else None,
-            **({"client_note": client_note} if client_note else {}),
+            **({"client_note": client.note} if client and client.note else {}),
+            **({"message_id": client.message_id} if client and client.message_id else {}),
         },
+        client_digest=client.digest(session.agent_id, session.person) if client else None,
         at=now,
     )
     emit_turn(turn, agent_id=session.agent_id)
@@ -160,7 +165,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
     with tenant_transaction(tenant_id):
         if not _is_pending(turn_id):
             return False
-        agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
+        agent = ChatMessage.objects.select_related("session__agent__tenant").get(id=turn_id).session.agent
         level = budget_status_of(agent.id).level
         models = models_at(agent, level)
     if not models:
@@ -181,7 +186,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         return True
     with tenant_transaction(tenant_id):
         turn = ChatMessage.objects.select_related("session").get(id=turn_id)
-        _lock_session(turn.session_id)
+        lock_session(turn.session_id)
         if not _is_pending(turn_id):
             return False
         if prepared.boundary_matches:
@@ -208,7 +213,7 @@ def end_session(*, session_id: UUID) -> EndedSession:
     A heartbeat follows at once if the conversation was significant, or if memory maintenance is due: after ten questions
     of people since the last (seed 000, 7). Raises NotFound, and TransitionIllegal while a turn is not answered.
     """
-    session = _lock_session(session_id)
+    session = lock_session(session_id)
     if session.ended_at is not None:
         return EndedSession(
             session=session, significance=session.significance or 0.0, heartbeat_follows=False
@@ -261,7 +266,7 @@ def close_unanswered_turn(*, tenant_id: UUID, turn_id: UUID, reason: str) -> Non
     """Store the reason as the agent's turn if a turn is still pending."""
     with tenant_transaction(tenant_id):
         turn = ChatMessage.objects.select_related("session").get(id=turn_id)
-        _lock_session(turn.session_id)
+        lock_session(turn.session_id)
         if _is_pending(turn_id):
             store_silence(turn.session.agent_id, {"chat": str(turn.session_id), "turn": str(turn_id)}, reason)
 
@@ -276,7 +281,7 @@ def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
     )
 
 
-def _lock_session(session_id: UUID) -> ChatSession:
+def lock_session(session_id: UUID) -> ChatSession:
     session: ChatSession | None = ChatSession.objects.select_for_update().filter(id=session_id).first()
     if session is None:
         raise NotFound(f"there is no conversation {session_id} in this tenant")

@@ -122,7 +122,9 @@ def store_answer(
     ]
 
 
-def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> None:
+def store_silence(
+    agent_id: UUID, subject: Mapping[str, Any], reason: str, *, is_canceled: bool = False
+) -> None:
     """Store that there is no answer, with the reason. The person's turn is remembered."""
     asked, position = _asked_turn(subject)
     now = datetime.now(UTC)
@@ -132,7 +134,11 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
         session=asked.session,
         speaker=Speaker.AGENT,
         content="",
-        detail={"to": str(asked.id), **({"left_out": left_out} if left_out else {})},
+        detail={
+            "to": str(asked.id),
+            **({"left_out": left_out} if left_out else {}),
+            **({"canceled": True} if is_canceled else {}),
+        },
         error=storable(reason),
         at=now,
     )

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.agents.services.profile import system_prompt_of
+from apps.agents.services.profile import own_model, system_prompt_of
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
@@ -159,7 +159,7 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     models = models_of(
         ThinkTier.STANDARD.lowered(level.tiers_down),
         policy=policy.tier_models if policy else {},
-        own=agent.model,
+        own=own_model(agent),
         installed=settings.ARBOR_TIER_MODELS,
         default=default_model(),
     )

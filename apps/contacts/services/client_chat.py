@@ -19,15 +19,34 @@ from arbor.models.usage import Usage
 
 @transaction.atomic
 def receive_client_turn(*, agent_id: UUID, person: str, turn: ClientTurn) -> ChatMessage:
-    """Store a turn and enqueue its answer. A repeated request finds the turn that is still pending, instead of an error.
+    """Store a turn and enqueue its answer. A repeated request finds its turn, instead of an error.
 
+    A message is repeated that has the id of an earlier one, or, without an id, the text of the turn that is still pending.
     Raises as `open_session` and `receive_turn` do.
     """
+    known = repeated_turn(agent_id=agent_id, person=person, turn=turn)
+    if known is not None:
+        return known
     session = open_session(agent_id=agent_id, person=person, client_key=turn.key)
+    # A request at the same time may have stored the turn before the agent was locked.
+    known = repeated_turn(agent_id=agent_id, person=person, turn=turn)
+    if known is not None:
+        return known
     pending = waiting_turn(session.id)
-    if pending is not None and pending.content == check_turn(turn.text):
+    if pending is not None and not turn.message_id and pending.content == check_turn(turn.text):
         return pending
-    return receive_turn(session_id=session.id, text=turn.text, client_note=turn.note)
+    return receive_turn(session_id=session.id, text=turn.text, client=turn)
+
+
+def repeated_turn(*, agent_id: UUID, person: str, turn: ClientTurn) -> ChatMessage | None:
+    """Return the turn of an earlier message with the same id of its client, with its conversation."""
+    digest = turn.digest(agent_id, person)
+    if digest is None:
+        return None
+    known: ChatMessage | None = (
+        ChatMessage.objects.select_related("session").filter(client_digest=digest).first()
+    )
+    return known
 
 
 def turn_by_id(*, agent_id: UUID, turn_id: UUID) -> ChatMessage:

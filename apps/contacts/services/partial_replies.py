@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from apps.calls.services.leased_calls import LeasedCall
+from apps.contacts.models import ChatMessage
 from apps.contacts.services.queries import PUBLISH_SENTENCES, REPLY_PROGRESS
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of
@@ -134,12 +135,19 @@ def read_progress(*, turn_id: UUID) -> ReplyProgress:
     attempt, sentences, answer_id, content, error, model, detail = rows[0]
     answer = None
     if answer_id is not None:
-        matches = from_json(detail).get("boundaries", [])
-        answer = StoredAnswer(
-            id=str(answer_id),
-            content=content,
-            error=error,
-            model=model,
-            is_withheld=any(match["withheld"] for match in matches),
+        answer = stored_answer(
+            ChatMessage(id=answer_id, content=content, error=error, model=model, detail=from_json(detail))
         )
     return ReplyProgress(attempt=attempt or 0, sentences=from_json(sentences or "[]"), answer=answer)
+
+
+def stored_answer(row: ChatMessage) -> StoredAnswer:
+    """Return the end of a turn that an agent's row is."""
+    return StoredAnswer(
+        id=str(row.id),
+        content=row.content,
+        error=row.error,
+        model=row.model,
+        is_withheld=any(match["withheld"] for match in row.detail.get("boundaries", [])),
+        is_canceled=bool(row.detail.get("canceled")),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.agents.services.profile import own_model
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
 from apps.contacts.models import ChatMessage, ChatSession
@@ -48,7 +49,7 @@ def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> 
     with tenant_transaction(tenant_id):
         session = open_session(agent_id=agent_id, person=person)
         turn = receive_turn(session_id=session.id, text=text, enqueued=False)
-        model = session.agent.model or default_model()
+        model = own_model(session.agent) or default_model()
     prepared = prepare(tenant_id=tenant_id, turn_id=turn.id, models=(model,))
     if prepared.boundary_matches:
         with tenant_transaction(tenant_id):

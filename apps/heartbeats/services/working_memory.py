@@ -18,7 +18,7 @@ from apps.tenants.statements import fetch
 from arbor.agents.birth import first_mind
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.chat import human_of, thought_of_turn
-from arbor.errors import NotFound, ReplyInvalid
+from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
@@ -118,10 +118,10 @@ def rebuild_working_memory(
 
 
 def _innate(template_name: str) -> frozenset[str]:
-    """Return the initial thoughts and questions of this template's agents; empty if the template is deleted."""
+    """Return the initial thoughts and questions of this template's agents; empty if the template is deleted or unreadable."""
     try:
         spec = find_template(template_name).spec
-    except NotFound:
+    except (NotFound, TemplateInvalid):
         return frozenset()
     mind = first_mind(spec, now=SystemClock().now()).working_memory
     return frozenset((*(thought.text for thought in mind.thoughts), *mind.curiosity))

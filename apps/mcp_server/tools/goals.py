@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
 from apps.agents.services.profile import agent_by_id, genome_of
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal, record_progress
+from apps.goals.services import acts
+from apps.goals.services.acts import GoalEdit, change_goal
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
@@ -97,7 +96,7 @@ def add_goal(
     """
     called = called_agent(context, agent)
     with called.transaction():
-        goal = create_goal(
+        goal = acts.add_goal(
             agent_id=called.id,
             title=title,
             description=description,
@@ -105,8 +104,9 @@ def add_goal(
             source=GoalSource.USER_REQUEST,
             state=state,
             deadline=deadline.replace(tzinfo=UTC) if deadline and deadline.tzinfo is None else deadline,
+            actor=called.actor,
         )
-        return _changed(called, goal, f"added goal {goal.title!r}, {goal.state}")
+        return _shown(called, goal)
 
 
 def update_goal(
@@ -124,15 +124,13 @@ def update_goal(
     called = called_agent(context, agent)
     with called.transaction():
         row = _find_goal(called, goal)
-        changes = []
-        if note.strip() or progress is not None:
-            row = record_progress(goal_id=row.id, note=note, fraction=progress)
-            changes.append(f"noted on goal {row.title!r}: {note}")
-        if state is not None and state != row.state:
-            before = row.state
-            row = move_goal(goal_id=row.id, to=state, reason=reason)
-            changes.append(f"moved goal {row.title!r} from {before} to {row.state}")
-        return _changed(called, row, *changes)
+        # A model may name the state that the goal has.
+        change = GoalEdit(
+            note=note, fraction=progress, state=state if state != row.state else None, reason=reason
+        )
+        if change != GoalEdit(reason=reason):
+            row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
+        return _shown(called, row)
 
 
 def _find_goal(called: CalledAgent, named: str) -> Goal:
@@ -149,17 +147,7 @@ def _find_goal(called: CalledAgent, named: str) -> Goal:
     return matching[0]
 
 
-def _changed(called: CalledAgent, goal: Goal, *messages: str) -> ChangedGoal:
-    """Audit the changes, and return the goal."""
-    detail: dict[str, Any] = {"goal_id": str(goal.id)}
-    for message in messages:
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=called.actor,
-            agent_id=called.id,
-            message=message,
-            detail=detail,
-        )
+def _shown(called: CalledAgent, goal: Goal) -> ChangedGoal:
     return ChangedGoal(
         id=goal.id, agent=called.name, title=goal.title, state=GoalState(goal.state), fraction=goal.fraction
     )

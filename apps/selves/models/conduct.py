@@ -10,6 +10,7 @@ from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.tools.names import ACTION_LENGTH
 
 
 class Boundary(TenantModel):
@@ -114,7 +115,7 @@ class Experience(TenantModel):
     #: The heartbeat, and its number.
     heartbeat_id = models.UUIDField()
     tick = models.BigIntegerField()
-    action = models.CharField(max_length=40)
+    action = models.CharField(max_length=ACTION_LENGTH)
     #: The action and its subject.
     about = models.TextField(blank=True)
     outcome = models.CharField(max_length=10)

@@ -1,4 +1,4 @@
-"""Relate nodes of an agent's knowledge graph for a person: the trust of facts follows, and beliefs get evidence."""
+"""Relate and unrelate nodes of an agent's knowledge graph for a person: the trust of facts follows, and beliefs get evidence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from uuid import UUID
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import record_evidence
-from arbor.memory.relations import TraversedEdge
+from apps.selves.services.evidence import record_evidence, withdraw_evidence
+from arbor.memory.relations import GraphNode, Relation, TraversedEdge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,3 +44,29 @@ def relate_by_person(*, agent_id: UUID, new: NewRelation, actor: str) -> Related
         },
     )
     return RelatedNodes(edge=edge, proposed=proposed)
+
+
+def unrelate_by_person(
+    *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None, actor: str
+) -> int:
+    """Remove the relations from one node to another in the open transaction, with the consequences; return their number.
+
+    None: relations of every kind. The removal of at least one is recorded in the audit log.
+    """
+    ends = (source, target)
+    removed = unrelate(agent_id=agent_id, source=source, target=target, relation=relation)
+    update_trust_of_ends(agent_id=agent_id, ends=ends)
+    withdraw_evidence(agent_id=agent_id, ends=ends)
+    if removed:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"removed {removed} relations of {agent_by_id(agent_id).name}",
+            detail={
+                "source": f"{source.kind}:{source.id}",
+                "target": f"{target.kind}:{target.id}",
+                "relation": relation.value if relation else "any",
+            },
+        )
+    return removed

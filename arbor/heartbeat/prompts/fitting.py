@@ -103,6 +103,11 @@ _BY_MODE: Mapping[Mode, frozenset[str]] = {
 }
 
 
+#: The modes in which a small prompt offers tools of MCP servers, and the number of them beside those that steps name.
+_WITH_TOOLS = frozenset({Mode.CONVERSATION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
+_TOOLS_SHOWN = 3
+
+
 def is_small(*, window: int, reply: int) -> bool:
     """Return whether a model with this window and a reply of at most `reply` tokens needs a compact prompt."""
     return room_of(window=window, fixed=0, reply=reply) < SMALL_PROMPT
@@ -114,6 +119,8 @@ def with_fewer_actions(situation: Situation) -> Situation:
     The others stay permitted: an action that the model names nevertheless is decided as any other.
     """
     needed = frozenset(_needed(situation))
+    if situation.mode in _WITH_TOOLS:
+        needed |= frozenset([*situation.tools][:_TOOLS_SHOWN])
     return situation.model_copy(
         update={"actions": [offer for offer in situation.actions if offer.name in needed]}
     )

@@ -11,6 +11,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply import InsightKind
 from arbor.heartbeat.situation import ActionOffer
 from arbor.quotations import RenderedSection
+from arbor.tools.names import server_of
 
 WORLD_RULES = """\
 # How you live
@@ -118,6 +119,10 @@ def further_keys(keys: Iterable[str]) -> str:
 def _actions(offers: Iterable[ActionOffer], *, compact: bool) -> str:
     lines = ["# What you can do", "name (price): what it is for; its params"]
     for offer in offers:
+        if offer.tool is not None:
+            # What its server says about it is data, in a section of the situation.
+            lines.append(f"- {offer.name} ({offer.cost}): a tool of {server_of(offer.name)}; see Tools")
+            continue
         params = _params(offer, described=_required(offer) if compact else offer.params)
         lines.append(f"- {offer.name} ({offer.cost}): {offer.summary}; params: {params}")
     return "\n".join(lines)

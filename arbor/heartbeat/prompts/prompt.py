@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import goals, moment, selfhood
+from arbor.heartbeat.prompts.sections import goals, moment, selfhood, tools
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -128,6 +128,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
         RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
         RenderedSection("timing", moment.timing(situation)),
+        RenderedSection("tools", tools.tools(situation.actions, data)),
         RenderedSection("environment", moment.environment(environment, data)),
         RenderedSection("energy", moment.energy(situation)),
         RenderedSection("mood", selfhood.mood(situation.mood)),

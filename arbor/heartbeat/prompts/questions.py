@@ -10,13 +10,20 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply_schema import CACHED_SCHEMAS, reply_schema
 from arbor.models.ports import ModelRequest
 
-#: The key of the inputs of the schema: {"allowed": [actions], "keys": [of the reply]}.
+#: The key of the inputs of the schema: {"allowed": [actions], "keys": [of the reply], "tools": {action: schema}}.
 _SCHEMA_OF = "schema_of"
 
 
-def request_json(request: ModelRequest, *, allowed: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
-    """Return a request as JSON, with the inputs of its schema instead of the schema."""
-    return request.to_json() | {"schema": None, _SCHEMA_OF: {"allowed": list(allowed), "keys": list(keys)}}
+def request_json(
+    request: ModelRequest,
+    *,
+    allowed: Sequence[str],
+    keys: Sequence[str],
+    tools: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a request as JSON, with the inputs of its schema instead of the schema; `tools` are schemas by action."""
+    inputs = {"allowed": list(allowed), "keys": list(keys)} | ({"tools": dict(tools)} if tools else {})
+    return request.to_json() | {"schema": None, _SCHEMA_OF: inputs}
 
 
 def request_of(stored: Mapping[str, Any]) -> ModelRequest:
@@ -24,7 +31,9 @@ def request_of(stored: Mapping[str, Any]) -> ModelRequest:
     request = dict(stored)
     schema_inputs = request.pop(_SCHEMA_OF, None)
     if schema_inputs is not None:
-        request["schema"] = _schema(tuple(schema_inputs["allowed"]), tuple(schema_inputs["keys"]))
+        allowed, keys = tuple(schema_inputs["allowed"]), tuple(schema_inputs["keys"])
+        tools = schema_inputs.get("tools")
+        request["schema"] = reply_schema(ACTIONS, allowed, keys, tools) if tools else _schema(allowed, keys)
     return ModelRequest.from_json(request)
 
 

@@ -15,6 +15,7 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState, as_title
 from arbor.heartbeat.replies.items import ID_LENGTH, Item
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
 from arbor.selves.values import AspectKind
+from arbor.tools.names import ACTION_LENGTH
 
 # The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
@@ -176,7 +177,7 @@ class ProposedGoal(ReplyPart):
 class Intention(ReplyPart):
     """One step towards a goal (seed 003, 3.8)."""
 
-    action: Annotated[str, _text(NAME_LENGTH, TEXT)]
+    action: Annotated[str, _text(ACTION_LENGTH, TEXT)]
     description: Annotated[str, _text(LINE_LENGTH, TEXT)]
     precondition: Annotated[str | None, _text(LINE_LENGTH)] = None
     postcondition: Annotated[str | None, _text(LINE_LENGTH)] = None

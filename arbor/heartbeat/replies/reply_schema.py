@@ -30,6 +30,7 @@ from arbor.heartbeat.replies.reply import (
     one_of,
 )
 from arbor.heartbeat.situation import Mode, Situation
+from arbor.tools.schemas import asked_arguments
 
 SCHEMA_NAME = "heartbeat_reply"
 # There is one schema for each set of permitted actions.
@@ -50,34 +51,49 @@ def asked_keys(situation: Situation) -> tuple[str, ...]:
 
 
 def reply_schema(
-    registry: ActionRegistry, allowed: Collection[str], keys: Sequence[str] = REPLY_KEYS
+    registry: ActionRegistry,
+    allowed: Collection[str],
+    keys: Sequence[str] = REPLY_KEYS,
+    tools: Mapping[str, Schema] | None = None,
 ) -> Schema:
     """Return the JSON schema of a reply that may use these actions and has these keys.
 
     Accepted by OpenAI's strict mode and llama.cpp's grammars: every key required, no further keys, null for missing
     values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
-    first, so that a model thinks before it acts.
+    first, so that a model thinks before it acts. `tools` are the schemas of tools' arguments, by action.
     """
     names = tuple(name for name in registry if name in allowed)
-    parts = _parts(tuple(registry[name] for name in names))
+    specs = tuple(registry[name] for name in names)
+    parts = _parts_with_tools(specs, tools) if tools else _parts(specs)
     return _closed(**{key: parts[key] for key in keys})
 
 
 @lru_cache(maxsize=CACHED_SCHEMAS)
 def _parts(specs: tuple[ActionSpec, ...]) -> Mapping[str, Schema]:
     """Return the schemas by key of a reply that may use these actions."""
-    intention = _part(Intention, action=one_of([spec.name for spec in specs]))
+    return _parts_of([spec.name for spec in specs], [_action(spec) for spec in specs])
+
+
+def _parts_with_tools(specs: tuple[ActionSpec, ...], tools: Mapping[str, Schema]) -> Mapping[str, Schema]:
+    """Return the schemas by key of a reply that may use these actions and tools."""
+    called = [_action_of(name, asked_arguments(schema)) for name, schema in tools.items()]
+    names = [*(spec.name for spec in specs), *tools]
+    return _parts_of(names, [*(_action(spec) for spec in specs), *called])
+
+
+def _parts_of(names: Sequence[str], actions: Sequence[Schema]) -> Mapping[str, Schema]:
+    intention = _part(Intention, action=one_of([*names]))
     decomposition = _part(Decomposition, intentions=list_of(intention, MAX_INTENTIONS))
     items = {
         **_ITEMS,
-        "actions": {"anyOf": [_action(spec) for spec in specs]} if specs else TEXT,
+        "actions": {"anyOf": [*actions]} if names else TEXT,
         "decompositions": decomposition,
     }
     return {
         "thinking": TEXT | {"description": "what you think, in a few sentences"},
         **{key: list_of(item, MOST[key]) for key, item in items.items()},
         # Nothing can be done or planned without actions.
-        **({} if specs else {key: list_of(items[key], 0) for key in ("actions", "decompositions")}),
+        **({} if names else {key: list_of(items[key], 0) for key in ("actions", "decompositions")}),
     }
 
 
@@ -89,9 +105,13 @@ def _part(part: type[ReplyPart], **others: Schema) -> Schema:
 
 @lru_cache
 def _action(spec: ActionSpec) -> Schema:
+    return _action_of(spec.name, _params(spec))
+
+
+def _action_of(name: str, params: Schema) -> Schema:
     return _closed(
-        action=one_of([spec.name]),
-        params=_params(spec),
+        action=one_of([name]),
+        params=params,
         reasoning=TEXT,
         goal_id=MAYBE_TEXT,
         intent_id=MAYBE_TEXT,

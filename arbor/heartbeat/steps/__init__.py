@@ -10,11 +10,11 @@ from arbor.heartbeat.steps import (
     backlog,
     decisions,
     inner_state,
-    inquiries,
     orientation,
     records,
     round_trips,
     selfhood,
+    work,
 )
 from arbor.pipeline.engine import Handler
 
@@ -34,7 +34,7 @@ HANDLERS: Mapping[str, Handler[HeartbeatState]] = {
     "embed": decisions.embed,
     "store_decompositions": backlog.store_decompositions,
     "act": actions.act,
-    "work": inquiries.Work(),
+    "work": work.PendingWork(),
     "goals": backlog.goals,
     "follow_up": round_trips.follow_up,
     "consolidate": selfhood.consolidate,

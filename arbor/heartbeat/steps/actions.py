@@ -29,12 +29,14 @@ from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
+from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import line, shorten
+from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
 #: Characters of a text within the summary of a result.
@@ -97,6 +99,7 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         energy_end=energy,
         rests=rests,
         work=pending_work(heartbeat.decisions, results),
+        tool_calls=pending_tool_calls(heartbeat.situation, heartbeat.decisions, results),
     )
     changed = tuple(
         f"{result.action}: {result.summary}" for result in results if result.cost or result.memory_ids
@@ -115,7 +118,8 @@ def _denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
 def _execute(execution: Execution, decision: Decision) -> Act:
     """Execute one action; an ArborError is its result, any other error ends the heartbeat."""
     try:
-        return (yield from ACTS[decision.action](execution, decision))
+        execute = begin_tool_call if is_tool_action(decision.action) else ACTS[decision.action]
+        return (yield from execute(execution, decision))
     except ArborError as error:
         # Nothing was written: all rules are checked before the first change.
         return answer(decision, ActionOutcome.FAILURE, f"did not work: {error}")
@@ -131,6 +135,12 @@ def begin_inquiry(_: Execution, decision: Decision) -> Act:
     """Begin an inquiry, which the step `work` continues."""
     yield from ()
     return inquire(decision)
+
+
+def begin_tool_call(_: Execution, decision: Decision) -> Act:
+    """Begin a call of a tool, which the step `work` makes."""
+    yield from ()
+    return begun_tool_call(decision)
 
 
 def serve(execution: Execution, decision: Decision) -> Act:

@@ -31,6 +31,7 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         energy=heartbeat.energy,
         budget=heartbeat.budget,
         missing=heartbeat.missing,
+        tools=heartbeat.situation.tools,
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.action_records),
         cooling={**consolidation_refusals(heartbeat.situation), **too_soon},

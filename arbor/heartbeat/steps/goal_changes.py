@@ -23,6 +23,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, Goa
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
+from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
 
@@ -91,7 +92,8 @@ class BacklogEditor:
                 self.count_action(result)
             raise Invalid(f"the step waits until its plan has what it needs: {'; '.join(waits)}")
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
-        final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
+        unknown = result.action not in ACTIONS and not is_tool_action(result.action)
+        final = result.outcome is ActionOutcome.BLOCKED and unknown
         self._tried.add(str(intent.id))
         self._count_heartbeat(intent.goal_id)
         self._backlog.attempt(

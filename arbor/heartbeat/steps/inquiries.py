@@ -81,7 +81,7 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
     ]
 
 
-class Work:
+class InquiryWork:
     """Continues the inquiries; runs again while `work_left` is above 0.
 
     An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of

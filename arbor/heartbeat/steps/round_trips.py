@@ -134,10 +134,13 @@ class Think:
         )
         offers = {offer.name for offer in situation.actions}
         offered = [name for name in heartbeat.allowed if name in offers]
+        schemas = {
+            name: offer.tool.arguments for name, offer in situation.tools.items() if offer.tool is not None
+        }
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=heartbeat.model,
-            request=request_json(request, allowed=offered, keys=asked_keys(situation)),
+            request=request_json(request, allowed=offered, keys=asked_keys(situation), tools=schemas),
             sections=tuple(sections),
         )
         # The call stores the prompt, so the checkpoint does not need it.

@@ -3,9 +3,13 @@
 `Arbor` blocks, `AsyncArbor` awaits; both have the same operations.
 """
 
-from arbor_client.agents import Agent, Destruction
+from arbor_client.agents import Agent, Destruction, SentMessage
+from arbor_client.beliefs import Aspect, Belief
+from arbor_client.boundaries import Boundary, BoundaryList, BoundaryMatch, ChangedBoundary
+from arbor_client.calls import UNCHANGED, Unchanged
 from arbor_client.clients import Arbor, AsyncArbor
-from arbor_client.conversations import AnsweredTurn, Turn
+from arbor_client.contacts import Channel, Message, NewChannel
+from arbor_client.conversations import AnsweredTurn, EndedConversation, Turn
 from arbor_client.errors import (
     ArborClientError,
     Conflict,
@@ -19,38 +23,161 @@ from arbor_client.errors import (
     Unreachable,
     UnreadableAnswer,
 )
-from arbor_client.goals import Goal
-from arbor_client.heartbeats import Heartbeat, HeartbeatTrace
-from arbor_client.memories import Memory, Recalled
-from arbor_client.selves import Proposal
+from arbor_client.goals import Goal, NewStep, Plan, PlanStep
+from arbor_client.graph import (
+    Contradiction,
+    Contradictions,
+    Edge,
+    FoundNode,
+    FoundNodes,
+    Node,
+    RemovedRelations,
+)
+from arbor_client.heartbeats import (
+    CallTrace,
+    Difference,
+    Heartbeat,
+    HeartbeatTrace,
+    Percept,
+    Replay,
+    RequestedHeartbeat,
+    Step,
+)
+from arbor_client.hooks import Delivery, Hook, HookSecret, MappingTrial
+from arbor_client.memories import (
+    Changed,
+    Memory,
+    MemoryDetails,
+    Neighbor,
+    Recall,
+    Recalled,
+    Remembered,
+    SimilarMemory,
+)
+from arbor_client.minds import (
+    BufferItem,
+    Concept,
+    Episode,
+    EpisodeDetails,
+    EpisodeMemory,
+    Snippet,
+    Theme,
+    ThemeDetails,
+    ThemeMemory,
+    Thought,
+    WorkingMemory,
+)
+from arbor_client.policies import DailyUsage, ModelCall, Policy
+from arbor_client.providers import DefaultModel, Provider
+from arbor_client.selves import Drive, Experience, InnerState, Peer, Preference, Proposal
+from arbor_client.signals import NewWebhook, Signal, SignalKind, SignalPage, Webhook
 from arbor_client.streams import Event
-from arbor_client.tenants import Tenant, Token
+from arbor_client.templates import CheckedTemplate, Template, TemplateDetails
+from arbor_client.tenants import ApiToken, AuditEvent, Limits, Member, NewApiToken, Tenant, Token
+from arbor_client.tools import AllowedTool, RefreshedServer, Tool, ToolServer
 
 __all__ = [
+    "UNCHANGED",
     "Agent",
+    "AllowedTool",
     "AnsweredTurn",
+    "ApiToken",
     "Arbor",
     "ArborClientError",
+    "Aspect",
     "AsyncArbor",
+    "AuditEvent",
+    "Belief",
+    "Boundary",
+    "BoundaryList",
+    "BoundaryMatch",
+    "BufferItem",
+    "CallTrace",
+    "Changed",
+    "ChangedBoundary",
+    "Channel",
+    "CheckedTemplate",
+    "Concept",
     "Conflict",
+    "Contradiction",
+    "Contradictions",
+    "DailyUsage",
+    "DefaultModel",
+    "Delivery",
     "Destruction",
+    "Difference",
+    "Drive",
+    "Edge",
+    "EndedConversation",
+    "Episode",
+    "EpisodeDetails",
+    "EpisodeMemory",
     "Event",
+    "Experience",
     "Forbidden",
+    "FoundNode",
+    "FoundNodes",
     "Goal",
     "Heartbeat",
     "HeartbeatTrace",
+    "Hook",
+    "HookSecret",
+    "InnerState",
+    "Limits",
+    "MappingTrial",
+    "Member",
     "Memory",
+    "MemoryDetails",
+    "Message",
     "Missing",
+    "ModelCall",
+    "Neighbor",
+    "NewApiToken",
+    "NewChannel",
+    "NewStep",
+    "NewWebhook",
+    "Node",
+    "Peer",
+    "Percept",
+    "Plan",
+    "PlanStep",
+    "Policy",
+    "Preference",
     "Proposal",
+    "Provider",
+    "Recall",
     "Recalled",
+    "RefreshedServer",
     "Refused",
+    "Remembered",
+    "RemovedRelations",
+    "Replay",
+    "RequestedHeartbeat",
+    "SentMessage",
     "ServerFailed",
+    "Signal",
+    "SignalKind",
+    "SignalPage",
+    "SimilarMemory",
+    "Snippet",
+    "Step",
+    "Template",
+    "TemplateDetails",
     "Tenant",
+    "Theme",
+    "ThemeDetails",
+    "ThemeMemory",
+    "Thought",
     "Token",
     "TokenInvalid",
     "TooManyRequests",
+    "Tool",
+    "ToolServer",
     "Turn",
+    "Unchanged",
     "Unprocessable",
     "Unreachable",
     "UnreadableAnswer",
+    "Webhook",
+    "WorkingMemory",
 ]

@@ -1,4 +1,4 @@
-"""Agents: listed, created, and moved through their life."""
+"""Agents: listed, created, moved through their life, and messaged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, PagedCall, delete, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, delete, get, listed, post
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -29,8 +29,14 @@ class Agent:
     #: `provider/model`; empty: the installation's.
     model: str
     energy: float
+    #: The heartbeats that ran to a decision.
     heartbeats: int
+    #: Whether agents elsewhere find its card at `card_path`, below the API's address.
+    published: bool = False
+    public_description: str = ""
+    card_path: str = ""
     interval_s: float
+    #: The time of its next heartbeat; None: it has none.
     due_at: datetime | None
     last_heartbeat_at: datetime | None
     created_at: datetime
@@ -42,6 +48,21 @@ class Destruction:
 
     id: UUID
     deleted: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentMessage:
+    """A message that an agent receives at its next heartbeat."""
+
+    agent_id: UUID
+    percept_id: UUID
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedAgents:
+    """The number of agents whose status changed."""
+
+    changed: int
 
 
 class Agents[C: (Arbor, AsyncArbor)](Group[C]):
@@ -67,16 +88,66 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
         return post(Agent, "/agents", body)
 
     @operation
-    def get(self, agent_id: UUID | str) -> Call[Agent]:
+    def get(self, agent_id: Id) -> Call[Agent]:
         """Return an agent."""
         return get(Agent, f"/agents/{agent_id}")
 
     @operation
-    def change_status(self, agent_id: UUID | str, verb: str) -> Call[Agent]:
-        """Carry out a verb: start, pause, resume, stop, sleep or wake. Raises Conflict where the status forbids it."""
-        return post(Agent, f"/agents/{agent_id}/{verb}")
+    def start(self, agent_id: Id) -> Call[Agent]:
+        """Start an agent's heartbeats. Like the other changes of status: Conflict where its status forbids it."""
+        return post(Agent, f"/agents/{agent_id}/start")
 
     @operation
-    def destroy(self, agent_id: UUID | str, *, confirm: str) -> Call[Destruction]:
+    def publish(self, agent_id: Id, *, description: str | None = None) -> Call[Agent]:
+        """Publish an agent to agents elsewhere; without a description the card says what it said, or its role."""
+        return post(Agent, f"/agents/{agent_id}/publish", {"description": description})
+
+    @operation
+    def unpublish(self, agent_id: Id) -> Call[Agent]:
+        """Withdraw an agent's card; agents elsewhere reach it no longer."""
+        return post(Agent, f"/agents/{agent_id}/unpublish")
+
+    @operation
+    def pause(self, agent_id: Id) -> Call[Agent]:
+        """Pause an agent until it is resumed."""
+        return post(Agent, f"/agents/{agent_id}/pause")
+
+    @operation
+    def resume(self, agent_id: Id) -> Call[Agent]:
+        """Resume a paused agent."""
+        return post(Agent, f"/agents/{agent_id}/resume")
+
+    @operation
+    def stop(self, agent_id: Id) -> Call[Agent]:
+        """Stop an agent."""
+        return post(Agent, f"/agents/{agent_id}/stop")
+
+    @operation
+    def sleep(self, agent_id: Id) -> Call[Agent]:
+        """Make an agent dormant until something happens to it."""
+        return post(Agent, f"/agents/{agent_id}/sleep")
+
+    @operation
+    def wake(self, agent_id: Id) -> Call[Agent]:
+        """Wake a dormant agent."""
+        return post(Agent, f"/agents/{agent_id}/wake")
+
+    @operation
+    def pause_all(self, *, reason: str = "") -> Call[ChangedAgents]:
+        """Pause all active agents of the tenant; heartbeats under way end by themselves."""
+        return post(ChangedAgents, "/pause-agents", {"reason": reason})
+
+    @operation
+    def resume_all(self) -> Call[ChangedAgents]:
+        """Resume the paused agents of the tenant, except those that were paused before all were."""
+        return post(ChangedAgents, "/resume-agents")
+
+    @operation
+    def message(self, agent_id: Id, text: str) -> Call[SentMessage]:
+        """Send an agent a message; its next heartbeat starts at once. `conversations.say` waits for an answer."""
+        return post(SentMessage, f"/agents/{agent_id}/messages", {"text": text})
+
+    @operation
+    def destroy(self, agent_id: Id, *, confirm: str) -> Call[Destruction]:
         """Delete an agent and all its data, for good; `confirm` is its exact name."""
         return delete(Destruction, f"/agents/{agent_id}", confirm=confirm)

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
-from uuid import uuid4
+from enum import Enum
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import UUID, uuid4
 
 import httpx
 
-from arbor_client.decoding import decode
+from arbor_client.json_values import decode, encode
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+
+#: The id of a row.
+type Id = UUID | str
+#: Rows; a name of its own, because operations are called `list`.
+type Rows[T] = list[T]
+
+
+class Unchanged(Enum):
+    """The default of what a change leaves as it is; None removes a value."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +37,8 @@ class Call[T]:
     method: str
     path: str
     parse: Callable[[Any], T]
+    #: The type of the answer, or of a row of a list; tests compare it with the API.
+    kind: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     #: Repeated with each retry, so that the server carries the request out once.
@@ -32,7 +50,7 @@ class Call[T]:
         """Return the request, with the client's address and headers."""
         headers = {IDEMPOTENCY_KEY: self.idempotency_key} if self.idempotency_key else {}
         return client.build_request(
-            self.method, self.path, params=_given(self.query), json=self.body, headers=headers
+            self.method, self.path, params=encode(_given(self.query)), json=self.body, headers=headers
         )
 
 
@@ -52,9 +70,28 @@ class PagedCall[T]:
         return [self.row(item) for item in value["items"]], value["next_cursor"]
 
 
-def get[T](kind: type[T], path: str, **query: Any) -> Call[T]:
+def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
     """Return a call that reads."""
-    return Call(method="GET", path=path, parse=decoder(kind), query=query)
+    return Call(method="GET", path=path, parse=decoder(kind), kind=kind, query=query)
+
+
+def rows_of[T](call: Call[T], *, under: str = "items") -> Call[Rows[T]]:
+    """Return a call whose answer is a list of what the given one reads, `under` a name or by itself."""
+    return Call(
+        method=call.method,
+        path=call.path,
+        parse=lambda value: [call.parse(item) for item in (value[under] if under else value)],
+        kind=call.kind,
+        query=call.query,
+        body=call.body,
+        idempotency_key=call.idempotency_key,
+    )
+
+
+def listed[T](kind: type[T], path: str, /, **query: Any) -> PagedCall[T]:
+    """Return a call of a list that comes in pages."""
+    first = Call(method="GET", path=path, parse=lambda value: value, kind=kind, query=query)
+    return PagedCall(first=first, row=decoder(kind))
 
 
 def post[T](kind: type[T], path: str, body: Mapping[str, Any] | None = None) -> Call[T]:
@@ -63,26 +100,38 @@ def post[T](kind: type[T], path: str, body: Mapping[str, Any] | None = None) -> 
         method="POST",
         path=path,
         parse=decoder(kind),
-        body=None if body is None else _given(body),
+        kind=kind,
+        body=None if body is None else encode(_given(body)),
         idempotency_key=str(uuid4()),
     )
 
 
-def patch[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
-    """Return a call that changes what is given, with a new idempotency key."""
-    return replace(post(kind, path, body), method="PATCH")
+def put[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
+    """Return a call that stores a thing under its name."""
+    return Call(method="PUT", path=path, parse=decoder(kind), kind=kind, body=encode(_given(body)))
 
 
-def delete[T](kind: type[T], path: str, **query: Any) -> Call[T]:
-    """Return a call that deletes."""
-    return Call(method="DELETE", path=path, parse=decoder(kind), query=query)
-
-
-def listed[T](kind: type[T], path: str, **query: Any) -> PagedCall[T]:
-    """Return a call of a list."""
-    return PagedCall(
-        first=Call(method="GET", path=path, parse=lambda value: value, query=query), row=decoder(kind)
+def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
+    """Return a call that changes what is not `UNCHANGED`, with a new idempotency key."""
+    body = {name: value for name, value in changes.items() if value is not UNCHANGED}
+    return Call(
+        method="PATCH",
+        path=path,
+        parse=decoder(kind),
+        kind=kind,
+        body=encode(body),
+        idempotency_key=str(uuid4()),
     )
+
+
+def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
+    """Return a call that deletes."""
+    return Call(method="DELETE", path=path, parse=decoder(kind), kind=kind, query=query)
+
+
+def segment(name: Id) -> str:
+    """Return a name as a segment of a path."""
+    return quote(str(name), safe="")
 
 
 def decoder[T](kind: type[T]) -> Callable[[Any], T]:

@@ -9,17 +9,11 @@ from typing import Any, Self
 
 import httpx
 
-from arbor_client.agents import Agents
 from arbor_client.calls import Call, PagedCall
-from arbor_client.conversations import Conversations
+from arbor_client.catalogue import Catalogue
 from arbor_client.errors import Unreachable
 from arbor_client.exchange import Send, Sent, Wait, check, exchange
-from arbor_client.goals import Goals
-from arbor_client.heartbeats import Heartbeats
-from arbor_client.memories import Memories
-from arbor_client.selves import Proposals
 from arbor_client.streams import Event, EventReader, StreamCall
-from arbor_client.tenants import TenantGroup
 
 PATH = "/api/v1"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -35,7 +29,7 @@ def _options(base_url: str, token: str, timeout: httpx.Timeout | float) -> dict[
     }
 
 
-class Arbor:
+class Arbor(Catalogue["Arbor"]):
     """A client that blocks. Thread-safe; close it, or use it as a context manager."""
 
     def __init__(
@@ -47,15 +41,9 @@ class Arbor:
         retries: int = 2,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        super().__init__(self)
         self._http = httpx.Client(**_options(base_url, token, timeout), transport=transport)
         self._retries = retries
-        self.agents = Agents[Arbor](self)
-        self.memories = Memories[Arbor](self)
-        self.goals = Goals[Arbor](self)
-        self.conversations = Conversations[Arbor](self)
-        self.proposals = Proposals[Arbor](self)
-        self.heartbeats = Heartbeats[Arbor](self)
-        self.tenant = TenantGroup[Arbor](self)
 
     def send[T](self, call: Call[T]) -> T:
         """Carry out a call and return its value."""
@@ -116,7 +104,7 @@ class Arbor:
             return error
 
 
-class AsyncArbor:
+class AsyncArbor(Catalogue["AsyncArbor"]):
     """The same client for asyncio."""
 
     def __init__(
@@ -128,15 +116,9 @@ class AsyncArbor:
         retries: int = 2,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        super().__init__(self)
         self._http = httpx.AsyncClient(**_options(base_url, token, timeout), transport=transport)
         self._retries = retries
-        self.agents = Agents[AsyncArbor](self)
-        self.memories = Memories[AsyncArbor](self)
-        self.goals = Goals[AsyncArbor](self)
-        self.conversations = Conversations[AsyncArbor](self)
-        self.proposals = Proposals[AsyncArbor](self)
-        self.heartbeats = Heartbeats[AsyncArbor](self)
-        self.tenant = TenantGroup[AsyncArbor](self)
 
     async def send[T](self, call: Call[T]) -> T:
         """Carry out a call and return its value."""

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from arbor_client.calls import Call, get, post
+from arbor_client.calls import Call, Id, Rows, get, post, rows_of
 from arbor_client.exchange import FOLLOW_S
-from arbor_client.groups import Group, operation
+from arbor_client.groups import Group, operation, streaming
+from arbor_client.streams import StreamCall
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
@@ -38,13 +39,8 @@ class AnsweredTurn:
 
     turn: Turn
     answer: Turn | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnList:
-    """Turns, oldest first."""
-
-    items: list[Turn]
+    #: The sentences so far of an answer that is being written.
+    partial: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,34 +57,39 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def say(
-        self, agent_id: UUID | str, text: str, *, person: str = "", wait_s: float = 90.0
+        self, agent_id: Id, text: str, *, person: str = "", conversation: str = "", wait_s: float = 90.0
     ) -> Call[AnsweredTurn]:
-        """Say something to an agent, and wait for its answer so long; after that, `turn` asks again."""
-        said = post(AnsweredTurn, f"/agents/{agent_id}/chat", {"text": text, "person": person})
+        """Say something to an agent, and wait up to `wait_s` for its answer; after that, `turn` asks again.
+
+        `conversation` is a name that keeps several conversations of one person apart.
+        """
+        body = {"text": text, "person": person, "conversation": conversation}
+        said = post(AnsweredTurn, f"/agents/{agent_id}/chat", body)
         return replace(said, follow=_until_answered(agent_id, attempts=int(wait_s / FOLLOW_S)))
 
     @operation
-    def turn(self, agent_id: UUID | str, turn_id: UUID | str) -> Call[AnsweredTurn]:
+    def turn(self, agent_id: Id, turn_id: Id) -> Call[AnsweredTurn]:
         """Return a person's turn, and the answer once there is one."""
         return get(AnsweredTurn, f"/agents/{agent_id}/turns/{turn_id}")
 
-    @operation
-    def turns(
-        self, agent_id: UUID | str, *, limit: int = 50, conversation: UUID | str | None = None
-    ) -> Call[TurnList]:
-        """Return the latest turns with an agent, or of one conversation."""
-        named = None if conversation is None else str(conversation)
-        return get(TurnList, f"/agents/{agent_id}/turns", limit=limit, conversation=named)
+    @streaming
+    def follow(self, agent_id: Id, turn_id: Id, *, after: str = "") -> StreamCall:
+        """Stream the answer to a turn sentence by sentence, after the event `after`."""
+        return StreamCall(method="GET", path=f"/agents/{agent_id}/turns/{turn_id}", after=after)
 
     @operation
-    def end(self, agent_id: UUID | str, conversation_id: UUID | str) -> Call[EndedConversation]:
+    def turns(self, agent_id: Id, *, limit: int = 50, conversation: Id | None = None) -> Call[Rows[Turn]]:
+        """Return the latest turns with an agent, or of one conversation, the oldest first."""
+        path = f"/agents/{agent_id}/turns"
+        return rows_of(get(Turn, path, limit=limit, conversation=conversation))
+
+    @operation
+    def end(self, agent_id: Id, conversation_id: Id) -> Call[EndedConversation]:
         """End a conversation; a significant one is followed by a heartbeat at once."""
         return post(EndedConversation, f"/agents/{agent_id}/conversations/{conversation_id}/end")
 
 
-def _until_answered(
-    agent_id: UUID | str, *, attempts: int
-) -> Callable[[AnsweredTurn], Call[AnsweredTurn] | None]:
+def _until_answered(agent_id: Id, *, attempts: int) -> Callable[[AnsweredTurn], Call[AnsweredTurn] | None]:
     def follow(answered: AnsweredTurn) -> Call[AnsweredTurn] | None:
         if answered.answer is not None or attempts <= 0:
             return None

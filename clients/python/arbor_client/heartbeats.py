@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from arbor_client.calls import Call, PagedCall, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, get, listed, post
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
@@ -47,8 +47,23 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallTrace:
+    """A model call of a heartbeat."""
+
+    purpose: str
+    model: str
+    status: str
+    attempts: int
+    input_tokens: int | None
+    output_tokens: int | None
+    #: None: the price is not known.
+    cost_usd: float | None
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeartbeatTrace(Heartbeat):
-    """A heartbeat with its reasons, actions and steps."""
+    """A heartbeat with its reasons, actions, steps and model calls."""
 
     tier: str
     turns: int
@@ -56,9 +71,30 @@ class HeartbeatTrace(Heartbeat):
     reasoning: str
     actions: Any
     goal_changes: Any
+    #: The parts of the reply that were not valid, with the reasons.
     dropped: Any
     memory_id: UUID | None
     steps: list[Step]
+    calls: list[CallTrace]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A difference between a recorded heartbeat and its replay."""
+
+    where: str
+    recorded: str
+    replayed: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A recorded heartbeat, decided again by the rules of now."""
+
+    id: UUID
+    same: bool
+    differences: list[Difference]
+    notes: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,24 +118,29 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
     """Operations about heartbeats."""
 
     @listing
-    def list(self, agent_id: UUID | str) -> PagedCall[Heartbeat]:
+    def list(self, agent_id: Id, *, status: str | None = None) -> PagedCall[Heartbeat]:
         """List an agent's heartbeats, the latest first."""
-        return listed(Heartbeat, f"/agents/{agent_id}/heartbeats")
+        return listed(Heartbeat, f"/agents/{agent_id}/heartbeats", status=status)
 
     @operation
-    def trace(self, agent_id: UUID | str, heartbeat_id: UUID | str) -> Call[HeartbeatTrace]:
+    def trace(self, agent_id: Id, heartbeat_id: Id) -> Call[HeartbeatTrace]:
         """Return what a heartbeat saw, decided and did."""
         return get(HeartbeatTrace, f"/agents/{agent_id}/heartbeats/{heartbeat_id}")
 
     @operation
-    def ask(self, agent_id: UUID | str) -> Call[RequestedHeartbeat]:
+    def replay(self, agent_id: Id, heartbeat_id: Id) -> Call[Replay]:
+        """Decide a recorded heartbeat again by the rules of now. Nothing is written."""
+        return get(Replay, f"/agents/{agent_id}/heartbeats/{heartbeat_id}/replay")
+
+    @operation
+    def ask(self, agent_id: Id) -> Call[RequestedHeartbeat]:
         """Ask for a heartbeat of an active agent now."""
         return post(RequestedHeartbeat, f"/agents/{agent_id}/heartbeats")
 
     @operation
     def notify(
         self,
-        agent_id: UUID | str,
+        agent_id: Id,
         text: str,
         *,
         kind: Literal["environment", "interrupt", "error"] = "environment",

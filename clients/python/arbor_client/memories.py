@@ -8,13 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from arbor_client.calls import Call, PagedCall, get, listed, post
+from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, post, rows_of
 from arbor_client.groups import Group, listing, operation
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
-
-type Id = UUID | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +31,19 @@ class Memory:
     source: str
     importance: float
     trust: float
+    #: -1 to 1.
+    emotional_valence: float
     occurred_at: datetime
     created_at: datetime
     expires_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbor:
+    """A memory that another one brings to mind."""
+
+    id: UUID
+    weight: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +56,10 @@ class MemoryDetails(Memory):
     recalled: int
     recalled_at: datetime | None
     episode_id: UUID | None
+    decay_rate: float
+    #: Empty: it is found by words alone so far.
     embedding_model: str
+    neighbors: list[Neighbor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +94,32 @@ class Recall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecallReason:
+    """Why a question recalls a memory, or does not."""
+
+    memory_id: UUID
+    recalled: bool
+    reasons: list[str]
+    #: What each term adds to its score; None: it has none.
+    terms: dict[str, float] | None
+    #: False: meanings were not compared, words alone decided.
+    compared: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarMemory:
+    """A memory that is near to a text by meaning alone."""
+
+    id: UUID
+    similarity: float
+    type: str
+    role: str
+    content: str
+    session: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class Changed:
     """The number of changed rows."""
 
@@ -103,7 +140,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         expires_at: datetime | None = None,
     ) -> Call[Remembered]:
         """Add a memory; the same text twice is one memory."""
-        body = {"text": text, "type": type, "importance": importance, "expires_at": _stamp(expires_at)}
+        body = {"text": text, "type": type, "importance": importance, "expires_at": expires_at}
         return post(Remembered, f"/agents/{agent_id}/memories", body)
 
     @operation
@@ -113,6 +150,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         query: str,
         *,
         limit: int = 10,
+        session: str = "",
         types: Iterable[str] = (),
         since: datetime | None = None,
         until: datetime | None = None,
@@ -120,16 +158,27 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         min_trust: float = 0.0,
     ) -> Call[Recall]:
         """Recall memories about a query; a program's recall changes nothing."""
-        body = {
-            "query": query,
-            "limit": limit,
-            "types": list(types),
-            "since": _stamp(since),
-            "until": _stamp(until),
-            "min_importance": min_importance,
-            "min_trust": min_trust,
-        }
+        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
         return post(Recall, f"/agents/{agent_id}/recall", body)
+
+    @operation
+    def why(
+        self,
+        agent_id: Id,
+        memory_id: Id,
+        query: str,
+        *,
+        limit: int = 10,
+        session: str = "",
+        types: Iterable[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float = 0.0,
+        min_trust: float = 0.0,
+    ) -> Call[RecallReason]:
+        """Explain why a query recalls a memory or does not; nothing changes."""
+        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
+        return post(RecallReason, f"/agents/{agent_id}/memories/{memory_id}/why", body)
 
     @listing
     def list(
@@ -159,17 +208,42 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def archive(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Exclude memories from recall. Nothing is lost."""
-        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": _texts(ids), "reason": reason})
+        return post(Changed, f"/agents/{agent_id}/memories/archive", {"ids": ids, "reason": reason})
 
     @operation
     def restore(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Include archived memories in recall again."""
-        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": _texts(ids), "reason": reason})
+        return post(Changed, f"/agents/{agent_id}/memories/restore", {"ids": ids, "reason": reason})
+
+    @operation
+    def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
+        """Delete archived memories with all that depends on them, for good."""
+        return post(Changed, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
+
+    @operation
+    def similar(self, agent_id: Id, text: str, *, limit: int = 10) -> Call[Rows[SimilarMemory]]:
+        """Return the memories nearest to a text by meaning alone: words, time and importance do not count."""
+        path = f"/agents/{agent_id}/similar-memories"
+        return rows_of(get(SimilarMemory, path, text=text, limit=limit), under="results")
 
 
-def _stamp(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _texts(ids: Iterable[Id]) -> list[str]:
-    return [str(row_id) for row_id in ids]
+def _question(
+    query: str,
+    limit: int,
+    session: str,
+    types: Iterable[str],
+    since: datetime | None,
+    until: datetime | None,
+    min_importance: float,
+    min_trust: float,
+) -> dict[str, Any]:
+    return {
+        "query": query,
+        "limit": limit,
+        "session": session,
+        "types": types,
+        "since": since,
+        "until": until,
+        "min_importance": min_importance,
+        "min_trust": min_trust,
+    }

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
+from apps.agents.services.profile import own_model
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.inline import allocate_cycle, fleet_is_live, run_heartbeat_now, run_ticks
 from apps.heartbeats.services.reports.trace import steps_of
@@ -71,7 +72,7 @@ def _audit_request(agent: ChosenAgent) -> None:
 
 def _model_of(agent: ChosenAgent) -> str:
     with tenant_transaction(agent.tenant_id):
-        own = Agent.objects.values_list("model", flat=True).get(id=agent.id)
+        own = own_model(Agent.objects.select_related("tenant").get(id=agent.id))
     return model_line(own or default_model())
 
 

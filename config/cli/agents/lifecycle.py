@@ -1,4 +1,4 @@
-"""Create, list, start, stop and destroy agents, and send them messages and events."""
+"""Create, list, start, stop, publish and destroy agents, and send them messages and events."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
+from apps.agents.services.publication import card_path, publish_agent, unpublish_agent
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import (
@@ -24,6 +25,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from config.cli.agents.views import AGENT_COLUMNS, agent_details, agents_of, render_agent
@@ -36,6 +38,7 @@ from config.cli.kit.tenancy import (
     in_tenant_transaction,
     with_agent,
 )
+from config.environment import data_dir, server_urls
 
 
 def list_all(tenant_slug: str | None) -> Output:
@@ -107,6 +110,35 @@ sleep = _transition(sleep_agent, "sleeps")
 wake = _transition(wake_agent, "is awake")
 
 
+@in_agent_transaction
+def publish(agent: ChosenAgent, *, description: str | None) -> Output:
+    """Publish an agent to agents elsewhere, which find its card and give it tasks by the protocol A2A."""
+    published = publish_agent(agent_id=agent.id, actor=actor(), description=description)
+    card = f"{(server_urls(data_dir()).get('api_url') or 'the API').rstrip('/')}{card_path(published)}"
+    token = f"arbor token create NAME --tasks-only --agent {_quote_name(agent.name)}"
+    return Output(
+        {**_publication(agent, published), "card": card_path(published)},
+        text=f"{agent.name} is published. Its card:\n  {card}\nTasks need a token: [bold]{token}[/bold]",
+    )
+
+
+@in_agent_transaction
+def unpublish(agent: ChosenAgent) -> Output:
+    """Withdraw an agent's card; agents elsewhere reach it no longer."""
+    withdrawn = unpublish_agent(agent_id=agent.id, actor=actor())
+    return Output(_publication(agent, withdrawn), text=f"{agent.name} is not published.")
+
+
+def _publication(agent: ChosenAgent, row: Agent) -> dict[str, Any]:
+    return {
+        "id": agent.id,
+        "name": agent.name,
+        "published": row.published,
+        "description": row.public_description,
+        "tenant": agent.tenant_slug,
+    }
+
+
 @with_agent
 def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
     """Delete an agent and all its data, for good. The audit of its acts stays."""
@@ -174,4 +206,22 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
             "agent_status": status,
         },
         text=f"{agent.name} {then}.",
+    )
+
+
+@in_tenant_transaction
+def pause_all(tenant: Tenant, *, reason: str) -> Output:
+    """Pause all active agents of a tenant."""
+    paused = pause_all_agents(actor=actor(), reason=reason)
+    return Output(
+        {"tenant": tenant.slug, "paused": paused}, text=f"Paused agents of {tenant.slug}: {paused}."
+    )
+
+
+@in_tenant_transaction
+def resume_all(tenant: Tenant) -> Output:
+    """Resume the paused agents of a tenant, except those that were paused before all were."""
+    resumed = resume_all_agents(actor=actor())
+    return Output(
+        {"tenant": tenant.slug, "resumed": resumed}, text=f"Resumed agents of {tenant.slug}: {resumed}."
     )

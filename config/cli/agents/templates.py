@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Group
@@ -10,6 +11,7 @@ from rich.syntax import Syntax
 
 from apps.agents.services.templates import (
     FoundTemplate,
+    UnreadableTemplate,
     add_template,
     find_template,
     list_builtin_templates,
@@ -18,6 +20,8 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
+from arbor.agents.template import TemplateSpec
+from arbor.errors import TemplateInvalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import print_note
@@ -27,15 +31,25 @@ TEMPLATE_COLUMNS = (
     OutputColumn("name", "template"),
     OutputColumn("version", "version"),
     OutputColumn("origin", "origin", value=lambda template: template.origin.value),
-    OutputColumn("trust_tier", "trust", value=lambda template: template.spec.trust_tier.value),
-    OutputColumn("goals", "goals", value=lambda template: len(template.spec.initial_goals)),
-    OutputColumn("actions", "actions", value=lambda template: list(template.spec.actions), cell=len),
+    OutputColumn(
+        "trust_tier", "trust", value=lambda template: _of_spec(template, lambda spec: spec.trust_tier.value)
+    ),
+    OutputColumn(
+        "goals", "goals", value=lambda template: _of_spec(template, lambda spec: len(spec.initial_goals))
+    ),
+    OutputColumn(
+        "actions",
+        "actions",
+        value=lambda template: _of_spec(template, lambda spec: list(spec.actions)),
+        cell=lambda actions: len(actions) if actions else "",
+    ),
     OutputColumn(
         "description",
         "about",
-        value=lambda template: template.spec.description,
+        value=lambda template: _about(template),
         cell=lambda text: _first_sentence(text),
     ),
+    OutputColumn("fault", value=lambda template: getattr(template, "fault", "")),
 )
 
 
@@ -98,10 +112,24 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
 def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
     if tenant_slug is None and only_tenant() is None:
         builtin = {template.name.casefold(): template for template in list_builtin_templates()}
-        if name.casefold() in builtin:
-            return builtin[name.casefold()]
+        found = builtin.get(name.casefold())
+        if isinstance(found, UnreadableTemplate):
+            raise TemplateInvalid(found.fault)
+        if found is not None:
+            return found
     with tenant_transaction(choose_tenant(tenant_slug).id):
         return find_template(name)
+
+
+def _of_spec[T](template: FoundTemplate | UnreadableTemplate, read: Callable[[TemplateSpec], T]) -> T | None:
+    """Return a part of a template's content; None for one that cannot be read."""
+    return read(template.spec) if isinstance(template, FoundTemplate) else None
+
+
+def _about(template: FoundTemplate | UnreadableTemplate) -> str:
+    if isinstance(template, UnreadableTemplate):
+        return f"unreadable: {template.fault}"
+    return template.spec.description
 
 
 def _first_sentence(text: str) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
+from apps.agents.services.profile import agent_by_id, genome_of, own_model, system_prompt_of
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
@@ -58,7 +58,7 @@ def _load_agents() -> list[Agent]:
     model = fleet_model()
     for agent in agents:
         # Read once for all that have none of their own.
-        agent.model = agent.model or model
+        agent.model = own_model(agent) or model
     return agents
 
 
@@ -92,9 +92,9 @@ AGENT_COLUMNS = (
     OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
     OutputColumn(head="last", value=lambda agent: format_relative_time(agent.state.last_beat_at)),
     OutputColumn(head="next", value=_next),
-    OutputColumn("model", "model", value=lambda agent: agent.model or fleet_model()),
+    OutputColumn("model", "model", value=lambda agent: own_model(agent) or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
-    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier")),
+    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier", "published")),
     OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
     OutputColumn("schedule", value=lambda agent: agent.schedule.state),
     OutputColumn("interval_s", value=lambda agent: agent.schedule.interval_s),
@@ -112,6 +112,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     details = agent_line(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
         "role": agent.character.get("role", ""),
+        "public_description": agent.public_description,
         "genome": agent.genome,
         "allowed_actions": agent.allowed_actions,
         "own_pipeline": bool(agent.pipeline),
@@ -166,7 +167,7 @@ def _head(details: dict[str, Any]) -> Text:
     lines = [
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{color}]{details['status']}[/{color}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
-        f"  {details['public_id']}",
+        f"  {details['public_id']}{', published' if details['published'] else ''}",
         f"  energy {details['energy']:g} of {details['max_energy']:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",

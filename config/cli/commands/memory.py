@@ -49,12 +49,7 @@ _remember = agent_command(
     ),
 )
 
-_recall = agent_command(
-    "recall",
-    "Recall an agent's memories about QUERY, best first, with what each term adds to the score.",
-    argument("query"),
-    limit_option(MAX_LIMIT, 10),
-    option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries."),
+_FILTERS = (
     types_option(),
     *time_options(),
     option("--session", default="", help="Only memories of one session."),
@@ -63,6 +58,15 @@ _recall = agent_command(
     option("--episode", metavar="ID", help="Only memories of one episode."),
     option("--min-importance", type=SHARE, default=0.0, help="The least importance."),
     option("--min-trust", type=SHARE, default=0.0, help="The least trust."),
+)
+
+_recall = agent_command(
+    "recall",
+    "Recall an agent's memories about QUERY, best first, with what each term adds to the score.",
+    argument("query"),
+    limit_option(MAX_LIMIT, 10),
+    option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries."),
+    *_FILTERS,
     run="memory.recall:recall_memories",
     details="It does not count as the agent's own recall. Terms: meaning, words, neighbours (what was said just before and after),"
     " association (what comes to mind with it), session, episode, speaker, time (the query names one), recency, importance,"
@@ -124,6 +128,17 @@ _memory = group(
             'arbor memory similar Vega "the river was frozen"',
             'arbor memory similar Vega "how to read a gauge" --type procedural -k 3',
         ),
+    ),
+    agent_command(
+        "why",
+        "Explain why QUERY recalls the memory ID or does not, with the terms of its score.",
+        argument("memory_id", metavar="ID"),
+        argument("query"),
+        limit_option(MAX_LIMIT, 10),
+        *_FILTERS,
+        run="memory.recall:explain",
+        details="It does not count as a recall.",
+        examples=('arbor memory why Vega 5f0c2a91 "When does the ferry leave?"',),
     ),
     agent_command(
         "episodes",

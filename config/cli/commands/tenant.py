@@ -146,6 +146,19 @@ _tenant = group(
         examples=("arbor tenant resume acme",),
     ),
     command(
+        "suspend-all",
+        "Suspend all active tenants of the installation.",
+        option("--reason", required=True, help="Why, for the record of the installation."),
+        run="tenants:suspend_all",
+        examples=('arbor tenant suspend-all --reason "the model is wrong"',),
+    ),
+    command(
+        "resume-all",
+        "Resume the tenants that the last `suspend-all` suspended.",
+        run="tenants:resume_all",
+        examples=("arbor tenant resume-all",),
+    ),
+    command(
         "limit",
         "Limit the daily usage of a tenant's agents together; `none` removes a limit, the others stay as they are.",
         argument("slug"),

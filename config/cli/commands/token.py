@@ -22,6 +22,11 @@ _token = group(
         ),
         option("--agent", metavar="NAME", help="The only agent that the token reaches.  [default: all]"),
         option(
+            "--tasks-only",
+            is_flag=True,
+            help="For an agent elsewhere: it gives tasks to published agents, and does nothing else.",
+        ),
+        option(
             "--expires",
             "lifetime",
             type=LifetimeType(),
@@ -33,6 +38,7 @@ _token = group(
         examples=(
             "arbor token create dashboard --tenant acme",
             "arbor token create ci --role operator --agent Vega --expires 30d --json",
+            "arbor token create partner --tasks-only --agent Vega",
         ),
     ),
     tenant_command(

@@ -12,6 +12,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from apps.agents.models import Agent
+from apps.agents.services.profile import own_model
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import (
     EndedSession,
@@ -76,10 +78,8 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
 def _converse(agent: ChosenAgent) -> None:
     session = _open(agent)
     print_note(f"talking to {agent.name}; Ctrl-D ends it")
-    if default_model().startswith(f"{REFLEX}/"):
-        print_note(
-            "no language model's key is set: an agent without a model of its own answers by rule, from memory"
-        )
+    if _model_of(agent).startswith(f"{REFLEX}/"):
+        print_note("no language model answers: the agent answers by rule, from memory")
     while (text := _read_line()) is not None:
         # A conversation that was idle, or ended elsewhere, starts again.
         session = _open(agent)
@@ -88,6 +88,12 @@ def _converse(agent: ChosenAgent) -> None:
         except Invalid as refusal:
             print_note(str(refusal))
     print_note(_ending(agent, _end(agent, session.id)))
+
+
+def _model_of(agent: ChosenAgent) -> str:
+    with tenant_transaction(agent.tenant_id):
+        row = Agent.objects.select_related("tenant").get(id=agent.id)
+        return own_model(row) or default_model()
 
 
 def _open(agent: ChosenAgent) -> ChatSession:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 import click
 from rich.markup import escape
 
 from apps.goals.models import Goal
-from apps.goals.services.goals import (
-    block_goal,
-    create_goal,
-    move_goal,
-    place_goal,
-    record_progress,
-    set_deadline,
-)
+from apps.goals.services.acts import GoalEdit, add_goal, change_goal
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_goal
 from config.cli.kit.output import SHORT
-from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
 @in_agent_transaction
@@ -47,7 +40,7 @@ def add(
     blocked_by: str,
 ) -> Output:
     """Add a goal; when the wanted state is full, the goal gets the next lower state with room."""
-    created = create_goal(
+    created = add_goal(
         agent_id=agent.id,
         title=title,
         description=description,
@@ -57,18 +50,15 @@ def add(
         parent_id=find_goal(agent, parent).id if parent else None,
         deadline=deadline,
         blocked_by=blocked_by,
+        actor=actor(),
     )
-    audit_change(agent, created, f"added goal {created.title!r}, {created.state}")
     return _show(agent, created, f"is {created.state}")
 
 
 @in_agent_transaction
 def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Output:
     """Move a goal to another state: active, queued, backburner, completed, abandoned."""
-    goal = find_goal(agent, goal_name)
-    before = goal.state
-    moved = move_goal(goal_id=goal.id, to=GoalState(state), reason=reason)
-    audit_change(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
+    moved = _change(agent, goal_name, state=GoalState(state), reason=reason)
     return _show(agent, moved, f"is {moved.state}")
 
 
@@ -77,8 +67,7 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     """Add a progress note to a goal; a goal whose progress is 1 is completed."""
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
-    changed = record_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
-    audit_change(agent, changed, f"noted on goal {changed.title!r}: {text}")
+    changed = _change(agent, goal_name, note=text, fraction=progress)
     return _show(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
 
 
@@ -97,14 +86,12 @@ def edit(
         raise click.UsageError("say what to change: --parent, --no-parent, --deadline or --no-deadline")
     if (parent and no_parent) or (deadline and no_deadline):
         raise click.UsageError("give a parent or none, and a deadline or none, not both")
-    changed = find_goal(agent, goal_name)
+    changes: dict[str, Any] = {}
     if parent or no_parent:
-        above = find_goal(agent, parent) if parent else None
-        changed = place_goal(goal_id=changed.id, parent_id=above.id if above else None)
-        audit_change(agent, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
+        changes["parent_id"] = find_goal(agent, parent).id if parent else None
     if deadline or no_deadline:
-        changed = set_deadline(goal_id=changed.id, deadline=deadline)
-        audit_change(agent, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
+        changes["deadline"] = deadline
+    changed = _change(agent, goal_name, **changes)
     return _show(agent, changed, f"is {changed.state}")
 
 
@@ -114,16 +101,14 @@ def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -
     if bool(by.strip()) == bool(by_goal):
         raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
     what = find_goal(agent, by_goal) if by_goal else None
-    changed = block_goal(goal_id=find_goal(agent, goal_name).id, by=str(what.id) if what else by)
-    audit_change(agent, changed, f"goal {changed.title!r} waits for {what or by}")
+    changed = _change(agent, goal_name, blocked_by=str(what.id) if what else by)
     return _show(agent, changed, f"waits for {what or by}")
 
 
 @in_agent_transaction
 def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Unblock a goal."""
-    changed = block_goal(goal_id=find_goal(agent, goal_name).id, by="")
-    audit_change(agent, changed, f"goal {changed.title!r} waits for nothing any more")
+    changed = _change(agent, goal_name, blocked_by="")
     return _show(agent, changed, "waits for nothing")
 
 
@@ -132,6 +117,11 @@ def show_goal(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal with its parts, plans, memories and satisfaction."""
     details = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
     return Output(details, text=goal_lines(details))
+
+
+def _change(agent: ChosenAgent, goal_name: str, **changes: Any) -> Goal:
+    goal = find_goal(agent, goal_name)
+    return change_goal(agent_id=agent.id, goal_id=goal.id, change=GoalEdit(**changes), actor=actor())
 
 
 def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
@@ -145,8 +135,3 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
         },
         text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
     )
-
-
-def audit_change(agent: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
-    """Audit a person's change of a goal; `others` are further ids, by name."""
-    audit_act(agent, message, goal_id=goal.id, **others)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from apps.goals.models import Goal, Plan
-from apps.goals.services.goals import abandon_plan, add_plan, plans_of, record_met_dependency, start_plan
-from arbor.errors import NotFound
+from apps.goals.models import Plan
+from apps.goals.services.acts import abandon_latest_plan, meet_dependency, plan_goal, start_drafted_plan
+from apps.goals.services.goals import plans_of
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
-from config.cli.goals.goals import audit_change
 from config.cli.goals.views import plan_lines, plan_value
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_goal
-from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
 @in_agent_transaction
@@ -49,37 +46,31 @@ def add(
         dependencies=needs,
     )
     goal = find_goal(agent, goal_name)
-    plan = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
-    value = _audit_plan(agent, goal, plan, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
-    return Output(value, text="\n".join(plan_lines(value)))
+    return _show(plan_goal(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft, actor=actor()))
 
 
 @in_agent_transaction
 def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Activate the latest draft of a goal's plan."""
     goal = find_goal(agent, goal_name)
-    plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
-    value = _audit_plan(agent, goal, plan, f"started the plan of goal {goal.title!r}")
-    return Output(value, text="\n".join(plan_lines(value)))
+    return _show(start_drafted_plan(agent_id=agent.id, goal_id=goal.id, actor=actor()))
 
 
 @in_agent_transaction
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
     """Record that something a goal's active plan depends on has come about; its steps go on when nothing is left."""
     goal = find_goal(agent, goal_name)
-    plan = record_met_dependency(goal_id=goal.id, dependency=dependency)
-    value = _audit_plan(agent, goal, plan, f"the plan of goal {goal.title!r} has {dependency!r}")
-    return Output(value, text="\n".join(plan_lines(value)))
+    return _show(meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor()))
 
 
 @in_agent_transaction
 def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -> Output:
     """Abandon a goal's active plan and its open steps."""
     goal = find_goal(agent, goal_name)
-    plan = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
-    abandoned = abandon_plan(plan_id=plan.id, reason=reason)
-    value = _audit_plan(agent, goal, abandoned, f"gave up the plan of goal {goal.title!r}: {reason}")
-    return Output(value, text="\n".join(plan_lines(value)))
+    status = PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE
+    return _show(
+        abandon_latest_plan(agent_id=agent.id, goal_id=goal.id, reason=reason, status=status, actor=actor())
+    )
 
 
 def _step(written: str) -> StepDraft:
@@ -91,13 +82,6 @@ def _step(written: str) -> StepDraft:
     return StepDraft(action=action, description=description.strip())
 
 
-def _latest(goal: Goal, status: PlanStatus) -> Plan:
-    plan = plans_of(goal.id).filter(status=status).first()
-    if plan is None:
-        raise NotFound(f"{goal.title!r} has no plan that is {status}")
-    return plan
-
-
-def _audit_plan(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
-    audit_change(agent, goal, message, plan_id=changed.id)
-    return plan_value(plans_of(goal.id).get(id=changed.id))
+def _show(plan: Plan) -> Output:
+    value = plan_value(plan)
+    return Output(value, text="\n".join(plan_lines(value)))

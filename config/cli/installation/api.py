@@ -7,6 +7,7 @@ import os
 import uvicorn
 
 from config.cli.installation.serving_role import refuse_unsafe_role
+from config.environment import env
 from config.process_secrets import remove_foreign_secrets, secrets_of
 
 #: The seconds in which open requests can finish when the API stops; streams end at once.
@@ -19,6 +20,8 @@ MOST_CONNECTIONS = 2_000
 
 def api(host: str, port: int) -> None:
     """Run the API."""
+    # Read by the settings, which are loaded later.
+    os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
     remove_foreign_secrets(secrets_of("api"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor api"
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.api_settings"

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.memories.services.graph.relations import NewRelation, unrelate
+from apps.memories.services.graph.relations import NewRelation
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -14,9 +14,7 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
-from apps.selves.services.alignment import update_trust_of_ends
-from apps.selves.services.evidence import withdraw_evidence
-from apps.selves.services.relations import relate_by_person
+from apps.selves.services.relations import relate_by_person, unrelate_by_person
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
@@ -28,7 +26,7 @@ from arbor.memory.relations import (
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_node
 from config.cli.kit.output import cut, short, table
-from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
 @in_agent_transaction
@@ -193,21 +191,11 @@ def relate_nodes(
 @in_agent_transaction
 def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: str | None) -> Output:
     """Remove the relations from one node to another, in that direction."""
-    ends = (find_node(agent, source), find_node(agent, target))
-    removed = unrelate(
+    removed = unrelate_by_person(
         agent_id=agent.id,
-        source=ends[0],
-        target=ends[1],
+        source=find_node(agent, source),
+        target=find_node(agent, target),
         relation=Relation(relation) if relation else None,
+        actor=actor(),
     )
-    update_trust_of_ends(agent_id=agent.id, ends=ends)
-    withdraw_evidence(agent_id=agent.id, ends=ends)
-    if removed:
-        audit_act(
-            agent,
-            f"took back {removed} relations of {agent.name}",
-            source=ends[0].id,
-            target=ends[1].id,
-            relation=relation or "any",
-        )
-    return Output({"agent": agent.name, "taken_back": removed}, text=f"Taken back: {removed}.")
+    return Output({"agent": agent.name, "removed": removed}, text=f"Removed: {removed}.")

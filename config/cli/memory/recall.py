@@ -12,8 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from apps.memories.models import Memory
 from apps.memories.services.clusters.clusters import find_cluster
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
+from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.partial_recall import PartialActivation, partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
@@ -21,7 +23,7 @@ from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_concept, find_episode
+from config.cli.kit.lookup import find_concept, find_episode, find_id
 from config.cli.kit.output import console, short, stamp
 from config.cli.kit.tenancy import ChosenAgent, with_agent
 
@@ -60,6 +62,38 @@ def recall_memories(
         f" {escape(agent.name)}[/bold]"
     )
     return Output(value, text=render_recalled(recalled, clusters) if recalled else empty)
+
+
+@with_agent
+def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **filters: Any) -> Output:
+    """Explain why a query recalls a memory or does not, with the terms of its score."""
+    only = _filter(agent, **filters)
+    with tenant_transaction(agent.tenant_id):
+        row_id = find_id(agent, Memory, memory_id)
+        explanation = explain_recall(
+            tenant_id=agent.tenant_id,
+            request=RecallRequest(agent_id=agent.id, text=query, limit=limit, only=only),
+            absent=row_id,
+        )
+    absence = explanation.absence
+    assert absence is not None
+    terms = absence.terms
+    lines = [f"{reason[:1].upper()}{reason[1:]}." for reason in absence.reasons]
+    if terms is not None:
+        lines.append(f"Its score: {terms.total:.2f} = {receipt_of(terms)}")
+    if not explanation.compared:
+        lines.append("Meanings were not compared: words alone decided.")
+    value = {
+        "agent": agent.name,
+        "memory_id": str(row_id),
+        "recalled": any(memory.id == row_id for memory in explanation.recalled),
+        "reasons": list(absence.reasons),
+        "terms": None
+        if terms is None
+        else {name: round(number, 4) for name, number in terms.as_dict().items()},
+        "compared": explanation.compared,
+    }
+    return Output(value, text=Text("\n".join(lines)))
 
 
 def _filter(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rich.markup import escape
 
 from apps.selves.models import Proposal
-from apps.selves.services.proposals import accept, defer, propose, reject
+from apps.selves.services.decisions import ProposalVerdict, decide_proposal
+from apps.selves.services.proposals import propose
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
@@ -64,13 +65,14 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     )
 
 
-def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
+def _decision(verdict: ProposalVerdict) -> Callable[..., Output]:
     """Return the function of a command that decides a proposal."""
 
     @in_agent_transaction
     def run(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
-        decided = decide(
+        decided = decide_proposal(
             proposal_id=find_id(agent, Proposal, proposal_id),
+            decision=verdict,
             agent_id=agent.id,
             decided_by=actor(),
             reason=reason,
@@ -84,6 +86,6 @@ def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
     return run
 
 
-accept_one = _decision(accept)
-reject_one = _decision(reject)
-defer_one = _decision(defer)
+accept_one = _decision(ProposalVerdict.ACCEPT)
+reject_one = _decision(ProposalVerdict.REJECT)
+defer_one = _decision(ProposalVerdict.DEFER)

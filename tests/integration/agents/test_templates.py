@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from apps.agents.models import BuiltinTemplate, Template
 from apps.agents.services.templates import (
     SeedChange,
+    UnreadableTemplate,
     add_template,
     find_template,
     list_templates,
@@ -128,9 +129,19 @@ def test_a_pipeline_that_cannot_run_is_refused(tenant: Tenant) -> None:
         add_template(text=TEXT.format(version=1) + pipeline, actor=ACTOR)
 
 
-def test_a_template_stored_by_another_version_is_named(tenant: Tenant) -> None:
+def test_an_unreadable_template_hides_no_other(tenant: Tenant) -> None:
+    seed_builtin_templates()
+    fault = "user template Gardener was stored by another version"
     with tenant_transaction(tenant.id):
         add_template(text=TEXT.format(version=1), actor=ACTOR)
         Template.objects.update(spec={"name": "Gardener"})
-        with pytest.raises(TemplateInvalid, match="user template Gardener was stored by another version"):
-            list_templates()
+        listed = {template.name: template for template in list_templates()}
+        assert len(listed) == BUILT_IN + 1
+        unreadable = listed["Gardener"]
+        assert isinstance(unreadable, UnreadableTemplate)
+        assert fault in unreadable.fault
+        assert find_template("Scout").spec.name == "Scout"
+        with pytest.raises(TemplateInvalid, match=fault):
+            find_template("Gardener")
+        with pytest.raises(NotFound, match="Gardener"):
+            find_template("Nobody")

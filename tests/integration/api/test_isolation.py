@@ -19,7 +19,6 @@ SECRET = "zebra-in-the-attic"
 
 #: What is there only with a valid template, an embedder, a heartbeat with a recorded situation, and the id of a memory.
 UNANSWERED = {
-    "/templates",
     "/agents/{agent_id}/graph/{question}",
     "/agents/{agent_id}/graph-path",
     "/templates/{name}",
@@ -97,4 +96,5 @@ def test_a_row_for_a_foreign_agent_is_refused(tenant: Tenant, world: World) -> N
     body = {"name": "desk", "kind": "inbox", "audience": "user", "agent_id": str(world.agent.id)}
     channel = caller.post("/channels", body)
     assert {goal.status_code, channel.status_code} == {404}
-    assert goal.json()["detail"] == channel.json()["detail"] == "there is no such agent in this tenant"
+    assert goal.json()["detail"] == f"there is no agent {world.agent.id} in this tenant"
+    assert channel.json()["detail"] == "there is no such agent in this tenant"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
+from apps.api import authentication
 from apps.api.openai import api as openai_routes
+from apps.contacts.models import ChatMessage
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
 from tests.support.api import Caller
 
 
@@ -34,3 +40,66 @@ def test_an_error_has_the_protocols_shape(owner: Caller) -> None:
     assert missing["x-should-retry"] == "false"
     assert (refused.status_code, refused.json()["error"]["type"]) == (401, "authentication_error")
     assert refused["WWW-Authenticate"].startswith("Bearer")
+
+
+def ask(caller: Caller, **wish: Any) -> Any:
+    body = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], **wish}
+    return caller.client.post(
+        "/v1/chat/completions",
+        data=json.dumps(body),
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {caller.token}"},
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), [("post", "/responses"), ("get", "/"), ("options", "/models")])
+def test_an_unserved_path_names_those_that_are(owner: Caller, method: str, path: str) -> None:
+    answer = getattr(owner.client, method)(f"/v1{path}")
+
+    error = answer.json()["error"]
+    assert answer.status_code in (404, 405)
+    assert (error["type"], error["code"]) == ("invalid_request_error", "unknown_url")
+    assert "POST /v1/chat/completions" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ({"response_format": {"type": "json_object"}}, "response_format must be text"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "got json_schema"),
+        ({"tool_choice": "required"}, "tool_choice must be"),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice must be"),
+    ],
+)
+def test_an_unanswerable_request_is_refused(
+    owner: Caller, vega: dict[str, Any], tenant: Tenant, wish: dict[str, Any], reason: str
+) -> None:
+    refused = ask(owner, **wish)
+
+    assert (refused.status_code, reason in refused.json()["error"]["message"]) == (400, True)
+    with tenant_transaction(tenant.id):
+        assert not ChatMessage.objects.exists()
+
+
+def test_the_tasks_of_open_webui_are_no_turns(owner: Caller, vega: dict[str, Any], tenant: Tenant) -> None:
+    task = "### Task:\nGenerate a concise title summarizing the chat history.\n<chat_history>\nWhen?\n</chat_history>"
+    refused = ask(owner, messages=[{"role": "user", "content": task}])
+
+    assert (refused.status_code, "task model" in refused.json()["error"]["message"]) == (400, True)
+    with tenant_transaction(tenant.id):
+        assert not ChatMessage.objects.exists()
+
+
+@pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("closed")])
+def test_a_database_that_is_away_is_a_503(
+    owner: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_token: str) -> None:
+        raise error
+
+    monkeypatch.setattr(authentication, "authenticate", fail)
+    problem, protocol = owner.get("/agents"), get(owner, "/models")
+
+    assert (problem.status_code, problem.json()["type"]) == (503, "urn:arbor:problem:database-away")
+    assert (protocol.status_code, protocol.json()["error"]["type"]) == (503, "server_error")
+    assert "try again" in protocol.json()["error"]["message"]

@@ -164,6 +164,44 @@ def test_a_boundary_ends_the_stream_as_a_content_filter(
         assert ChatSession.objects.get().person == "api:nora"
 
 
+def test_a_request_as_chat_clients_send_it(
+    server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Send the fields and headers of Open WebUI, the AI SDK, LangChain and LiteLLM together."""
+    wish = {
+        "model": "Vega",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "When?"}], "name": "nora"},
+            {"role": "assistant", "content": None, "tool_calls": []},
+            {"role": "user", "content": "And now?"},
+        ],
+        "max_completion_tokens": 100,
+        "parallel_tool_calls": True,
+        "reasoning_effort": "low",
+        "response_format": {"type": "text"},
+        "stop": ["\n"],
+        "store": False,
+        "stream": False,
+        "tool_choice": "auto",
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}],
+        "top_p": 1,
+    }
+    token = caller_of(tenant, Role.OPERATOR).token
+    headers = {"X-OpenWebUI-User-Name": "N%C3%B3ra", "X-OpenWebUI-Chat-Id": "c1", "X-Stainless-Lang": "js"}
+    with chat_worker(tenant.id, monkeypatch, reply_text(REPLY)):
+        answered = httpx.post(
+            f"{server}/v1/chat/completions",
+            json=wish,
+            headers={**headers, "Authorization": f"Bearer {token}"},
+            timeout=120,
+        )
+    assert answered.json()["choices"][0]["message"]["content"] == REPLY
+    with tenant_transaction(tenant.id):
+        assert ChatSession.objects.get().person == "api:Nóra"
+        assert ChatMessage.objects.filter(speaker=Speaker.USER).get().content == "And now?"
+
+
 def test_a_client_that_goes_away_loses_no_turn(
     server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

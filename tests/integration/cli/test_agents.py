@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.agents.models import Agent, Percept
+from apps.agents.models import Agent, Percept, Template
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -41,6 +41,22 @@ def test_an_agent_is_created_and_shown(arbor: Arbor, one_tenant: str) -> None:
 def test_the_list_says_what_to_do_when_it_is_empty(arbor: Arbor, one_tenant: str) -> None:
     assert "arbor agent create" in arbor("agent", "list").out
     assert arbor("agent", "list", "--json").json == {"agents": []}
+
+
+def test_an_agent_is_published_and_withdrawn(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "publish", vega, "--description", "Knows the  tides.")
+    assert "/.well-known/agent-card.json" in ran.out
+    assert "arbor token create" in ran.out
+    shown = arbor("agent", "show", vega, "--json").json
+    assert (shown["published"], shown["public_description"]) == (True, "Knows the tides.")
+    again = arbor("agent", "publish", vega, "--json").json
+    assert (again["published"], again["description"]) == (True, "Knows the tides.")
+    assert "at most 500" in arbor("agent", "publish", vega, "--description", "x" * 501).err
+    assert arbor("agent", "unpublish", vega, "--json").json["published"] is False
+    assert not arbor("agent", "show", vega, "--json").json["published"]
+    with tenant_transaction(tenant_by_slug("acme").id):
+        events = AuditEvent.objects.filter(message__contains="elsewhere").order_by("id")
+        assert [event.detail["published"] for event in events] == [True, False]
 
 
 def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
@@ -185,6 +201,19 @@ def test_a_tenants_own_template_is_added_and_replaced(arbor: Arbor, one_tenant: 
     file.write_text(GARDENER.format(version=2))
     assert arbor("agent", "template", "add", str(file), "--replace", "--json").json["version"] == "2"
     assert arbor("agent", "template", "show", "Gardener", "--json").json["origin"] == "user"
+
+
+def test_an_unreadable_template_is_listed_with_the_reason(arbor: Arbor, one_tenant: str, file: Path) -> None:
+    arbor("agent", "template", "add", str(file))
+    with tenant_transaction(tenant_by_slug("acme").id):
+        Template.objects.update(spec={"name": "Gardener"})
+    listed = {row["name"]: row for row in arbor("agent", "template", "list", "--json").json["templates"]}
+    assert "another version of Arbor" in listed["Gardener"]["fault"]
+    assert (listed["Scout"]["fault"], listed["Gardener"]["actions"]) == ("", None)
+    shown = arbor("agent", "template", "list").out
+    assert ("unreadable" in shown, "Scout" in shown) == (True, True)
+    refused = arbor("agent", "create", "Fern", "--template", "Gardener")
+    assert (refused.code, "replace the template" in refused.err) == (1, True)
 
 
 def test_with_several_tenants_the_built_in_templates_are_listed(

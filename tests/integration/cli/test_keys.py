@@ -31,6 +31,8 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
         "agent keys": {before["current"]: 2},
         "webhook secrets": {before["current"]: 1},
         "signal webhook secrets": {before["current"]: 1},
+        "tool server secrets": {before["current"]: 1},
+        "provider keys": {before["current"]: 1},
         "sessions": {before["current"]: 1},
     }
     rotated = arbor("keys", "rotate", "--json")
@@ -42,6 +44,8 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
         "agent keys": 2,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
+        "tool server secrets": 1,
+        "provider keys": 1,
         "sessions": 1,
     }
     again = arbor("keys", "rotate", "--batch", "1", "--json")

@@ -121,12 +121,12 @@ def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
     for relation in ("causes", "supports"):
         arbor("memory", "graph", "relate", vega, frost, relation, ice)
     only = arbor("memory", "graph", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
-    assert only.json["taken_back"] == 1
-    assert "Taken back: 1." in arbor("memory", "graph", "unrelate", vega, frost, ice).out
-    assert arbor("memory", "graph", "unrelate", vega, frost, ice, "--json").json["taken_back"] == 0
+    assert only.json["removed"] == 1
+    assert "Removed: 1." in arbor("memory", "graph", "unrelate", vega, frost, ice).out
+    assert arbor("memory", "graph", "unrelate", vega, frost, ice, "--json").json["removed"] == 0
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not Edge.objects.exists()
-        assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
+        assert AuditEvent.objects.filter(message__startswith="removed 1 relations").count() == 2
 
 
 def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:

@@ -27,6 +27,24 @@ def test_tenants_are_created_listed_suspended_and_resumed(arbor: Arbor, one_tena
     assert "Acme" in arbor("tenant", "list").out
 
 
+def test_all_agents_of_a_tenant_are_paused_and_resumed(arbor: Arbor, one_tenant: str) -> None:
+    for name in ("Vega", "Deneb"):
+        assert arbor("agent", "create", name, "--template", "Scout", "--start").code == 0
+    arbor("agent", "pause", "Deneb")
+    paused = arbor("agent", "pause-all", "--reason", "prices rose", "--json").json
+    assert paused == {"tenant": "acme", "paused": 1}
+    assert arbor("agent", "resume-all", "--json").json == {"tenant": "acme", "resumed": 1}
+    assert arbor("agent", "show", "Deneb", "--json").json["status"] == "paused"
+
+
+def test_the_whole_installation_is_suspended_and_resumed(arbor: Arbor, one_tenant: str) -> None:
+    assert arbor("tenant", "suspend-all").code == 2
+    assert arbor("tenant", "suspend-all", "--reason", "drill", "--json").json == {"suspended": ["acme"]}
+    assert Tenant.objects.using(OPS).get().status == "suspended"
+    assert arbor("tenant", "resume-all", "--json").json == {"resumed": ["acme"]}
+    assert Tenant.objects.using(OPS).get().status == "active"
+
+
 def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
     assert "arbor tenant create" in arbor("tenant", "list").out
     assert arbor("tenant", "list", "--json").json == {"tenants": []}

@@ -9,7 +9,7 @@ from apps.access.services import authenticate
 from apps.audit.models import AuditEvent
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.errors import TokenRefused
+from arbor.errors import PermissionDenied, TokenRefused
 from tests.integration.cli.conftest import Arbor
 
 
@@ -22,6 +22,14 @@ def test_a_token_is_shown_once_and_opens_its_tenant(arbor: Arbor, two_tenants: t
     assert ran.json["token"] not in listed.out
     assert [token["prefix"] for token in listed.json["tokens"]] == [ran.json["prefix"]]
     assert arbor("token", "list", "--tenant", "globex", "--json").json["tokens"] == []
+
+
+def test_a_token_for_tasks_opens_nothing_else(arbor: Arbor, one_tenant: str) -> None:
+    made = arbor("token", "create", "partner", "--tasks-only", "--json").json
+    with pytest.raises(PermissionDenied, match="gives tasks"):
+        authenticate(made["token"])
+    assert authenticate(made["token"], for_task=True).tasks_only
+    assert [token["tasks_only"] for token in arbor("token", "list", "--json").json["tokens"]] == [True]
 
 
 def test_a_revoked_token_is_refused(arbor: Arbor, one_tenant: str) -> None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.acts import ACTS, possible_acts
+from apps.console.acts import ACTS, possible_acts, publication_act
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
@@ -123,12 +123,25 @@ def test_a_page_offers_what_is_possible(
     set_status(world, value)
     page = operator.get(world.agents_page).content.decode()
     offered = {verb for verb in ACTS if f'name="act" value="{verb}"' in page}
-    assert offered == {act.verb for act in possible_acts(value)}
+    assert offered == {act.verb for act in possible_acts(value)} | {"publish"}
     assert 'name="act"' not in viewer.get(world.agents_page).content.decode()
 
 
 def test_every_act_is_possible_in_some_status() -> None:
-    assert {act.verb for value in AgentStatus for act in possible_acts(value)} == set(ACTS)
+    lifecycle = {act.verb for value in AgentStatus for act in possible_acts(value)}
+    assert lifecycle | {publication_act(published=value).verb for value in (True, False)} == set(ACTS)
+
+
+def test_an_operator_publishes_and_withdraws(operator: Client, world: World) -> None:
+    operator.post(world.act, {"act": "publish"})
+    page = operator.get(world.agents_page).content.decode()
+    assert f"/a2a/{world.tenant.id}/{world.agent.id}/.well-known/agent-card.json" in page
+    assert 'value="unpublish"' in page
+    operator.post(world.act, {"act": "unpublish"})
+    assert "agents elsewhere do not reach it" in operator.get(world.agents_page).content.decode()
+    with tenant_transaction(world.tenant.id):
+        acts = AuditEvent.objects.filter(agent_id=world.agent.id, message__contains="elsewhere")
+        assert [event.detail["published"] for event in acts.order_by("id")] == [True, False]
 
 
 def test_an_operator_acts_on_several_at_once(operator: Client, world: World) -> None:

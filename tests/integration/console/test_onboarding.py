@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.accounts import sessions_of
+from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
@@ -20,16 +21,20 @@ from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World
 
 
-def steps(client: Client) -> dict[str, bool]:
-    shown = client.get(reverse("admin:index")).context["steps"]
+def steps(client: Client, page: str = "admin:index") -> dict[str, bool]:
+    shown = client.get(reverse(page)).context["steps"]
     return {step.key: step.done for step in shown}
 
 
+UNDONE = ("processes", "model", "agent", "talk", "heartbeat")
+
+
 def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) -> None:
-    assert steps(operator) == {"processes": False, "model": False, "agent": False, "talk": False}
+    assert steps(operator) == {"sign-in": True} | dict.fromkeys(UNDONE, False)
     ProcessFactory(kind="worker", queues="heartbeat,llm", model="openai/gpt-5-mini")
     ProcessFactory(kind="scheduler", queues="")
-    assert steps(operator) == {"processes": True, "model": True, "agent": False, "talk": False}
+    done = {"sign-in": True, "processes": True, "model": True}
+    assert steps(operator) == done | dict.fromkeys(UNDONE[2:], False)
     seed_builtin_templates()
     with captured():
         made = operator.post(
@@ -39,17 +44,39 @@ def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) 
         text = operator.get(reverse("admin:index")).content.decode()
         assert "Talk with Vega" in text
         with tenant_transaction(tenant.id):
-            chat = reverse("admin:agent-chat", args=[Agent.objects.get(name="Vega").id])
+            agent = Agent.objects.get(name="Vega")
+        chat = reverse("admin:agent-chat", args=[agent.id])
         assert f'href="{chat}"' in text
         operator.post(chat, {"text": "Hello, Vega."})
+        assert steps(operator) == done | {"agent": True, "talk": True, "heartbeat": False}
+        run_heartbeat_now(agent_id=agent.id, tenant_id=tenant.id)
     assert steps(operator) == {}
     assert 'id="onboarding"' not in operator.get(reverse("admin:index")).content.decode()
+    assert all(steps(operator, "admin:first-steps").values()), "the page of its own stays"
 
 
-def test_the_model_step_says_plainly_what_to_set(viewer: Client, tenant: Tenant) -> None:
-    text = viewer.get(reverse("admin:index")).content.decode()
-    for words in ("OPENAI_API_KEY=…", "no page stores them", "an operator does it"):
+def test_steps_that_others_do_are_no_links(viewer: Client, tenant: Tenant) -> None:
+    text = viewer.get(reverse("admin:first-steps")).content.decode()
+    for words in ("an owner does it", "an operator does it"):
         assert words in text, words
+    steps_shown = text[text.index('id="onboarding"') :]
+    assert reverse("admin:models") not in steps_shown
+
+
+def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
+    assert steps(root) == {"sign-in": True, "tenant": False}
+    made = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
+    assert "Created tenant Acme &amp; Söhne. You are its owner." in made.content.decode()
+    member = Membership.own.using(OPS).get(tenant__slug="acme-sohne")
+    assert member.role == Role.OWNER
+    assert "model" in steps(root)
+    again = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
+    assert "there is a tenant &#x27;acme-sohne&#x27; already" in again.content.decode()
+
+
+def test_only_superusers_create_tenants(owner: Client, tenant: Tenant) -> None:
+    assert owner.post(reverse("admin:tenant-create"), {"name": "Mine"}).status_code == 403
+    assert not Tenant.objects.using(OPS).filter(slug="mine").exists()
 
 
 @pytest.fixture

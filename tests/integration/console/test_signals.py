@@ -32,7 +32,7 @@ def test_signals_are_shown_with_their_agent_and_meaning(agent: Agent, as_role: S
     assert "agent.started" in shown
     assert "The agent was started" in shown
     assert f"/agents/agent/{agent.id}/" in shown
-    assert 'hx-trigger="every' in shown
+    assert 'data-live="5"' in shown
 
 
 def test_an_agents_page_leads_to_its_signals(agent: Agent, as_role: SignIn) -> None:
@@ -44,7 +44,7 @@ def test_an_agents_page_leads_to_its_signals(agent: Agent, as_role: SignIn) -> N
 
 def test_a_request_of_the_page_itself_gets_the_rows(agent: Agent, as_role: SignIn) -> None:
     response = as_role(Role.VIEWER).get(
-        reverse("admin:signals"), {"name": "agent.started"}, headers={"HX-Request": "true"}
+        reverse("admin:signals"), {"name": "agent.started"}, headers={"X-Live": "1"}
     )
     shown = response.content.decode()
     assert shown.lstrip().startswith('<div id="signal-rows"')
@@ -68,7 +68,7 @@ def test_older_signals_are_on_further_pages(agent: Agent, as_role: SignIn) -> No
     older = first.split('rel="next" href="?', 1)[1].split('"', 1)[0].replace("&amp;", "&")
     second = viewer.get(f"{reverse('admin:signals')}?{older}").content.decode()
     assert "act-0" in second
-    assert 'hx-trigger="every' not in second
+    assert "data-live=" not in second
 
 
 def test_a_filter_that_means_nothing_is_explained(agent: Agent, as_role: SignIn) -> None:

@@ -180,6 +180,8 @@ def test_a_dump_is_restored_under_other_roles(
         "agent keys": 6,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
+        "hook secrets": 1,
+        "provider keys": 1,
         "sessions": 1,
     }
     checks = {row["check"]: row["verdict"] for row in arbor(url, tmp_path, "doctor")["checks"]}

@@ -41,6 +41,9 @@ ALL = {
     "agent keys": AGENTS,
     "webhook secrets": 1,
     "signal webhook secrets": 1,
+    "hook secrets": 1,
+    "tool server secrets": 1,
+    "provider keys": 1,
     "sessions": 1,
 }
 
@@ -72,7 +75,7 @@ def test_everything_is_sealed_anew(secrets: Secrets, source: KeySource) -> None:
     rotation = rotate(keys, batch=4, progress=lambda done, total: steps.append((done, total)))
     assert rotation.changed == ALL
     assert rotation.is_complete(keys)
-    assert steps == [(4, 9), (6, 9), (7, 9), (8, 9), (9, 9)]
+    assert steps == [(4, 10), (6, 10), (7, 10), (8, 10), (9, 10), (10, 10)]
     assert (uses_of(keys.current_id), uses_of(old)) == (ALL, {})
     secrets.assert_readable()
     assert require_unused(keys) == old
@@ -275,6 +278,9 @@ def test_a_killed_rotation_is_resumed(
         "agent keys": AGENTS - 3,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
+        "hook secrets": 1,
+        "tool server secrets": 1,
+        "provider keys": 1,
     }
     secrets.assert_readable()
     resumed = command(source, ("keys", "rotate", "--json"))

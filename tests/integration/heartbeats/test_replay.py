@@ -88,6 +88,12 @@ def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> No
     )
 
 
+def test_a_record_of_another_version_is_refused(recorded: Heartbeat) -> None:
+    change(recorded, situation={**recorded.situation, "energy": "plenty"})
+    with pytest.raises(Invalid, match=r"recorded by another version of Arbor.*energy"):
+        replayed(recorded)
+
+
 def test_another_energy_decides_otherwise(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "energy": 0.0})
     where = [difference.where for difference in replayed(recorded).differences]

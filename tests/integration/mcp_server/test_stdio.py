@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent
-from tests.integration.mcp_server.conftest import SessionCalls
+from apps.tenants.scope import APP
+from arbor.version import VERSION
+from tests.integration.mcp_server.conftest import MemoryClient, SessionCalls
 
 
 def test_a_memory_is_stored_and_recalled(agent: Agent, process_client: Callable[..., Any]) -> None:
@@ -42,3 +45,22 @@ def test_an_unknown_tenant_ends_the_process(
     ran = arbor("mcp", "--tenant", "nowhere")
     assert (ran.code, ran.out) == (1, "")
     assert "there is no tenant 'nowhere'" in ran.err
+
+
+def test_a_refusal_of_the_database_is_named(
+    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.ARBOR_HAS_DATABASE = True
+    monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
+    monkeypatch.setitem(connections[APP].settings_dict, "USER", "nobody")
+    ran = arbor("mcp")
+    assert (ran.code, ran.out) == (1, "")
+    assert 'password authentication failed for user "nobody"' in ran.err
+
+
+def test_the_server_has_the_version_of_arbor(client: MemoryClient) -> None:
+    async def use(session: SessionCalls) -> Any:
+        info = session.client.server_info
+        return info.version if info else ""
+
+    assert client.run(use) == VERSION

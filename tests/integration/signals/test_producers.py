@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
+from apps.agents.services.publication import publish_agent, unpublish_agent
 from apps.contacts.services.chat import end_session, exchange_turns, open_session
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
@@ -50,6 +51,8 @@ def run_lifecycle(agent: Agent, other: Agent) -> None:
         pause_agent(agent_id=agent.id, actor=ACTOR)
         resume_agent(agent_id=agent.id, actor=ACTOR)
         sleep_agent(agent_id=agent.id, actor=ACTOR)
+        publish_agent(agent_id=agent.id, actor=ACTOR)
+        unpublish_agent(agent_id=agent.id, actor=ACTOR)
         wake_agent(agent_id=agent.id, actor=ACTOR)
         stop_agent(agent_id=other.id, actor=ACTOR)
         destroy_agent(agent_id=other.id, confirm=other.name, actor=ACTOR)

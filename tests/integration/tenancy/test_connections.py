@@ -8,7 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.db import (
+    IntegrityError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+    transaction,
+)
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.memories.models import Memory
@@ -73,6 +80,16 @@ def test_a_transaction_whose_statement_failed_leaves_nothing(ours: Home, theirs:
     assert visible() == set()
     with tenant_transaction(theirs.id):
         assert visible() == {"the secret of globex"}
+
+
+def test_an_ended_connection_is_unusable_and_replaced(postgres: EmbeddedPostgres, ours: Home) -> None:
+    victim = backend()
+    assert connection.is_usable()
+    with psycopg.connect(postgres.superuser_url) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [victim])
+    assert not connection.is_usable()
+    close_old_connections()
+    assert backend() != victim
 
 
 def test_a_transaction_whose_connection_died_leaves_nothing(

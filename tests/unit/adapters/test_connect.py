@@ -27,6 +27,7 @@ ALL = Credentials(
     openai_project_id="proj-1",
     openrouter_api_key="sk-or-secret",
     anthropic_api_key="sk-ant-secret",
+    gemini_api_key="sk-gem-secret",
     ollama_host="gpu.test:9999",
 )
 
@@ -106,6 +107,7 @@ def test_openai_and_compatible_servers_get_different_parameters() -> None:
         ("openai/gpt-6-luna", "openai/gpt-6-luna needs OPENAI_API_KEY, or OPENAI_BASE_URL"),
         ("anthropic/claude-haiku-5-5", "needs ANTHROPIC_API_KEY"),
         ("openrouter/a/b", "needs OPENROUTER_API_KEY"),
+        ("gemini/gemini-flash-latest", "needs GEMINI_API_KEY"),
         ("vllm/llama", "needs OPENAI_BASE_URL"),
         ("llamacpp/gemma", "needs OPENAI_BASE_URL"),
         ("nonsense", "a model handle is provider/model"),
@@ -123,6 +125,7 @@ def test_a_provider_without_configuration_is_refused(handle: str, words: str) ->
         (ALL, "openai/gpt-6-luna"),
         (Credentials(anthropic_api_key="k", ollama_host="localhost"), "anthropic/claude-haiku-5-5"),
         (Credentials(openrouter_api_key="k"), "openrouter/openai/gpt-6-luna"),
+        (Credentials(gemini_api_key="k"), "gemini/gemini-flash-latest"),
         (Credentials(openai_base_url="http://localhost:8080/v1", ollama_host="localhost"), "openai/default"),
         (Credentials(ollama_host="localhost"), "ollama/llama3.2"),
     ],
@@ -175,7 +178,7 @@ def test_credentials_show_their_names_and_never_their_values() -> None:
 
     assert shown == (
         "Credentials(given: openai_api_key, openai_org_id, openai_project_id, openrouter_api_key, "
-        "anthropic_api_key, ollama_host)"
+        "anthropic_api_key, gemini_api_key, ollama_host)"
     )
     assert repr(Credentials()) == "Credentials(given: none)"
 

@@ -8,7 +8,9 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -35,6 +37,9 @@ AGENT = {
     "created_at": "2026-11-01T10:00:00Z",
     "from_a_later_version": True,
 }
+
+
+NODE = {"kind": "memory", "id": "01890000-0000-7000-8000-000000000002"}
 
 
 class ScriptedServer:
@@ -183,6 +188,37 @@ def test_a_list_goes_through_its_pages(run: Run) -> None:
         {"status": "active"},
         {"status": "active", "cursor": "c1"},
     ]
+
+
+def test_a_change_sends_only_what_is_named(run: Run) -> None:
+    server = ScriptedServer(ok({"daily_beats": None, "daily_tokens": 5, "daily_usd": "2.50"}))
+    limits = run(
+        server, lambda client: client.tenant.change_limits(daily_beats=None, daily_usd=Decimal("2.50"))
+    )
+    assert json.loads(server.requests[0].content) == {"daily_beats": None, "daily_usd": "2.50"}
+    assert (limits.daily_beats, limits.daily_tokens, limits.daily_usd) == (None, 5, Decimal("2.50"))
+
+
+def test_values_are_sent_as_json(run: Run) -> None:
+    edge = {"source": NODE, "relation": "causes", "target": NODE, "weight": 1.0}
+    server = ScriptedServer(ok(edge, status=201))
+    node = client_package.Node(kind="memory", id=UUID(NODE["id"]))
+    made = run(server, lambda client: client.graph.relate("a", node, "causes", node))
+    assert json.loads(server.requests[0].content) == {**edge, "note": ""}
+    assert made.source == node
+
+
+def test_a_list_that_comes_whole_is_read(run: Run) -> None:
+    match = {"name": "No lies", "response": "refuse", "why": "a word"}
+    server = ScriptedServer(ok({"items": [match]}))
+    (read,) = run(server, lambda client: client.boundaries.check("a", "a lie"))
+    assert (read.name, read.why) == ("No lies", "a word")
+
+
+def test_a_name_is_one_segment_of_a_path(run: Run) -> None:
+    server = ScriptedServer(httpx.Response(204))
+    assert run(server, lambda client: client.members.remove("a/b c")) is None
+    assert server.requests[0].url.raw_path == b"/api/v1/members/a%2Fb%20c"
 
 
 def test_a_stream_yields_events(run: Run) -> None:

@@ -50,6 +50,7 @@ EXPECTED = {
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
         "OPENROUTER_API_KEY",
+        "GEMINI_API_KEY",
     },
     "maintenance": {"ARBOR_APP_DATABASE_URL", "ARBOR_OPS_DATABASE_URL", "CELERY_BROKER_URL"},
     "scheduler": {"ARBOR_APP_DATABASE_URL", "CELERY_BROKER_URL"},

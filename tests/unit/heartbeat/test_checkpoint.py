@@ -32,6 +32,7 @@ from arbor.heartbeat.state import (
     Routing,
     Selfhood,
     StateChanges,
+    ToolCall,
 )
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
@@ -111,6 +112,9 @@ FULL: dict[str, Any] = {
     "rests": 1,
     "nops": 2,
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
+    "tool_calls": [
+        ToolCall(place=1, action="mcp.a.b", tool_id=CALL, fingerprint="f", arguments={"deep": [{"x": None}]})
+    ],
     "present": TurnRecord(
         action_records=[action_record_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.errors import ConfigurationInvalid
+from arbor.errors import ConfigurationInvalid, Invalid
 from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
 
 
@@ -28,6 +28,13 @@ def test_a_handle_is_read_and_written_back(text: str, provider: Provider, model:
 def test_an_invalid_handle_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="a model handle is provider/model, for example openai/"):
         Handle.parse(text)
+
+
+def test_an_entered_handle_is_input_and_no_setting() -> None:
+    with pytest.raises(Invalid, match="a model handle is provider/model") as refused:
+        Handle.entered("gpt-6-luna")
+    assert not isinstance(refused.value, ConfigurationInvalid)
+    assert Handle.entered("openai/gpt-6-luna") == Handle.parse("openai/gpt-6-luna")
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:

@@ -18,6 +18,7 @@ function applySizes(root) {
 }
 
 // Pages write times in UTC; here they are written in the zone of the viewer.
+const WRITTEN_TIME = /\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC$/;
 const pad = (number) => String(number).padStart(2, "0");
 function localTime(moment) {
   const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" })
@@ -34,11 +35,61 @@ function applyZone(root) {
     if ("exact" in element.dataset) element.textContent = localTime(moment);
     if ("clock" in element.dataset) element.textContent = `${pad(moment.getHours())}:${pad(moment.getMinutes())}`;
   }
+  // Django writes the times of rows, and of their titles, as texts.
+  for (const area of root.querySelectorAll("#result_list, .form-rows, h1")) {
+    const texts = document.createTreeWalker(area, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      const utc = text.data.trim().match(WRITTEN_TIME)?.[0];
+      if (!utc || text.parentElement.closest("time, pre")) continue;
+      text.data = text.data.replace(utc, localTime(new Date(`${utc.slice(0, -4).replace(" ", "T")}Z`)));
+      text.parentElement.title ||= utc;
+    }
+  }
+  // Texts around a time in UTC: the titles of cells and bars.
+  for (const element of root.querySelectorAll("[data-utc]")) {
+    const utc = element.dataset.utc;
+    const text = `${utc} UTC`;
+    const moment = new Date(`${utc.replace(" ", "T")}Z`);
+    if (Number.isNaN(moment.getTime())) continue;
+    const local = localTime(moment);
+    if (element.title) element.title = element.title.replace(text, local);
+    else element.textContent = element.textContent.replace(text, local);
+  }
 }
 
+// Some of Unfold's controls answer clicks only: they get a role, a place in the order of the focus, and the keys of a button.
+const CONTROLS = "a[href], button, input, select, textarea, summary";
+const NAMES = { "sidebarToggle()": "Open or close the menu", "showPassword = !showPassword": "Show or hide the password" };
+function applyKeyboard(root) {
+  for (const element of root.querySelectorAll("[x-on\\:click]")) {
+    if (element.matches(CONTROLS) || element.querySelector(CONTROLS) || !element.textContent.trim()) continue;
+    element.tabIndex = 0;
+    element.setAttribute("role", "button");
+    const name = NAMES[element.getAttribute("x-on:click")];
+    if (name) element.setAttribute("aria-label", name);
+    element.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      element.click();
+    });
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => applyKeyboard(document));
 document.addEventListener("DOMContentLoaded", () => (applySizes(document), applyZone(document)));
 document.addEventListener("htmx:afterSwap", (event) => (applySizes(event.target), applyZone(event.target)));
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.question;
   if (question && !window.confirm(question)) event.preventDefault();
+});
+
+// Menus close by Escape too. Unfold's close by a click outside of them.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details.ar-tenant[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+  document.body.click();
 });

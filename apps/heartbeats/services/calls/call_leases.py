@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.calls.services.leased_calls import LeasedCall
+from apps.calls.services.provider_lookup import PROVIDER_OF_MODEL, read_provider
 from apps.tenants.encoding import from_json
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
@@ -57,7 +58,7 @@ SELECT {columns} FROM leased ORDER BY id
 _LEASE_PENDING = _LEASE.format(
     pending="c.status = 'pending' AND (c.due_at IS NULL OR c.due_at <= now())",
     new=1,
-    columns="id, agent_id, model, request, attempts, subject, failures",
+    columns=f"id, agent_id, model, request, attempts, subject, failures, {PROVIDER_OF_MODEL.format(model='leased.model')}",
 )
 _RENEW = _LEASE.format(pending="c.status = 'running' AND c.attempts = %(attempt)s::int", new=0, columns="id")
 
@@ -76,8 +77,9 @@ def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall
             attempt=attempt,
             subject=from_json(subject),
             failures=failures,
+            provider=read_provider(tenant_id, provider),
         )
-        for call_id, agent_id, model, request, attempt, subject, failures in rows
+        for call_id, agent_id, model, request, attempt, subject, failures, provider in rows
     ]
 
 

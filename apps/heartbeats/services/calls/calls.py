@@ -20,11 +20,13 @@ from apps.contacts.services.partial_replies import ReplyPublisher
 from apps.heartbeats.services.calls.call_leases import lease_calls, renew_lease
 from apps.heartbeats.services.calls.call_results import CallResult, store_results
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
-from apps.providers import model_for, slots_for
+from apps.providers import model_for, slots_for, tenant_model, tenant_slots
 from apps.tenants.scope import release_connection, tenant_transaction
-from arbor.errors import ModelError, WebFailed
+from apps.tools.services.calling import call_tool
+from arbor.errors import ModelError, ToolFailed, WebFailed
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.usage import Usage
+from arbor.tools.calls import ToolRequest, answer_text
 from arbor.web.lookup import look_up
 from arbor.web.plan import WEB_HANDLE, Depth, plan_inquiry
 
@@ -133,8 +135,8 @@ def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcom
 
 def _outcome(call: LeasedCall) -> CallResult | bool:
     """Call the model in its turn, as `_answered` does; return False when the lease was lost while it waited."""
-    slots = slots_for(call.model)
-    if slots is None or call.request.purpose is CallPurpose.WEB:
+    slots = slots_for(call.model) if call.provider is None else tenant_slots(call.provider)
+    if slots is None or call.request.purpose in (CallPurpose.WEB, CallPurpose.TOOL):
         return _answered(call)
     # A person waits for the answer in a conversation.
     is_chat = call.request.purpose is CallPurpose.CHAT
@@ -159,7 +161,7 @@ def _answered(call: LeasedCall) -> CallResult | bool:
     started = time.perf_counter()
     try:
         reply = _ask(call)
-    except (ModelError, WebFailed) as error:
+    except (ModelError, ToolFailed, WebFailed) as error:
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
         # Fail the heartbeat at once: otherwise its agent would be blocked until the lease expires.
@@ -171,11 +173,12 @@ def _answered(call: LeasedCall) -> CallResult | bool:
 def _ask(call: LeasedCall) -> ModelReply:
     if call.request.purpose is CallPurpose.WEB:
         return _ask_web(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    if call.request.purpose is CallPurpose.TOOL:
+        return _ask_tool(call)
     # A person waits for the answer of a conversation, and reads the reply while it is written.
     publisher = ReplyPublisher(call) if call.request.purpose is CallPurpose.CHAT else None
-    return model_for(call.model).complete(
-        call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S, on_text=publisher
-    )
+    model = model_for(call.model) if call.provider is None else tenant_model(call.model, call.provider)
+    return model.complete(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S, on_text=publisher)
 
 
 def _ask_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
@@ -192,9 +195,26 @@ def _ask_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
         fetch=web.fetch(),
         deadline_s=min(settings.ARBOR_WEB_DEADLINE_S, deadline_s),
     )
-    provider, _, name = WEB_HANDLE.partition("/")
+    return _free_reply(json.dumps(findings.to_json(), ensure_ascii=False), handle=WEB_HANDLE, started=started)
+
+
+def _ask_tool(call: LeasedCall) -> ModelReply:
+    """Call a tool of an MCP server; return its answer as JSON, as the text of a reply. Raises ToolFailed."""
+    started = time.monotonic()
+    answer = call_tool(
+        ToolRequest.of(call.request),
+        tenant_id=call.tenant_id,
+        agent_id=call.agent_id,
+        deadline_s=min(settings.ARBOR_MCP_DEADLINE_S, settings.ARBOR_MODEL_DEADLINE_S),
+    )
+    return _free_reply(answer_text(answer), handle=call.model, started=started)
+
+
+def _free_reply(text: str, *, handle: str, started: float) -> ModelReply:
+    """Return the reply to a call that asked no model; `started` is by the monotonic clock."""
+    provider, _, name = handle.partition("/")
     return ModelReply(
-        text=json.dumps(findings.to_json(), ensure_ascii=False),
+        text=text,
         provider=provider,
         model=name,
         usage=Usage(),

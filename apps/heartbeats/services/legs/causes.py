@@ -1,4 +1,4 @@
-"""Relations from the heartbeats that did something to those that met its outcome."""
+"""Relations from a heartbeat that acted to the one that received the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from arbor.memory.relations import Relation
 
 _OUTCOMES = frozenset(PerceptOfGoal)
 
-# The memory of the heartbeat that wrote what a user answers, or that gave up a step, for each percept about that.
+# For each percept about an outcome, the memory of the earlier heartbeat: of the one that sent the answered message, or else
+# of the latest one before the percept.
 _CAUSES = """
 SELECT r.agent, cause.memory_id, r.memory, r.origin
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, memory uuid, origin text, percept uuid)

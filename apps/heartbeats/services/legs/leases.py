@@ -28,7 +28,9 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
+from arbor.errors import ToolInterrupted
 from arbor.ids import uuid7
+from arbor.models.ports import CallPurpose
 
 # Locks all rows of a batch first, in the order of ids.
 _LOCK = """
@@ -252,6 +254,16 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
     waiting = waiting_lease()
     if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
         waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
+    elif call.status == CallStatus.RUNNING and call.purpose == CallPurpose.TOOL:
+        # A tool may change something, so it is called once at most.
+        interrupted = ToolInterrupted()
+        ExternalCall.objects.filter(id=call.id).update(
+            status=CallStatus.FAILED,
+            error=str(interrupted),
+            error_kind=type(interrupted).__name__,
+            lease_until=None,
+        )
+        return _enqueue_call_again(agent, heartbeat, lease)
     else:
         ExternalCall.objects.filter(id=call.id).update(
             status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None

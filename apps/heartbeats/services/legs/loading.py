@@ -29,6 +29,7 @@ from apps.heartbeats.services.situations.recent_activity import (
 )
 from apps.heartbeats.services.situations.self_situation import view_self, with_identity
 from apps.heartbeats.services.situations.situation import load_situations
+from apps.heartbeats.services.situations.tools import AgentTools, tools_of
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import default_model
@@ -59,6 +60,7 @@ from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 from arbor.selves.memory_filters import filters_of
+from arbor.tools.names import is_tool_action
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -143,9 +145,10 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
     genome, character = _identity(columns["character"], columns["genome"], columns["name"])
-    missing = missing_actions(has_public_channel=columns["has_public_channel"])
+    tools = tools_of(columns)
+    missing = missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
     handle = columns["model"] or rules.default_model
-    situation = _situation(columns, budget, genome, handle, missing, now)
+    situation = _situation(columns, budget, genome, handle, missing, tools, now)
     heartbeat = HeartbeatState(
         moment=_moment(rules, now, model),
         view=situation,
@@ -159,9 +162,10 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
-        allowed=[name for name in _permitted(columns) if name not in missing],
+        allowed=_possible(columns, missing, tools),
         # Allowed actions that the installation cannot execute: a refusal names the missing setting.
-        missing={name: missing[name] for name in columns["allowed_actions"] if name in missing},
+        missing={name: missing[name] for name in columns["allowed_actions"] if name in missing}
+        | tools.suspended,
         budget_terms=budget,
         routing=Routing(
             own=columns["model"],
@@ -266,6 +270,7 @@ def _situation(
     genome: AgentGenome | None,
     model: str,
     missing: Mapping[str, str],
+    tools: AgentTools,
     now: datetime,
 ) -> Situation:
     energy = (terms.energy if terms else None) or EnergyTerms()
@@ -274,7 +279,7 @@ def _situation(
     holdings = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
-    possible = [name for name in _permitted(columns) if name not in missing]
+    possible = _possible(columns, missing, tools)
     situation = Situation.model_validate(
         {
             "agent_id": str(columns["id"]),
@@ -288,7 +293,10 @@ def _situation(
             "max_energy": budget.most(holdings),
             "energy_unit": budget.unit,
             "regeneration": energy.regeneration,
-            "actions": ACTIONS.offers(possible, price=None if default_prices else budget.price),
+            "actions": [
+                *ACTIONS.offers(possible, price=None if default_prices else budget.price),
+                *tools.offers(price=budget.price),
+            ],
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
             "recent": [_recent(memory) for memory in columns["recent"]],
@@ -317,6 +325,12 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
         other_agents=columns["other_agents"],
         **presence_of(columns["pulse"], last_contact=contact, now=now),
     )
+
+
+def _possible(columns: _Columns, missing: Mapping[str, str], tools: AgentTools) -> list[str]:
+    """Return the permitted actions that are possible here, those of tools last."""
+    own = (name for name in _permitted(columns) if name not in missing and not is_tool_action(name))
+    return [*own, *(tool.action for tool in tools.allowed)]
 
 
 def _permitted(columns: _Columns) -> list[str]:

@@ -8,11 +8,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
+from pydantic import ValidationError
 
 from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import Heartbeat
-from apps.providers import model_for
+from apps.providers import model_for, tenant_model
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
@@ -32,6 +34,7 @@ class Found:
     """A heartbeat's record."""
 
     id: UUID
+    tenant_id: UUID
     agent: str
     number: int
     model: str
@@ -61,7 +64,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
             raise Invalid(
                 f"heartbeat {heartbeat_id} is {heartbeat.status}{why}; only one that came to a decision can be replayed"
             )
-        situation = Situation.model_validate(heartbeat.situation)
+        situation = _read_situation(heartbeat)
         if situation.terms is None:
             raise Invalid(
                 f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
@@ -95,7 +98,11 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     )
     if connections[APP].in_atomic_block:
         raise RuntimeError("a model must be asked outside any transaction")
-    reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    with tenant_transaction(found.tenant_id):
+        _read_only()
+        own = find_provider(found.tenant_id, handle)
+    asked = model_for(handle) if own is None else tenant_model(handle, own)
+    reply = asked.complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
@@ -108,6 +115,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
     assert situation.terms is not None
     return Found(
         id=heartbeat.id,
+        tenant_id=heartbeat.tenant_id,
         agent=heartbeat.agent.name,
         number=heartbeat.number,
         model=heartbeat.model,
@@ -128,6 +136,19 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
         ),
         request=request_of(first_call.request) if first_call is not None and is_stored else None,
     )
+
+
+def _read_situation(heartbeat: Heartbeat) -> Situation:
+    """Read the recorded situation. Raises Invalid for one that this version cannot read."""
+    try:
+        return Situation.model_validate(heartbeat.situation)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        first = ".".join(str(part) for part in faults[0]["loc"])
+        raise Invalid(
+            f"heartbeat {heartbeat.id} was recorded by another version of Arbor, which this version cannot read"
+            f" ({first}: {faults[0]['msg']}; {len(faults)} faults); newer heartbeats can be replayed"
+        ) from error
 
 
 def _missing(heartbeat_id: UUID) -> str:

@@ -17,8 +17,8 @@ from arbor.heartbeat.views import GoalView, PlanView
 #: The latest notes of each goal in a situation.
 NOTES_SHOWN = 3
 
-#: The belief, memory or aspect that contradicts a goal by a relation. Each is
-#: looked up by its id: joined, a table that is small when the statement is planned is read as a whole ever after.
+#: The belief, memory or aspect that contradicts a goal by a relation, looked up by its id: with a join, a plan made while
+#: the table is small would read all of it ever after.
 _CONTRADICTION = """
     SELECT against.said FROM (
         SELECT target_id AS id FROM memories_edge WHERE tenant_id = g.tenant_id AND agent_id = g.agent_id
@@ -37,8 +37,8 @@ _CONTRADICTION = """
     ) AS said) against
     WHERE against.said IS NOT NULL LIMIT 1
 """
-#: Whether a memory linked to a goal was active within a day.
-_PRESENT = """
+#: The memories linked to a goal that were activated within a day.
+_RECENTLY_ACTIVATED = """
     SELECT FROM goals_goalmemorylink l
     JOIN memories_activation x ON x.tenant_id = l.tenant_id AND x.memory_id = l.memory_id
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
@@ -56,7 +56,7 @@ GOAL_COLUMNS = f"""
                     AND b.state IN ('active', 'queued', 'backburner')
             ), '') END,
             CASE WHEN g.state <> 'backburner' THEN ({_CONTRADICTION}) END,
-            g.state = 'queued' AND EXISTS ({_PRESENT}),
+            g.state = 'queued' AND EXISTS ({_RECENTLY_ACTIVATED}),
             step.intents, step.intents_open, step.intents_done, step.actions, plan.status, plan.reason
         )), '[]')
         FROM goals_goal g

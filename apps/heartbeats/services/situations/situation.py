@@ -44,8 +44,13 @@ QUOTED = 200
 # Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
 # leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
 _SITUATIONS = f"""
-SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
+SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model) AS model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
+    (SELECT coalesce(json_agg(tool ORDER BY tool.server, tool.name), '[]') FROM (
+        SELECT d.id, v.name AS server, d.name, d.description, d.schema, d.fingerprint, d.status, d.cost, d.for_all
+        FROM tools_tool d JOIN tools_toolserver v ON v.tenant_id = d.tenant_id AND v.id = d.server_id
+        WHERE d.tenant_id = %(tenant)s AND d.status <> 'off'
+    ) tool) AS tools,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.energy::json AS energy_policy, t.energy::json AS tenant_energy, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOAL_COLUMNS},
     {CIRCUMSTANCE_COLUMN},

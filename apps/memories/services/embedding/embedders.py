@@ -67,6 +67,21 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     return EmbedderCheck(model=model, made_by=embedder.model, latency_s=latency_s)
 
 
+def report_unusable_embedder(*, process: str) -> None:
+    """Log why this process cannot embed queries, for example without the provider's key, so that recalls use words alone.
+
+    An embedder in the process is not tried. Called once, at the start of a process that recalls.
+    """
+    try:
+        if embedder_for(installation_model()).in_process:
+            return
+        error = check_embedder().error
+    except ConfigurationInvalid as wrong:
+        error = str(wrong)
+    if error:
+        log.warning("embedder_unusable", process=process, error=error)
+
+
 def can_embed(model: EmbeddingModel) -> bool:
     """Return whether an embedder can embed a known text; if so, an error was caused by another text."""
     try:

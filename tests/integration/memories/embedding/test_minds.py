@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection
+from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.memories.models import Mind
 from apps.memories.services.embedding import embedding, queries
+from apps.memories.services.embedding.embedders import report_unusable_embedder
 from apps.memories.services.embedding.embedding import (
     embed_for_storage,
     embed_query,
@@ -214,3 +216,16 @@ def test_a_slow_failing_embedder_delays_one_query_only(
     ask("Slow, but it answers.")
     ask("And again.")
     assert len(remote.asked) == requests + 2
+
+
+def test_an_embedder_without_its_key_is_reported(settings: Any) -> None:
+    with capture_logs() as logs:
+        report_unusable_embedder(process="api")
+    assert logs == []
+    settings.ARBOR_EMBEDDING_MODEL = "openai/text-embedding-3-small"
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL, settings.ARBOR_EMBEDDING_URL = "", "", ""
+    with capture_logs() as logs:
+        report_unusable_embedder(process="api")
+    (entry,) = logs
+    assert (entry["event"], entry["process"]) == ("embedder_unusable", "api")
+    assert "needs OPENAI_API_KEY" in entry["error"]

@@ -1,10 +1,12 @@
-"""Read JSON into dataclasses. Fields that this version does not know are ignored."""
+"""Read JSON into dataclasses, and write values as JSON. Fields that this version does not know are ignored."""
 
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -22,6 +24,24 @@ def decode(kind: Any, value: Any) -> Any:
         ) from error
 
 
+def encode(value: Any) -> Any:
+    """Return a value of Python as one of JSON."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case UUID() | Decimal():
+            return str(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Mapping():
+            return {str(name): encode(member) for name, member in value.items()}
+        case _ if is_dataclass(value):
+            return {member.name: encode(getattr(value, member.name)) for member in fields(value)}
+        case Iterable():
+            return [encode(member) for member in value]
+    raise TypeError(f"{value!r} cannot be sent: it is no value of JSON")
+
+
 def _read(kind: Any, value: Any) -> Any:
     origin = get_origin(kind)
     if kind is Any or value is None:
@@ -34,12 +54,10 @@ def _read(kind: Any, value: Any) -> Any:
     if origin is dict:
         _, member = get_args(kind)
         return {str(name): _read(member, item) for name, item in value.items()}
-    if kind is datetime:
-        return datetime.fromisoformat(value)
-    if kind is UUID:
-        return UUID(value)
-    if kind is float:
-        return float(value)
+    if kind in (datetime, date, time):
+        return kind.fromisoformat(value)
+    if kind in (UUID, Decimal, float):
+        return kind(value)
     return _read_dataclass(kind, value) if is_dataclass(kind) else value
 
 

@@ -1,0 +1,1 @@
+"""The Agent2Agent protocol, served: cards of published agents, and tasks for them."""

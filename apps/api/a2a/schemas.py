@@ -1,0 +1,154 @@
+"""Parameters of the protocol's methods. Fields that Arbor has no use for are accepted and ignored, as the protocol asks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from apps.api.a2a.errors import RpcCode, RpcRefused
+from apps.contacts.services.client_tasks import CONTEXT_LENGTH, TaskQuery
+from arbor.contacts.client_messages import NAME_LENGTH, check_client_name
+from arbor.contacts.client_tasks import TaskState
+from arbor.errors import Invalid
+from arbor.ids import read_id
+
+#: The media types of messages and answers.
+TEXT_MODES = ("text/plain",)
+#: What a client may write for text in the list of modes that it accepts.
+_TEXT_NAMES = frozenset({*TEXT_MODES, "text", "text/*", "*/*"})
+_MOST_PARTS = 100
+_MOST_TASKS = 100
+#: The prefix of states in JSON.
+STATE_PREFIX = "TASK_STATE_"
+
+
+class RpcParams(BaseModel):
+    """Parameters, in camel case."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class MessagePart(RpcParams):
+    """A part of a message: one of these fields."""
+
+    text: str | None = None
+    raw: Any = None
+    url: Any = None
+    data: Any = None
+    media_type: str = ""
+
+
+class RpcMessage(RpcParams):
+    """A message of the other side."""
+
+    message_id: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
+    role: Literal["ROLE_USER"]
+    parts: Annotated[list[MessagePart], Field(min_length=1, max_length=_MOST_PARTS)]
+    context_id: Annotated[str, Field(max_length=CONTEXT_LENGTH)] = ""
+    task_id: str = ""
+
+    def text(self) -> str:
+        """Return the text of the message. Raises RpcRefused for parts that are no text."""
+        for part in self.parts:
+            if part.text is None:
+                raise RpcRefused(
+                    RpcCode.CONTENT_TYPE_NOT_SUPPORTED, "the agent reads text; send parts with `text` only"
+                )
+        return "\n".join(part.text for part in self.parts if part.text is not None)
+
+
+class SendConfiguration(RpcParams):
+    """The wishes for an answer."""
+
+    accepted_output_modes: list[str] = []
+    history_length: Annotated[int | None, Field(ge=0)] = None
+    return_immediately: bool = False
+    task_push_notification_config: Any = None
+
+
+class SendParams(RpcParams):
+    """Parameters of `SendMessage` and `SendStreamingMessage`."""
+
+    message: RpcMessage
+    configuration: SendConfiguration = SendConfiguration()
+
+    def require_supported(self) -> None:
+        """Raise RpcRefused for notifications by push, and for answers in other modes than text."""
+        if self.configuration.task_push_notification_config is not None:
+            raise RpcRefused(
+                RpcCode.PUSH_NOTIFICATION_NOT_SUPPORTED,
+                "there are no notifications by push; stream the task or get it again",
+            )
+        modes = self.configuration.accepted_output_modes
+        if modes and _TEXT_NAMES.isdisjoint(mode.partition(";")[0].strip().lower() for mode in modes):
+            raise RpcRefused(
+                RpcCode.CONTENT_TYPE_NOT_SUPPORTED, f"answers are {TEXT_MODES[0]}; accepted are {modes[:5]}"
+            )
+
+    def names(self) -> tuple[str, str]:
+        """Return the ids of message and conversation. Raises Invalid."""
+        message = self.message
+        return check_client_name("messageId", message.message_id), check_client_name(
+            "contextId", message.context_id
+        )
+
+
+class TaskParams(RpcParams):
+    """Parameters of `GetTask`, `CancelTask` and `SubscribeToTask`."""
+
+    id: Annotated[str, Field(min_length=1)]
+    history_length: Annotated[int | None, Field(ge=0)] = None
+
+
+class ListParams(RpcParams):
+    """Parameters of `ListTasks`."""
+
+    context_id: str = ""
+    status: str = ""
+    page_size: Annotated[int, Field(ge=1, le=_MOST_TASKS)] = 50
+    page_token: Annotated[str, Field(max_length=200)] = ""
+    history_length: Annotated[int | None, Field(ge=0)] = 0
+    status_timestamp_after: datetime | None = None
+    include_artifacts: bool = False
+
+    def query(self) -> TaskQuery | None:
+        """Return the query; None where no task can match. Raises Invalid."""
+        state = self.status.removeprefix(STATE_PREFIX).lower()
+        if state in {"input_required", "auth_required"}:
+            return None
+        if state not in {"", "unspecified", *TaskState}:
+            raise Invalid(
+                f"status is one of {', '.join(STATE_PREFIX + known.upper() for known in TaskState)}"
+            )
+        since = self.status_timestamp_after
+        if since is not None and since.tzinfo is None:
+            raise Invalid("statusTimestampAfter needs a time zone, such as Z")
+        return TaskQuery(
+            limit=self.page_size,
+            context=check_client_name("contextId", self.context_id),
+            state=TaskState(state) if state in list(TaskState) else None,
+            since=since,
+            after=_read_token(self.page_token) if self.page_token else None,
+        )
+
+
+def page_token(at: datetime, task_id: str) -> str:
+    """Return the token of the page after a task."""
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {task_id}".encode()).decode()
+
+
+def _read_token(token: str) -> tuple[datetime, UUID]:
+    try:
+        at, _, task_id = base64.b64decode(token, altchars=b"-_", validate=True).decode().partition(" ")
+        read = datetime.fromisoformat(at), read_id(task_id)
+    except (binascii.Error, ValueError) as error:
+        raise Invalid("the pageToken is not one of this list; begin without it") from error
+    if read[1] is None or read[0].tzinfo is None:
+        raise Invalid("the pageToken is not one of this list; begin without it")
+    return read[0], read[1]

@@ -1,0 +1,50 @@
+"""Views of the first steps, and of the first of them: a tenant."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.text import slugify
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.access import access_of, actor_of, is_platform_operator
+from apps.console.pages.fleet import read_fleet
+from apps.console.pages.onboarding import read_first_steps
+from apps.console.views import console_page
+from apps.fleet.administration import open_tenant
+from apps.fleet.members import set_member_role
+from apps.tenants.middleware import SESSION_KEY
+from apps.tenants.models import Role
+from arbor.errors import AlreadyExists, Invalid, PermissionDenied
+
+_NAME_LENGTH, _SLUG_LENGTH = 200, 63
+
+
+@require_safe
+def show_first_steps(request: HttpRequest) -> HttpResponse:
+    """Show the steps to a talking agent, done or not."""
+    steps = read_first_steps(read_fleet() if access_of(request) else None)
+    return console_page(request, "console/first_steps.html", title="First steps", steps=steps)
+
+
+@require_POST
+def create_tenant(request: HttpRequest) -> HttpResponse:
+    """Create a tenant of which the person, who runs the installation, is the owner, and work in it."""
+    if not is_platform_operator(request):
+        raise PermissionDenied("only superusers create tenants")
+    name = " ".join(request.POST.get("name", "").split())
+    slug = slugify(name)[:_SLUG_LENGTH] or "tenant"
+    try:
+        if not 1 <= len(name) <= _NAME_LENGTH:
+            raise Invalid(f"a tenant's name has 1 to {_NAME_LENGTH} characters, got {len(name)}")
+        tenant = open_tenant(slug=slug, name=name, actor=actor_of(request))
+        set_member_role(
+            slug=slug, username=request.user.get_username(), role=Role.OWNER, actor=actor_of(request)
+        )
+    except (Invalid, AlreadyExists) as refusal:
+        messages.error(request, f"No tenant was created: {refusal}.")
+        return HttpResponseRedirect(reverse("admin:index"))
+    request.session[SESSION_KEY] = str(tenant.id)
+    messages.success(request, f"Created tenant {tenant.name}. You are its owner.")
+    return HttpResponseRedirect(reverse("admin:index"))

@@ -1,0 +1,181 @@
+"""Give a tenant its models: its own keys of providers, tried before they are stored, and its default model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record_for_both
+from apps.calls.models import ProviderKey
+from apps.calls.services.provider_keys import (
+    ProviderAccess,
+    remove_provider_key,
+    store_listed_models,
+    store_provider_key,
+)
+from apps.calls.services.provider_lookup import find_provider
+from apps.providers import client_for, credentials_of, installation_has
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials, tenant_credentials
+from arbor.adapters.model_list import list_models
+from arbor.errors import Invalid, LimitReached, ModelError, NotFound
+from arbor.models.breaker import Breakers
+from arbor.models.handles import REFLEX, Handle, Provider
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.models.retry import RetryPolicy
+
+#: Seconds that a person waits for a provider's answer to one request.
+TRIAL_DEADLINE_S = 10.0
+#: The tenants whose trial is under way in this process: slow servers of one tenant must not occupy all of its threads.
+_trying: set[UUID] = set()
+_trying_lock = threading.Lock()
+_HANDLE_LENGTH = 200
+
+
+def connect_provider(
+    *, tenant_id: UUID, provider: str, key: str, base_url: str = "", model: str = "", actor: str
+) -> ProviderKey:
+    """Try a tenant's key of a provider by a request, store it sealed, and make `model` the tenant's default, if given.
+
+    `model` is the name of a model of the provider. No transaction may be open, because a provider is asked.
+
+    Raises Invalid for what was entered and for a provider that does not answer as one.
+    """
+    access = ProviderAccess.of(provider, key=key, base_url=base_url)
+    handle = _handle(access.provider, model)
+    own = tenant_credentials(access.provider, key=access.key, base_url=access.base_url)
+    with _one_trial(tenant_id):
+        listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
+    with tenant_transaction(tenant_id):
+        row = store_provider_key(access=access, listed=listed, actor=actor)
+    if handle:
+        set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
+    return row
+
+
+def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
+    """Try a tenant's stored key of a provider, and store the models that the provider lists now.
+
+    Raises NotFound, and Invalid where the provider does not answer as one.
+    """
+    with tenant_transaction(tenant_id):
+        own = find_provider(tenant_id, f"{provider}/")
+    if own is None:
+        raise NotFound(f"this tenant has no key of {provider!r}")
+    with _one_trial(tenant_id):
+        listed = _try(own.provider, credentials_of(own), base_url=own.base_url, handle="")
+    with tenant_transaction(tenant_id):
+        return store_listed_models(provider=provider, listed=listed)
+
+
+def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> ProviderKey:
+    """Remove a tenant's key of a provider, and its default model if it cannot be called any more. Raises NotFound."""
+    with tenant_transaction(tenant_id):
+        row = remove_provider_key(provider=provider, actor=actor)
+    default = Tenant.objects.using(OPS).values_list("default_model", flat=True).get(id=tenant_id)
+    if default.startswith(f"{provider}/") and not installation_has(default):
+        set_default_model(tenant_id=tenant_id, model="", actor=actor)
+    return row
+
+
+def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
+    """Choose the model of a tenant's agents without one of their own; empty: the installation's.
+
+    Raises Invalid for a handle that is none, and for a provider that neither tenant nor installation has.
+    """
+    handle = str(Handle.entered(model)) if model.strip() else ""
+    if len(handle) > _HANDLE_LENGTH:
+        raise Invalid(f"a model's handle has at most {_HANDLE_LENGTH} characters, got {len(handle)}")
+    if handle and not _can_call(tenant_id, handle):
+        provider = handle.partition("/")[0]
+        raise Invalid(f"there is no key of {provider}: enter one first")
+    with transaction.atomic(using=OPS):
+        tenant = Tenant.objects.using(OPS).select_for_update(no_key=True).get(id=tenant_id)
+        before, tenant.default_model = tenant.default_model, handle
+        if before != handle:
+            tenant.save(using=OPS, update_fields=["default_model"])
+            record_for_both(
+                action=AuditAction.OPERATOR_ACT,
+                tenant_id=tenant_id,
+                actor=actor,
+                message=f"chose {handle or 'the model of the installation'} as the default model",
+                detail={"tenant": tenant.slug, "before": before, "after": handle},
+            )
+    return tenant
+
+
+def _can_call(tenant_id: UUID, handle: str) -> bool:
+    if handle.startswith(f"{REFLEX}/"):
+        return True
+    with tenant_transaction(tenant_id):
+        has_own = find_provider(tenant_id, handle) is not None
+    return has_own or installation_has(handle)
+
+
+def _handle(provider: Provider, model: str) -> str:
+    """Return the handle of a provider's model, which may be entered with or without the provider's name."""
+    name = model.strip().removeprefix(f"{provider}/")
+    return str(Handle.entered(f"{provider}/{name}")) if name else ""
+
+
+@contextmanager
+def _one_trial(tenant_id: UUID) -> Iterator[None]:
+    """Try one provider of a tenant at a time. Raises LimitReached while another trial is under way."""
+    with _trying_lock:
+        if tenant_id in _trying:
+            raise LimitReached("another key of this tenant is being tried; wait for its answer")
+        _trying.add(tenant_id)
+    try:
+        yield
+    finally:
+        with _trying_lock:
+            _trying.discard(tenant_id)
+
+
+def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) -> tuple[str, ...]:
+    """Return the models that a provider lists; where it lists none, ask the model for one token.
+
+    Raises Invalid with what the provider answered.
+    """
+    if connections[APP].in_atomic_block:
+        raise RuntimeError("a provider must be asked outside any transaction")
+    client = client_for(base_url)
+    try:
+        listed = list_models(provider, own, client=client, deadline_s=TRIAL_DEADLINE_S, advice=_CHECK)
+        if listed is None and handle:
+            model = connect_model(
+                handle,
+                own,
+                breakers=Breakers(),
+                policy=RetryPolicy(attempts=1),
+                client=client,
+                advice=_CHECK,
+            )
+            model.complete(_ONE_TOKEN, deadline_s=TRIAL_DEADLINE_S)
+    except ModelError as error:
+        hint = f"; {_PRIVATE}" if "not permitted" in str(error) else ""
+        raise Invalid(f"{error}{hint}") from error
+    if listed is None and not handle:
+        raise Invalid(
+            "the server lists no models: its address usually ends in /v1; or name a model, which is then tried"
+        )
+    return listed or ()
+
+
+_CHECK = "the key and the address"
+_PRIVATE = "ARBOR_MODEL_ALLOW_PRIVATE=true permits addresses of the installation's own network"
+_ONE_TOKEN = ModelRequest(
+    purpose=CallPurpose.CHAT,
+    system="",
+    messages=(PromptMessage(role="user", content="Say yes."),),
+    # Some providers refuse fewer.
+    max_tokens=16,
+    temperature=1.0,
+)

@@ -1,0 +1,163 @@
+"""Change goals and plans for people and programs: whichever way the act comes, the same line is in the audit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.goals.models import Goal, Plan
+from apps.goals.services.goals import (
+    abandon_plan,
+    add_plan,
+    block_goal,
+    create_goal,
+    move_goal,
+    place_goal,
+    plans_of,
+    record_met_dependency,
+    record_progress,
+    set_deadline,
+    start_plan,
+)
+from arbor.errors import Invalid, NotFound
+from arbor.goals.plans import PlanDraft, PlanStatus
+from arbor.goals.values import GoalState
+
+
+class Unchanged(Enum):
+    """The default of the parts of a change that None would remove."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalEdit:
+    """The changes of a goal; the defaults change nothing."""
+
+    parent_id: UUID | Unchanged | None = UNCHANGED
+    deadline: datetime | Unchanged | None = UNCHANGED
+    #: Another open goal's id, or words; empty: nothing any more.
+    blocked_by: str | None = None
+    note: str = ""
+    fraction: float | None = None
+    state: GoalState | None = None
+    #: The reason of a new state.
+    reason: str = ""
+
+
+@transaction.atomic
+def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
+    """Add a goal to an agent's backlog, audited; `details` as in `NewGoalRequest`. Raises NotFound for a foreign parent."""
+    parent_id = details.get("parent_id")
+    if parent_id is not None:
+        _require(agent_id, parent_id)
+    goal = create_goal(agent_id=agent_id, title=title, **details)
+    _record(goal, actor, f"added goal {goal.title!r}, {goal.state}")
+    return goal
+
+
+@transaction.atomic
+def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) -> Goal:
+    """Change an agent's goal, with a line in the audit log for each part of the change.
+
+    Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing.
+    """
+    goal = _require(agent_id, goal_id)
+    if change == GoalEdit(reason=change.reason):
+        raise Invalid(
+            "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
+        )
+    if not isinstance(change.parent_id, Unchanged):
+        above = None if change.parent_id is None else _require(agent_id, change.parent_id)
+        goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
+        _record(goal, actor, f"made goal {goal.title!r} a part of {above or 'none'}")
+    if not isinstance(change.deadline, Unchanged):
+        goal = set_deadline(goal_id=goal_id, deadline=change.deadline)
+        _record(goal, actor, f"goal {goal.title!r} is due {change.deadline or 'never'}")
+    if change.blocked_by is not None:
+        goal = block_goal(goal_id=goal_id, by=change.blocked_by)
+        waits_for = goal.blocked_by_goal or change.blocked_by.strip() or "nothing any more"
+        _record(goal, actor, f"goal {goal.title!r} waits for {waits_for}")
+    if change.note.strip() or change.fraction is not None:
+        goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
+        _record(goal, actor, f"noted on goal {goal.title!r}: {change.note}")
+    # Full progress has completed the goal already.
+    if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
+        before = goal.state
+        goal = move_goal(goal_id=goal_id, to=change.state, reason=change.reason)
+        _record(goal, actor, f"moved goal {goal.title!r} from {before} to {goal.state}")
+    return goal
+
+
+@transaction.atomic
+def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool, actor: str) -> Plan:
+    """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid."""
+    goal = _require(agent_id, goal_id)
+    plan = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=as_draft)
+    return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+
+
+@transaction.atomic
+def start_drafted_plan(*, agent_id: UUID, goal_id: UUID, actor: str) -> Plan:
+    """Activate the latest draft of a goal's plan, audited. Raises NotFound, Invalid."""
+    goal = _require(agent_id, goal_id)
+    plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
+    return _record_plan(goal, plan, actor, f"started the plan of goal {goal.title!r}")
+
+
+@transaction.atomic
+def meet_dependency(*, agent_id: UUID, goal_id: UUID, dependency: str, actor: str) -> Plan:
+    """Record that a dependency of a goal's active plan is met, audited. Raises NotFound, Invalid."""
+    goal = _require(agent_id, goal_id)
+    plan = record_met_dependency(goal_id=goal_id, dependency=dependency)
+    return _record_plan(goal, plan, actor, f"the plan of goal {goal.title!r} has {dependency!r}")
+
+
+@transaction.atomic
+def abandon_latest_plan(
+    *, agent_id: UUID, goal_id: UUID, reason: str, actor: str, status: PlanStatus = PlanStatus.ACTIVE
+) -> Plan:
+    """Abandon a goal's latest plan of a status with its open steps, audited. Raises NotFound, Invalid."""
+    goal = _require(agent_id, goal_id)
+    plan = abandon_plan(plan_id=_latest(goal, status).id, reason=reason)
+    return _record_plan(goal, plan, actor, f"gave up the plan of goal {goal.title!r}: {reason}")
+
+
+def _require(agent_id: UUID, goal_id: UUID) -> Goal:
+    goal: Goal | None = Goal.objects.filter(agent_id=agent_id, id=goal_id).first()
+    if goal is None:
+        raise NotFound(f"the agent {agent_id} has no goal {goal_id}")
+    return goal
+
+
+def _latest(goal: Goal, status: PlanStatus) -> Plan:
+    plan = plans_of(goal.id).filter(status=status).first()
+    if plan is None:
+        raise NotFound(f"{goal.title!r} has no plan that is {status}")
+    return plan
+
+
+def _record_plan(goal: Goal, plan: Plan, actor: str, message: str) -> Plan:
+    """Audit a change of a plan, and return the plan with its steps."""
+    _record(goal, actor, message, plan_id=str(plan.id))
+    return plans_of(goal.id).get(id=plan.id)
+
+
+def _record(goal: Goal, actor: str, message: str, **others: str) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=goal.agent_id,
+        message=message,
+        detail={"goal_id": str(goal.id), **others},
+    )

@@ -1,0 +1,1 @@
+"""Add MCP servers, list, allow and call their tools."""

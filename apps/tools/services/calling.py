@@ -1,0 +1,103 @@
+"""Call a tool for a heartbeat: outside any transaction, and only as an operator allowed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.tenants.scope import release_connection, tenant_transaction
+from apps.tools.clients import tool_client
+from apps.tools.models import Tool, ToolServer
+from apps.tools.services.listing import relist_tool
+from apps.tools.services.servers import address_of
+from arbor.errors import ToolFailed, ToolSuspended
+from arbor.tools.calls import ToolRequest
+from arbor.tools.ports import Listing, ToolAnswer, ToolServerAddress
+from arbor.tools.status import ToolStatus
+
+log = structlog.get_logger(__name__)
+
+_LOOK_AGAIN = "it is suspended until an operator has looked at it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Callee:
+    """The tool of a call, as it is stored."""
+
+    server_id: UUID
+    name: str
+    address: ToolServerAddress
+
+
+def call_tool(request: ToolRequest, *, tenant_id: UUID, agent_id: UUID, deadline_s: float) -> ToolAnswer:
+    """Call the tool of a request, and return its answer.
+
+    A tool that its server has changed is not called, but suspended. Raises ToolFailed with the reason.
+    """
+    with tenant_transaction(tenant_id):
+        callee = _callee(request)
+    release_connection()
+    try:
+        answer = tool_client().call_tool(
+            callee.address,
+            name=callee.name,
+            arguments=request.arguments,
+            fingerprint=request.fingerprint,
+            deadline_s=deadline_s,
+        )
+    except ToolFailed as error:
+        with tenant_transaction(tenant_id):
+            ToolServer.objects.filter(id=callee.server_id).update(last_error=str(error))
+        raise
+    if isinstance(answer, Listing):
+        with tenant_transaction(tenant_id):
+            suspended = _suspend_tool(request, answer, agent_id)
+        raise suspended
+    with tenant_transaction(tenant_id):
+        ToolServer.objects.filter(id=callee.server_id).exclude(last_error="").update(last_error="")
+    return answer
+
+
+def _callee(request: ToolRequest) -> _Callee:
+    """Return the tool to call. Raises ToolSuspended unless it is allowed as the agent's heartbeat saw it."""
+    tool: Tool | None = Tool.objects.select_related("server").filter(id=request.tool_id).first()
+    if tool is None:
+        raise ToolSuspended("the tool was removed meanwhile")
+    if tool.status == ToolStatus.OFF:
+        raise ToolSuspended("an operator has withdrawn the tool meanwhile")
+    if tool.status == ToolStatus.MISSING:
+        raise ToolSuspended(f"{tool.server.name} no longer lists the tool")
+    if tool.status == ToolStatus.CHANGED or tool.fingerprint != request.fingerprint:
+        raise ToolSuspended(f"the tool has changed; {_LOOK_AGAIN}")
+    return _Callee(server_id=tool.server_id, name=tool.name, address=address_of(tool.server))
+
+
+def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> ToolSuspended:
+    """Hold a tool back that its server lists no longer, or otherwise; return the reason."""
+    tool: Tool | None = (
+        Tool.objects.select_for_update(of=("self",))
+        .select_related("server")
+        .filter(id=request.tool_id)
+        .first()
+    )
+    if tool is None:
+        return ToolSuspended("the tool was removed meanwhile")
+    relist_tool(tool, listing)
+    reason = (
+        f"{tool.server.name} no longer lists the tool"
+        if tool.status == ToolStatus.MISSING
+        else f"{tool.server.name} has changed the tool since it was allowed; {_LOOK_AGAIN}"
+    )
+    record(
+        action=AuditAction.DENIED,
+        actor=f"agent:{agent_id}",
+        agent_id=agent_id,
+        message=f"{tool.action}: {reason}",
+        detail={"tool": tool.action, "status": tool.status},
+    )
+    log.warning("tool_suspended", tool=tool.action, status=tool.status)
+    return ToolSuspended(reason)

@@ -1,0 +1,188 @@
+"""Add, remove and list the tools of MCP servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.queues import Task, TaskMessage, enqueue
+from apps.tenants.keys import master_keys
+from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
+from apps.tools.clients import tool_client
+from apps.tools.models import ToolServer
+from apps.tools.services.listing import ListingChange, store_listing
+from apps.tools.services.tools import set_agents
+from arbor.adapters.webhook import check_url, redact_url
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, ToolFailed
+from arbor.ids import uuid7
+from arbor.tools.names import check_server_name
+from arbor.tools.ports import ToolServerAddress
+from arbor.tools.secrets import seal_server_secret, unseal_server_secret
+
+log = structlog.get_logger(__name__)
+
+#: Servers of a tenant at most.
+MOST_SERVERS = 20
+_URL_LENGTH = 500
+_SECRET_LENGTH = 4_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshedServer:
+    """A server whose tools were listed, and what that changed."""
+
+    server: ToolServer
+    change: ListingChange
+
+
+@transaction.atomic
+def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServer:
+    """Add a server to the current tenant. Its secret is sent as a bearer token; nothing is requested yet.
+
+    Raises Invalid for a name, URL or secret, AlreadyExists, and LimitReached.
+    """
+    server = ToolServer(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        name=check_server_name(name.strip()),
+        url=_valid_url(url.strip()),
+    )
+    server.sealed_secret = _sealed(server, secret.strip())
+    if ToolServer.objects.count() >= MOST_SERVERS:
+        raise LimitReached(f"a tenant has at most {MOST_SERVERS} tool servers; remove one that is not needed")
+    try:
+        with transaction.atomic():
+            server.save(force_insert=True)
+    except IntegrityError as error:
+        if "tools_server_name" not in str(error):
+            raise
+        raise AlreadyExists(f"there is a tool server {server.name!r} already; choose another name") from error
+    audit_server(server, actor, f"added the tool server {server.name}")
+    return server
+
+
+@transaction.atomic
+def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
+    """Remove a server with its tools; agents may call them no longer. Raises NotFound."""
+    server = lock_server(server_id)
+    for tool in server.tools.filter(for_all=False):
+        set_agents(tool.action, ())
+    ToolServer.objects.filter(id=server_id).delete()
+    audit_server(server, actor, f"removed the tool server {server.name}")
+    return server
+
+
+def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> RefreshedServer:
+    """List the tools of a server and store them, in transactions of its own: none is open during the request.
+
+    Raises NotFound, and ToolFailed, which is stored with the server too.
+    """
+    with tenant_transaction(tenant_id):
+        address = address_of(server_by_id(server_id))
+    release_connection()
+    try:
+        listing = tool_client().list_tools(address, deadline_s=settings.ARBOR_MCP_DEADLINE_S)
+    except ToolFailed as error:
+        with tenant_transaction(tenant_id):
+            ToolServer.objects.filter(id=server_id).update(last_error=str(error))
+        raise
+    with tenant_transaction(tenant_id):
+        server = lock_server(server_id)
+        change = store_listing(server, listing)
+        audit_server(server, actor, f"listed the tools of {server.name}: {change}")
+        return RefreshedServer(server=server, change=change)
+
+
+def list_tools_again(*, server_id: UUID, tenant_id: UUID, actor: str) -> None:
+    """List the tools of a server for nobody who waits: a failure is stored with the server, and logged."""
+    try:
+        refresh_server(server_id=server_id, tenant_id=tenant_id, actor=actor)
+    except (ToolFailed, NotFound) as error:
+        log.warning("tool_listing_failed", server_id=str(server_id), error=str(error))
+
+
+def enqueue_refresh(*, server_id: UUID, actor: str) -> ToolServer:
+    """Enqueue a listing of a server's tools, for callers with an open transaction. Raises NotFound."""
+    server = server_by_id(server_id)
+    enqueue(
+        TaskMessage(
+            task=Task.REFRESH_TOOLS,
+            tenant_id=server.tenant_id,
+            arguments={"server_id": str(server_id), "actor": actor},
+            shown=f"server={server.name}",
+        )
+    )
+    return server
+
+
+def server_by_id(server_id: UUID) -> ToolServer:
+    """Return a server of the current tenant; raises NotFound."""
+    server: ToolServer | None = ToolServer.objects.filter(id=server_id).first()
+    if server is None:
+        raise NotFound(f"there is no tool server {server_id} in this tenant")
+    return server
+
+
+def server_by_name(name: str) -> ToolServer:
+    """Return a server of the current tenant by name; raises NotFound with the names that exist."""
+    server: ToolServer | None = ToolServer.objects.filter(name=name.strip()).first()
+    if server is None:
+        names = ", ".join(ToolServer.objects.values_list("name", flat=True))
+        known = names or "none yet; add one with `arbor tool server add`"
+        raise NotFound(f"there is no tool server {name!r}; there is: {known}")
+    return server
+
+
+def lock_server(server_id: UUID) -> ToolServer:
+    """Lock a server until the transaction ends; raises NotFound."""
+    server: ToolServer | None = ToolServer.objects.select_for_update().filter(id=server_id).first()
+    if server is None:
+        raise NotFound(f"there is no tool server {server_id} in this tenant")
+    return server
+
+
+def address_of(server: ToolServer) -> ToolServerAddress:
+    """Return the address of a server with its opened secret. Raises SealBroken."""
+    if not server.sealed_secret:
+        return ToolServerAddress(url=server.url)
+    opened = unseal_server_secret(
+        server.sealed_secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id
+    )
+    return ToolServerAddress(url=server.url, secret=opened.raw.decode())
+
+
+def audit_server(server: ToolServer, actor: str, message: str) -> None:
+    """Audit an act on a server."""
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        message=message,
+        detail={"tool_server": server.name, "to": redact_url(server.url)},
+    )
+
+
+def _sealed(server: ToolServer, secret: str) -> dict[str, object]:
+    if not secret:
+        return {}
+    # A header has no other characters.
+    if len(secret) > _SECRET_LENGTH or not (secret.isascii() and secret.isprintable()):
+        raise Invalid(f"a tool server's secret has at most {_SECRET_LENGTH} printable ASCII characters")
+    return seal_server_secret(secret, keys=master_keys(), tenant_id=server.tenant_id, server_id=server.id)
+
+
+def _valid_url(url: str) -> str:
+    if len(url) > _URL_LENGTH or not url.isprintable():
+        raise Invalid(f"a tool server's URL has at most {_URL_LENGTH} printable characters, got {len(url)}")
+    check_url(
+        url,
+        allow_http=settings.ARBOR_MCP_ALLOW_HTTP,
+        what="a tool server's URL",
+        setting="ARBOR_MCP_ALLOW_HTTP",
+    )
+    return url

@@ -1,0 +1,255 @@
+"""Call tools of MCP servers by streamable HTTP, at public addresses only, within limits of time and size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+import httpcore
+import httpx2
+from mcp import MCPError, types
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from pydantic import ValidationError
+
+from arbor.adapters.deadline import resolve_addresses
+from arbor.errors import ToolFailed
+from arbor.tools.ports import MOST_TOOLS, RESULT_LENGTH, Listing, ToolAnswer, ToolServerAddress
+from arbor.tools.texts import clean, one_line
+from arbor.web.addresses import is_public
+
+CONNECT_S = 5.0
+#: Pages of a server's listing that are read.
+_MOST_PAGES = 20
+_ERROR_LENGTH = 300
+_NAME, _VERSION = "arbor", "0.1"
+
+
+class ResponseTooLarge(httpx2.TransportError):
+    """The server sent more bytes than are read."""
+
+
+class _Session(ClientSession):
+    """A session that leaves results as they are.
+
+    The library would check a result by the server's own schema: it proves nothing about the text, and a hostile schema could
+    keep the thread busy beyond every deadline.
+    """
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Check nothing."""
+
+
+class McpClient:
+    """Lists and calls tools. `permits` decides about the very IP address that is connected to."""
+
+    def __init__(self, *, max_bytes: int, permits: Callable[[str], bool] = is_public) -> None:
+        self._max_bytes = max_bytes
+        self._permits = permits
+
+    def list_tools(self, server: ToolServerAddress, *, deadline_s: float) -> Listing:
+        """Return the tools of a server. Raises ToolFailed."""
+        return self._run(server, _list, deadline_s)
+
+    def call_tool(
+        self,
+        server: ToolServerAddress,
+        *,
+        name: str,
+        arguments: Mapping[str, Any],
+        fingerprint: str,
+        deadline_s: float,
+    ) -> ToolAnswer | Listing:
+        """Call a tool that is listed with this fingerprint; return the listing where it is not. Raises ToolFailed."""
+
+        async def call(session: ClientSession) -> ToolAnswer | Listing:
+            listing = await _list(session)
+            tool = listing.tool(name)
+            if tool is None or tool.fingerprint != fingerprint:
+                return listing
+            return _answer(await session.call_tool(name, dict(arguments)))
+
+        return self._run(server, call, deadline_s)
+
+    def _run[T](
+        self, server: ToolServerAddress, use: Callable[[ClientSession], Awaitable[T]], deadline_s: float
+    ) -> T:
+        """Use a session with the server in an event loop of this thread. Raises ToolFailed."""
+        host = httpx2.URL(server.url).host
+        try:
+            return anyio.run(partial(self._use, server, use, deadline_s))
+        except Exception as error:
+            raise ToolFailed(_reason(error, host=host, deadline_s=deadline_s)) from error
+
+    async def _use[T](
+        self, server: ToolServerAddress, use: Callable[[ClientSession], Awaitable[T]], deadline_s: float
+    ) -> T:
+        with anyio.fail_after(deadline_s):
+            async with self._session(server, deadline_s) as session:
+                return await use(session)
+
+    @asynccontextmanager
+    async def _session(self, server: ToolServerAddress, deadline_s: float) -> AsyncIterator[ClientSession]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "Arbor"}
+        if server.secret:
+            headers["Authorization"] = f"Bearer {server.secret}"
+        async with (
+            httpx2.AsyncClient(
+                transport=_GuardedTransport(permits=self._permits, max_bytes=self._max_bytes),
+                headers=headers,
+                timeout=httpx2.Timeout(deadline_s, connect=min(CONNECT_S, deadline_s)),
+                follow_redirects=False,
+                trust_env=False,
+            ) as client,
+            streamable_http_client(
+                server.url, http_client=client, max_sse_event_size=self._max_bytes
+            ) as streams,
+            _Session(*streams, client_info=types.Implementation(name=_NAME, version=_VERSION)) as session,
+        ):
+            await session.initialize()
+            yield session
+
+
+async def _list(session: ClientSession) -> Listing:
+    listed: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        params = types.PaginatedRequestParams(cursor=cursor)
+        page = await session.list_tools(params=params)
+        listed += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor or len(listed) > MOST_TOOLS:
+            break
+    return Listing.of(listed)
+
+
+def _answer(result: CallToolResult) -> ToolAnswer:
+    text = "\n".join(_content_text(part) for part in result.content)
+    if not text.strip() and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
+    return ToolAnswer(text=clean(text, RESULT_LENGTH), is_error=bool(result.is_error))
+
+
+def _content_text(part: types.ContentBlock) -> str:
+    """Return the text of a part of a result; other parts are named by their kind."""
+    if isinstance(part, TextContent):
+        return part.text
+    if isinstance(part, EmbeddedResource) and isinstance(part.resource, TextResourceContents):
+        return part.resource.text
+    if isinstance(part, types.ResourceLink):
+        return f"(a link to {part.name}: {part.uri})"
+    return f"({part.type}, which is not shown)"
+
+
+def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
+    """Return why a session failed. Errors of the network name no address: it may be of the operator's network."""
+    errors = list(_leaves(error))
+    for found in errors:
+        if isinstance(found, ResponseTooLarge):
+            return f"{host} {found}"
+        if isinstance(found, httpx2.UnsupportedProtocol):
+            return f"{host} leads to an address that is not permitted; ARBOR_MCP_ALLOW_PRIVATE=true permits addresses of one's own network"
+    for found in errors:
+        if isinstance(found, TimeoutError | httpx2.TimeoutException):
+            return f"{host} did not answer within {deadline_s:g} s"
+        if isinstance(found, httpx2.HTTPStatusError):
+            return f"{host} answered {found.response.status_code}"
+        if isinstance(found, httpx2.TransportError):
+            return f"{host} cannot be reached"
+    for found in errors:
+        if isinstance(found, MCPError):
+            return f"{host} reports an error: {one_line(found.error.message, _ERROR_LENGTH)}"
+        if isinstance(found, ValidationError):
+            return f"{host} did not answer by the protocol"
+    return f"{host} could not be used: {type(errors[0]).__name__}"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors of nested groups, each with its causes."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+        return
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+class _GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests to permitted addresses only, by no proxy, and reads a bounded number of bytes of all responses."""
+
+    def __init__(self, *, permits: Callable[[str], bool], max_bytes: int) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._permits = permits
+        self._left = max_bytes
+        self._max_bytes = max_bytes
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the first permitted address of its host that answers.
+
+        The address that was checked is the one that is connected to; the certificate is that of the host.
+        """
+        url, failure = request.url, httpx2.ConnectError("the host has no address", request=request)
+        for address in await self._addresses(request):
+            request.url = url.copy_with(host=address)
+            request.extensions = {**request.extensions, "sni_hostname": url.host}
+            try:
+                response = await self._inner.handle_async_request(request)
+            except httpx2.ConnectError as error:
+                failure = error
+                continue
+            finally:
+                request.url = url
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                await response.aclose()
+                # A few compressed bytes could expand to very many.
+                raise ResponseTooLarge("sent a compressed answer, which was not asked for")
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _BoundedStream(response.stream, self._count)
+            return response
+        raise failure
+
+    async def _addresses(self, request: httpx2.Request) -> list[str]:
+        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
+        try:
+            addresses = await anyio.to_thread.run_sync(resolve_addresses, host, port, CONNECT_S)
+        except httpcore.NetworkError as error:
+            raise httpx2.ConnectError("the name does not resolve", request=request) from error
+        except httpcore.TimeoutException as error:
+            raise httpx2.ConnectTimeout("the name was not resolved in time", request=request) from error
+        permitted = [address for address in addresses if self._permits(address)]
+        if addresses and not permitted:
+            raise httpx2.UnsupportedProtocol(f"{host} leads to an address that is not permitted")
+        return permitted
+
+    def _count(self, read: int) -> None:
+        self._left -= read
+        if self._left < 0:
+            raise ResponseTooLarge(f"sent more than {self._max_bytes:,} bytes")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The body of a response, each part counted."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, count: Callable[[int], None]) -> None:
+        self._inner = inner
+        self._count = count
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            self._count(len(part))
+            yield part
+
+    async def aclose(self) -> None:
+        """Close the body."""
+        await self._inner.aclose()

@@ -1,0 +1,172 @@
+"""Call tools of MCP servers, each by a durable call, once at most."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from arbor.errors import ToolInterrupted
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
+from arbor.heartbeat.situation import MemoryView, Situation
+from arbor.heartbeat.state import HeartbeatState, ToolCall
+from arbor.ids import read_id
+from arbor.memory.details import SemanticDetail
+from arbor.memory.trust import REFERENCE_LENGTH, Source
+from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.models.ports import CallPurpose
+from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.quotations import line, shorten
+from arbor.tools.calls import ToolRequest, handle_of, read_answer_text
+from arbor.tools.names import PREFIX, is_tool_action, server_of
+from arbor.tools.ports import ToolAnswer
+from arbor.values import replace
+
+#: The trust in what a tool answers: that in a web page, because anybody may have written it.
+TOOL_TRUST = 0.4
+_CONFIDENCE = 0.5
+_IMPORTANCE = 0.5
+_GLIMPSE = 160
+_ARGUMENTS_SHOWN = 200
+#: Characters of an answer that are remembered, and that a note of the same heartbeat is compared with.
+_REMEMBERED_LENGTH = 2_000
+
+
+def begun_tool_call(decision: Decision) -> ActionResult:
+    """Return the result of a call that has begun."""
+    return answer(
+        decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
+    )
+
+
+def pending_tool_calls(
+    situation: Situation, decisions: Sequence[Decision], results: Sequence[ActionResult]
+) -> list[ToolCall]:
+    """Return the begun calls of tools."""
+    calls = []
+    tools = situation.tools
+    for place, (decision, result) in enumerate(zip(decisions, results, strict=True)):
+        if (
+            not (decision.runs and is_tool_action(decision.action))
+            or result.outcome is not ActionOutcome.UNKNOWN
+        ):
+            continue
+        tool = tools[decision.action].tool
+        tool_id = read_id(tool.id) if tool is not None else None
+        assert tool is not None
+        assert tool_id is not None
+        calls.append(
+            ToolCall(
+                place=place,
+                action=decision.action,
+                tool_id=tool_id,
+                fingerprint=tool.fingerprint,
+                arguments=decision.params,
+            )
+        )
+    return calls
+
+
+def suspend_on_tool(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
+    """Suspend on the first of the pending calls."""
+    call = heartbeat.tool_calls[0]
+    request = ToolRequest(tool_id=call.tool_id, fingerprint=call.fingerprint, arguments=call.arguments)
+    asked = Question(model=handle_of(call.action), request=request.to_model_request().to_json())
+    return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.TOOL.value, payload=asked))
+
+
+def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[HeartbeatState]:
+    """End the first of the pending calls with its answer, or with the reason why there is none."""
+    call = heartbeat.tool_calls[0]
+    begun = heartbeat.action_records[call.place].result
+    named = _with_arguments(call.action, call.arguments)
+    if not ended.complete:
+        is_unknown = ended.error_kind == ToolInterrupted.__name__
+        summary = f"{named} {'may have run' if is_unknown else 'did not work'}: {ended.error}"
+        outcome = ActionOutcome.UNKNOWN if is_unknown else ActionOutcome.FAILURE
+        return _store_result(heartbeat, _result(begun, outcome, summary, brought=summary))
+    answered = read_answer_text(ended.text)
+    text = answered.text.strip()
+    if answered.is_error:
+        summary = f"{named} reports an error: {shorten(text, _GLIMPSE) or 'without a reason'}"
+        return _store_result(
+            heartbeat, _result(begun, ActionOutcome.FAILURE, summary, brought=text or summary)
+        )
+    if not text:
+        return _store_result(heartbeat, _result(begun, ActionOutcome.SUCCESS, f"{named} answered nothing"))
+    memory = _memory(heartbeat, call, answered)
+    # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
+    placed: PlacedMemories = yield Placing(memories=[memory], vectors=None, model=heartbeat.embedding_model)
+    result = _result(
+        begun,
+        ActionOutcome.SUCCESS,
+        f"{named} answered: {shorten(text, _GLIMPSE)}",
+        brought=text,
+        memory_ids=[str(memory_id) for memory_id in placed.ids],
+    )
+    # A note that repeats the answer is trusted no further than the answer.
+    shown = MemoryView(
+        id=str(placed.ids[0]),
+        type=memory.type,
+        content=memory.content,
+        role=memory.role,
+        at=memory.occurred_at,
+        importance=_IMPORTANCE,
+        trust=memory.trust,
+    )
+    heartbeat = heartbeat.with_view(recalled=[*heartbeat.situation.recalled, shown])
+    return _store_result(heartbeat, result)
+
+
+def _result(
+    begun: ActionResult,
+    outcome: ActionOutcome,
+    summary: str,
+    *,
+    brought: str = "",
+    memory_ids: Sequence[str] = (),
+) -> ActionResult:
+    changes = {"outcome": outcome, "summary": summary, "brought": brought, "memory_ids": [*memory_ids]}
+    return begun.model_copy(update=changes)
+
+
+def _store_result(heartbeat: HeartbeatState, result: ActionResult) -> NodeResult[HeartbeatState]:
+    """Store the result, and remove the call."""
+    place = heartbeat.tool_calls[0].place
+    action_records: list[ActionRecord] = [*heartbeat.action_records]
+    action_records[place] = replace(action_records[place], result=result)
+    heartbeat = replace(
+        heartbeat.with_present(action_records=action_records), tool_calls=heartbeat.tool_calls[1:]
+    )
+    return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
+
+
+def _with_arguments(action: str, arguments: object) -> str:
+    written = json.dumps(arguments, ensure_ascii=False, default=str)
+    return f"{action} {shorten(written, _ARGUMENTS_SHOWN)}" if arguments else action
+
+
+def _memory(heartbeat: HeartbeatState, call: ToolCall, answered: ToolAnswer) -> NewMemory:
+    source = Source(
+        kind="tool", reference=call.action[:REFERENCE_LENGTH], trust=TOOL_TRUST, observed_at=heartbeat.now
+    )
+    detail = SemanticDetail(
+        confidence=_CONFIDENCE,
+        sources=(source,),
+        extra={"arguments": shorten(json.dumps(call.arguments, ensure_ascii=False), _ARGUMENTS_SHOWN)},
+    )
+    text = line(answered.text, _REMEMBERED_LENGTH)
+    return NewMemory(
+        content=f"{_with_arguments(call.action, call.arguments)} answered: {text}",
+        type=MemoryType.SEMANTIC,
+        importance=_IMPORTANCE,
+        occurred_at=heartbeat.now,
+        # The server speaks here, not the agent.
+        role=f"{PREFIX}{server_of(call.action)}",
+        source=heartbeat.source,
+        trust=TOOL_TRUST,
+        # Not appraised: the words of a server must not ask for permanence.
+        retention=Retention.TASK,
+        detail=detail.to_json(),
+    )

@@ -1,0 +1,63 @@
+"""All operations of a client, grouped by the things they are about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arbor_client.agents import Agents
+from arbor_client.beliefs import Aspects, Beliefs
+from arbor_client.boundaries import Boundaries
+from arbor_client.contacts import Channels, Inbox, Outbox
+from arbor_client.conversations import Conversations
+from arbor_client.goals import Goals, Plans
+from arbor_client.graph import Graph
+from arbor_client.heartbeats import Heartbeats
+from arbor_client.hooks import Hooks
+from arbor_client.memories import Memories
+from arbor_client.minds import Episodes, Minds, Themes
+from arbor_client.policies import Policies
+from arbor_client.providers import Providers
+from arbor_client.selves import Preferences, Proposals, Selves
+from arbor_client.signals import Signals, Webhooks
+from arbor_client.templates import Templates
+from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tools import Tools, ToolServers
+
+if TYPE_CHECKING:
+    from arbor_client.clients import Arbor, AsyncArbor
+
+
+class Catalogue[C: (Arbor, AsyncArbor)]:
+    """The groups of operations, for the client `C`."""
+
+    def __init__(self, client: C) -> None:
+        self.agents: Agents[C] = Agents(client)
+        self.aspects: Aspects[C] = Aspects(client)
+        self.beliefs: Beliefs[C] = Beliefs(client)
+        self.boundaries: Boundaries[C] = Boundaries(client)
+        self.channels: Channels[C] = Channels(client)
+        self.conversations: Conversations[C] = Conversations(client)
+        self.episodes: Episodes[C] = Episodes(client)
+        self.goals: Goals[C] = Goals(client)
+        self.graph: Graph[C] = Graph(client)
+        self.heartbeats: Heartbeats[C] = Heartbeats(client)
+        self.hooks: Hooks[C] = Hooks(client)
+        self.inbox: Inbox[C] = Inbox(client)
+        self.members: Members[C] = Members(client)
+        self.memories: Memories[C] = Memories(client)
+        self.minds: Minds[C] = Minds(client)
+        self.outbox: Outbox[C] = Outbox(client)
+        self.plans: Plans[C] = Plans(client)
+        self.policies: Policies[C] = Policies(client)
+        self.preferences: Preferences[C] = Preferences(client)
+        self.proposals: Proposals[C] = Proposals(client)
+        self.providers: Providers[C] = Providers(client)
+        self.selves: Selves[C] = Selves(client)
+        self.signals: Signals[C] = Signals(client)
+        self.templates: Templates[C] = Templates(client)
+        self.tenant: TenantGroup[C] = TenantGroup(client)
+        self.themes: Themes[C] = Themes(client)
+        self.tokens: Tokens[C] = Tokens(client)
+        self.tool_servers: ToolServers[C] = ToolServers(client)
+        self.tools: Tools[C] = Tools(client)
+        self.webhooks: Webhooks[C] = Webhooks(client)

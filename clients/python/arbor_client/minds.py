@@ -1,0 +1,183 @@
+"""The mind of an agent beside its memories: episodes, themes, concepts, thoughts, the buffer and working memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from arbor_client.calls import Call, Id, PagedCall, Rows, get, listed, rows_of
+from arbor_client.groups import Group, listing, operation
+
+if TYPE_CHECKING:
+    from arbor_client.clients import Arbor, AsyncArbor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """A time segment of memories."""
+
+    id: UUID
+    session: str
+    started_at: datetime
+    last_at: datetime
+    #: None: it is open.
+    ended_at: datetime | None
+    size: int
+    summary: str
+    summarized_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeMemory:
+    """A memory of an episode."""
+
+    id: UUID
+    sequence: int
+    role: str
+    content: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeDetails(Episode):
+    """An episode with its first memories, in order."""
+
+    memories: list[EpisodeMemory]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """A theme of an agent's memories."""
+
+    id: UUID
+    name: str
+    keywords: list[str]
+    size: int
+    importance: float
+    #: -1 to 1.
+    emotional_valence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThemeMemory:
+    """A memory of a theme."""
+
+    memory_id: UUID
+    content: str
+    strength: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThemeDetails(Theme):
+    """A theme with the memories that fit it best."""
+
+    memories: list[ThemeMemory]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concept:
+    """An abstract idea that memories are cases of."""
+
+    id: UUID
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferItem:
+    """A thing that an agent remembers for a while."""
+
+    id: UUID
+    content: str
+    source: str
+    importance: float
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snippet:
+    """Code of a conversation."""
+
+    id: UUID
+    title: str
+    language: str
+    code: str
+    source: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought:
+    """A thought of a heartbeat or a conversation."""
+
+    id: UUID
+    origin: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkingMemory:
+    """An agent's working memory: its conversation partner, goals, thoughts, concerns and questions."""
+
+    working_memory: dict[str, Any]
+
+
+class Episodes[C: (Arbor, AsyncArbor)](Group[C]):
+    """Operations about episodes."""
+
+    @listing
+    def list(self, agent_id: Id) -> PagedCall[Episode]:
+        """List an agent's episodes, the latest first."""
+        return listed(Episode, f"/agents/{agent_id}/episodes")
+
+    @operation
+    def get(self, agent_id: Id, episode_id: Id) -> Call[EpisodeDetails]:
+        """Return an episode with its summary and its first memories."""
+        return get(EpisodeDetails, f"/agents/{agent_id}/episodes/{episode_id}")
+
+
+class Themes[C: (Arbor, AsyncArbor)](Group[C]):
+    """Operations about themes."""
+
+    @listing
+    def list(self, agent_id: Id) -> PagedCall[Theme]:
+        """List the themes of an agent's memories, the most important first."""
+        return listed(Theme, f"/agents/{agent_id}/themes")
+
+    @operation
+    def get(self, agent_id: Id, theme_id: Id) -> Call[ThemeDetails]:
+        """Return a theme with the memories that fit it best."""
+        return get(ThemeDetails, f"/agents/{agent_id}/themes/{theme_id}")
+
+
+class Minds[C: (Arbor, AsyncArbor)](Group[C]):
+    """Operations about concepts, thoughts, the buffer, code and working memory."""
+
+    @operation
+    def working_memory(self, agent_id: Id) -> Call[WorkingMemory]:
+        """Return an agent's working memory."""
+        return get(WorkingMemory, f"/agents/{agent_id}/working-memory")
+
+    @operation
+    def thoughts(self, agent_id: Id, *, limit: int = 20) -> Call[Rows[Thought]]:
+        """Return an agent's latest thoughts in heartbeats and conversations, the latest first."""
+        return rows_of(get(Thought, f"/agents/{agent_id}/thoughts", limit=limit))
+
+    @listing
+    def concepts(self, agent_id: Id) -> PagedCall[Concept]:
+        """List an agent's concepts by name."""
+        return listed(Concept, f"/agents/{agent_id}/concepts")
+
+    @listing
+    def buffer(self, agent_id: Id) -> PagedCall[BufferItem]:
+        """List what an agent remembers for a while, the latest first."""
+        return listed(BufferItem, f"/agents/{agent_id}/buffer")
+
+    @listing
+    def code(self, agent_id: Id) -> PagedCall[Snippet]:
+        """List the code of an agent's conversations, the latest first."""
+        return listed(Snippet, f"/agents/{agent_id}/code")

@@ -1,0 +1,93 @@
+"""`make pictures`: the pictures of the documentation, taken anew from a demo installation of its own."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from tests.acceptance.browser import Browser, find_chromium
+from tests.acceptance.installation import ROOT, Installation
+
+IMAGES = ROOT / "docs" / "images"
+#: Each agent of the demo has two heartbeats at least before the pictures are taken.
+HEARTBEATS, WITHIN_S = 14, 600.0
+#: Of the browser, and of the highest picture.
+WIDTH, HEIGHT, HIGHEST = 1440, 900, 1500
+PASSWORD = "pictures-of-the-console"
+SERVERS = ("WEB", "FLOWER", "POSTGRES", "VALKEY")
+#: The pages by the name of their picture, each with the link that leads to it from the page before.
+PAGES: dict[str, tuple[str, str]] = {
+    "fleet": ("", ""),
+    "operations": ("operations/", ""),
+    "heartbeat": (
+        "heartbeats/heartbeat/?status__exact=done",
+        "#result_list tbody a[href*='/heartbeats/heartbeat/']",
+    ),
+}
+
+
+def main() -> int:
+    """Take the pictures; return the exit code."""
+    chromium = find_chromium()
+    if chromium is None:
+        sys.stderr.write("no Chromium was found: install one, such as the package `chromium`\n")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="arbor-pictures-") as folder:
+        ports = {f"ARBOR_{server}_PORT": str(_free_port()) for server in SERVERS}
+        demo = Installation(Path(folder), **ports, ARBOR_OPERATOR="ann", ARBOR_OPERATOR_PASSWORD=PASSWORD)
+        demo.start(within_s=WITHIN_S)
+        try:
+            demo.wait_for_heartbeats(HEARTBEATS, within_s=WITHIN_S)
+            with Browser(chromium, width=WIDTH, height=HEIGHT) as browser:
+                save_pictures(browser, f"http://127.0.0.1:{ports['ARBOR_WEB_PORT']}", folder=IMAGES)
+        finally:
+            demo.stop()
+    return 0
+
+
+def save_pictures(browser: Browser, address: str, *, folder: Path) -> None:
+    """Save all pictures of an installation, as its operator sees them."""
+    browser.view(dark=False)
+    browser.open(f"{address}/admin/")
+    browser.fill("#id_username", "ann")
+    browser.fill("#id_password", PASSWORD)
+    browser.click("#login-form button[type=submit]")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (page, link) in PAGES.items():
+        browser.open(f"{address}/admin/{page}")
+        if link:
+            browser.open(browser.evaluate(f"document.querySelector({link!r}).href"))
+        path = browser.screenshot(folder / f"{name}.png", highest=HIGHEST)
+        path.write_bytes(compressed(path.read_bytes()))
+        sys.stdout.write(f"{path.relative_to(ROOT)}  {path.stat().st_size // 1024} kB\n")
+
+
+def compressed(png: bytes) -> bytes:
+    """Return the same PNG in fewer bytes: a browser compresses its data for speed, not for size."""
+    parts, at, pixels = [png[:8]], 8, b""
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        kind, whole = png[at + 4 : at + 8], png[at : at + 12 + length]
+        at += 12 + length
+        if kind == b"IDAT":
+            pixels += whole[8:-4]
+        elif kind == b"IEND":
+            data = zlib.compress(zlib.decompress(pixels), 9)
+            checksum = struct.pack(">I", zlib.crc32(b"IDAT" + data))
+            parts += [struct.pack(">I", len(data)), b"IDAT", data, checksum, whole]
+        else:
+            parts.append(whole)
+    return b"".join(parts)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        return int(holder.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

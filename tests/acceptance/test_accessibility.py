@@ -1,0 +1,260 @@
+"""Every console page against WCAG 2.2 A and AA, in light and dark, at phone width, and by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.core.wsgi import get_wsgi_application
+from django.urls import reverse
+
+from apps.tenants.models import Role
+from apps.tenants.services import add_member, create_tenant
+from tests.acceptance.accessibility import audit, overflow
+from tests.acceptance.browser import Browser, find_chromium
+from tests.acceptance.console_server import served, sign_in
+from tests.factories.heartbeats import ProcessFactory
+from tests.factories.users import UserFactory
+from tests.support.console import World, page_of
+from tests.support.console_rows import make_world
+from tests.support.database import DatabaseCleaner
+
+CHROMIUM = find_chromium()
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
+]
+DESK, PHONE = 1440, 390
+CONTENT = "#content"
+#: The rules that depend on colours.
+COLORS = ("color-contrast",)
+#: Lists that are opened in dark too.
+DARK_LISTS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessScene:
+    """A tenant with a row of everything, an empty one, and a browser signed in as their owner, who runs the installation."""
+
+    browser: Browser
+    address: str
+    world: World
+
+    @property
+    def lists(self) -> list[str]:
+        return [
+            reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+            for model in admin.site._registry
+        ]
+
+    @property
+    def forms(self) -> list[str]:
+        """The pages that are neither lists nor rows."""
+        names = (
+            "index",
+            "own-sessions",
+            "password_change",
+            "inbox",
+            "signals",
+            "recall",
+            "graph",
+            "model-usage",
+        )
+        adds = ("agents_agent_add", "contacts_channel_add", "operations", "template-edit")
+        return [reverse(f"admin:{name}") for name in (*names, *adds)]
+
+    @property
+    def rows(self) -> list[str]:
+        """The page of one row of each kind, and the operator's pages with something to show."""
+        first = {type(row): page_of(row) for row in reversed(self.world.rows)}
+        destroy = reverse("admin:agents_agent_delete", args=[self.world.agent.pk])
+        return [
+            *first.values(),
+            *self.world.operator_pages,
+            self.world.chat,
+            page_of(self.world.beat),
+            destroy,
+        ]
+
+
+@pytest.fixture(scope="module")
+def scene(django_db_setup: None, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[AccessScene]:
+    assert CHROMIUM is not None
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("django.conf.settings.ARBOR_PAGES_PER_MINUTE", 0)
+        ProcessFactory()
+        tenants = [create_tenant(slug=slug, name=slug.title()) for slug in ("acme", "vacant")]
+        ann = UserFactory(username="ann", is_superuser=True)
+        for tenant in tenants:
+            add_member(tenant=tenant, user=ann, role=Role.OWNER)
+        world = make_world(tenants[0])
+        with served(get_wsgi_application()) as address, Browser(CHROMIUM) as browser:
+            browser.view(dark=False)
+            sign_in(browser, address)
+            yield AccessScene(browser=browser, address=address, world=world)
+        emptier.empty()
+
+
+def faults(scene: AccessScene, page: str, *, within: str = CONTENT, in_dark: bool = True) -> list[str]:
+    """Open a page; return its violations in light, in dark and at phone width."""
+    browser = scene.browser
+    browser.open(f"{scene.address}{page}")
+    found = audit(browser, within=within)
+    if in_dark:
+        browser.evaluate("document.documentElement.classList.add('dark')")
+        found += [f"dark: {fault}" for fault in audit(browser, rules=COLORS, within=within)]
+    browser.view(width=PHONE)
+    found += [f"phone: {fault}" for fault in overflow(browser)]
+    browser.view(width=DESK)
+    return [f"{page} {fault}" for fault in found]
+
+
+def test_frames_of_pages_violate_no_rule(scene: AccessScene) -> None:
+    found = []
+    for page in ("/admin/", scene.lists[0], scene.world.agents_page, "/admin/nowhere/"):
+        found += faults(scene, page, within="html")
+        scene.browser.view(width=PHONE)
+        found += [f"phone: {fault}" for fault in audit(scene.browser)]
+        scene.browser.view(width=DESK)
+    assert found == []
+
+
+def test_contents_of_lists_violate_no_rule(scene: AccessScene) -> None:
+    # All lists have the colours of one template: in dark the first of them are enough.
+    assert [
+        fault
+        for place, page in enumerate(scene.lists)
+        for fault in faults(scene, page, in_dark=place < DARK_LISTS)
+    ] == []
+
+
+def test_contents_of_rows_violate_no_rule(scene: AccessScene) -> None:
+    assert [fault for page in scene.rows for fault in faults(scene, page)] == []
+
+
+def test_contents_of_forms_violate_no_rule(scene: AccessScene) -> None:
+    assert [fault for page in scene.forms for fault in faults(scene, page)] == []
+
+
+#: Where the focus is: the element's place in the page, its name, and whether its outline or shadow shows the focus.
+FOCUS = """
+(() => {
+  const element = document.activeElement;
+  if (!element || element === document.body) return null;
+  const style = getComputedStyle(element), box = element.getBoundingClientRect();
+  const around = getComputedStyle(element.parentElement);
+  return {
+    place: [...document.querySelectorAll("*")].indexOf(element),
+    name: element.outerHTML.slice(0, 120),
+    href: element.getAttribute("href") ?? "",
+    seen: box.width > 0 && box.height > 0 && style.visibility !== "hidden",
+    marked: style.outlineStyle !== "none" || style.boxShadow !== "none" || around.outlineStyle !== "none",
+    inside: Boolean(element.closest("#content")),
+  };
+})()
+"""
+
+
+def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
+    """Press Tab until the focus has left the page; return where it was."""
+    stops: list[dict[str, Any]] = []
+    for _ in range(most):
+        browser.press("Tab")
+        stop = browser.evaluate(FOCUS)
+        if stop is None or (stops and stop["place"] == stops[0]["place"]):
+            return stops
+        stops.append(stop)
+    raise AssertionError(f"the focus does not leave the page: {stops[-1]}")
+
+
+CONTROLS = """
+[...document.querySelectorAll('#content a[href], #content button:not([disabled]), #content input:not([type=hidden]):not([disabled]), #content select, #content textarea, #content summary')]
+  .filter((element) => element.checkVisibility({visibilityProperty: true}) && element.tabIndex >= 0)
+  .map((element) => [...document.querySelectorAll('*')].indexOf(element))
+"""
+
+
+def test_a_page_is_used_by_keyboard_alone(scene: AccessScene) -> None:
+    browser = scene.browser
+    for page in (scene.world.agents_page, reverse("admin:operations")):
+        browser.open(f"{scene.address}{page}")
+        stops = tab_through(browser)
+        assert stops[0]["href"] == "#content", "the first stop leads past the sidebar"
+        assert [stop["name"] for stop in stops if not stop["seen"]] == []
+        assert [stop["name"] for stop in stops if not stop["marked"]] == []
+        places = [stop["place"] for stop in stops]
+        assert places == sorted(places), "the focus follows the order of the page"
+        assert set(browser.evaluate(CONTROLS)) <= set(places)
+    browser.open(f"{scene.address}{reverse('admin:operations')}")
+    browser.press("Tab")
+    browser.press("Enter")
+    browser.press("Tab")
+    assert browser.evaluate(FOCUS)["inside"]
+
+
+def test_escape_closes_the_menus_of_a_page(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.address}/admin/")
+    for opener, opened in (
+        (".ar-tenant summary", ".ar-tenant[open]"),
+        ("[x-on\\\\:click*=openUserLinks]", "[x-show=openUserLinks]"),
+    ):
+        shown = f"Boolean([...document.querySelectorAll('{opened}')].some(box => box.checkVisibility()))"
+        browser.evaluate(f"document.querySelector('{opener}').focus()")
+        browser.press("Enter")
+        browser.wait_for(shown)
+        browser.press("Escape")
+        browser.wait_for(f"!({shown})")
+        assert browser.evaluate(f"document.activeElement === document.querySelector('{opener}')"), opener
+
+
+def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.set_zone("Asia/Tokyo")
+    for page in (
+        page_of(scene.world.beat),
+        reverse("admin:access_apitoken_changelist"),
+        scene.world.agents_page,
+    ):
+        browser.open(f"{scene.address}{page}")
+        titles = "[...document.querySelectorAll('[title]')].map(element => element.title).join(' ')"
+        assert "GMT+9" in browser.text() + browser.evaluate(titles), page
+        assert " UTC" not in browser.text("#content"), page
+    browser.set_zone("")
+
+
+def test_moving_parts_update_and_report_a_lost_connection(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.address}/admin/")
+    assert "ago" in browser.text("#live")
+    browser.evaluate("document.querySelector('#fleet-cards .ar-label').textContent = 'old'")
+    browser.evaluate("document.querySelector('.ar-strip').focus()")
+    browser.evaluate("window.livePage.ask()")
+    assert "old" not in browser.text("#fleet-cards")
+    assert browser.evaluate("document.activeElement.className") == "ar-strip", "the focus stays"
+    browser.evaluate("document.querySelector('#live button').click()")
+    assert "Paused" in browser.text("#live")
+    browser.evaluate("document.querySelector('#live button').click()")
+    browser.evaluate("window.fetch = () => Promise.reject(new TypeError('offline'))")
+    browser.evaluate("window.livePage.ask()")
+    assert "Connection lost" in browser.text("#live [role=status]")
+    assert browser.count("#live.ar-stale") == 1
+
+
+def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
+    browser = scene.browser
+    browser.view(scripts=False)
+    try:
+        for page in ("/admin/", scene.world.agents_page, reverse("admin:heartbeats_heartbeat_changelist")):
+            browser.open(f"{scene.address}{page}")
+            content = browser.text(CONTENT)
+            assert "Updated" not in content, page
+            assert scene.world.agent.name in content, page
+            beside = "document.querySelector('#content').getBoundingClientRect().left"
+            assert browser.evaluate(f"{beside} >= document.querySelector('#nav-sidebar').offsetWidth"), page
+    finally:
+        browser.view(scripts=True)

@@ -1,0 +1,189 @@
+"""The Agent2Agent protocol without its package: calls that are refused, and the codes of their errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.services.publication import publish_agent
+from apps.contacts.models import ChatMessage
+from apps.tenants.models import Role, Tenant, TenantStatus
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import set_status
+from tests.support.api import Caller, caller_of
+
+CARD = ".well-known/agent-card.json"
+MESSAGE = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "When may I come?"}]}
+
+
+@pytest.fixture
+def address(tenant: Tenant, vega: dict[str, Any]) -> str:
+    """Publish Vega, and return the path of its endpoint."""
+    with tenant_transaction(tenant.id):
+        publish_agent(agent_id=UUID(vega["id"]), actor="test")
+    return f"/a2a/{tenant.id}/{vega['id']}"
+
+
+def post(caller: Caller, path: str, body: Any, **headers: str) -> Any:
+    sent = body if isinstance(body, str) else json.dumps(body)
+    authorization = {"Authorization": f"Bearer {caller.token}"}
+    return caller.client.post(
+        path, sent, content_type="application/json", headers={**authorization, **headers}
+    )
+
+
+def call(caller: Caller, path: str, method: str, params: Any = None, **headers: str) -> Any:
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params if params is not None else {}}
+    response = post(caller, path, body, **headers)
+    assert response.status_code == 200, response.content
+    answer = response.json()
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", 7)
+    return answer
+
+
+def begin(caller: Caller, path: str, **fields: Any) -> Any:
+    params = {"message": {**MESSAGE, **fields}, "configuration": {"returnImmediately": True}}
+    return call(caller, path, "SendMessage", params)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("{", -32700),
+        ("[NaN]", -32700),
+        ("[]", -32600),
+        ('"text"', -32600),
+        ({"id": 1, "method": "GetTask"}, -32600),
+        ({"jsonrpc": "2.0", "id": {}, "method": "GetTask"}, -32600),
+        ({"jsonrpc": "2.0", "id": True, "method": "GetTask"}, -32600),
+        ({"jsonrpc": "2.0", "id": 1}, -32600),
+        ({"jsonrpc": "2.0", "id": 1, "method": "Dance"}, -32601),
+        ({"jsonrpc": "2.0", "id": 1, "method": "GetTask"}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": [1]}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "x\0y"}}, -32001),
+        ({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": [1]}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": 1}}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "tasks/pushNotificationConfig/set"}, -32003),
+        ({"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard"}, -32004),
+    ],
+)
+def test_a_bad_call_gets_the_code_of_its_error(owner: Caller, address: str, body: Any, code: int) -> None:
+    response = post(owner, address, body)
+    assert response.status_code == 200, response.content
+    assert response.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"messageId": ""}, -32602),
+        ({"messageId": "a\nb"}, -32602),
+        ({"contextId": "x" * 97}, -32602),
+        ({"contextId": "a\0b"}, -32602),
+        ({"role": "ROLE_AGENT"}, -32602),
+        ({"parts": []}, -32602),
+        ({"parts": [{"text": " "}]}, -32602),
+        ({"parts": [{"text": "a\0b"}]}, -32602),
+        ({"parts": [{"text": "x" * 8_001}]}, -32602),
+        ({"parts": [{"url": "https://example.org/a.png"}]}, -32005),
+        ({"taskId": "nonsense"}, -32001),
+    ],
+)
+def test_a_bad_message_gets_the_code_of_its_error(
+    owner: Caller, address: str, tenant: Tenant, changes: dict[str, Any], code: int
+) -> None:
+    assert begin(owner, address, **changes)["error"]["code"] == code
+    with tenant_transaction(tenant.id):
+        assert not ChatMessage.objects.exists()
+
+
+def test_wishes_that_cannot_be_met_are_refused(owner: Caller, address: str) -> None:
+    for configuration, code in (
+        ({"acceptedOutputModes": ["image/png"]}, -32005),
+        ({"taskPushNotificationConfig": {"url": "https://example.org"}}, -32003),
+        ({"historyLength": -1}, -32602),
+    ):
+        params = {"message": MESSAGE, "configuration": configuration}
+        assert call(owner, address, "SendMessage", params)["error"]["code"] == code
+    refused = call(owner, address, "SendMessage", {"message": MESSAGE}, **{"A2A-Version": "2.0"})
+    assert refused["error"]["code"] == -32009
+    wrong: list[dict[str, Any]] = [
+        {"pageSize": 0},
+        {"pageSize": 101},
+        {"pageToken": "nonsense"},
+        {"status": "TASK_STATE_NONE"},
+        {"statusTimestampAfter": "yesterday"},
+        {"statusTimestampAfter": "2026-11-23T09:00:00"},
+    ]
+    for query in wrong:
+        assert call(owner, address, "ListTasks", query)["error"]["code"] == -32602, query
+
+
+def test_a_repeated_message_finds_its_task(owner: Caller, address: str, tenant: Tenant) -> None:
+    first = begin(owner, address)["result"]["task"]
+    again = begin(owner, address, parts=[{"text": "Something else."}])["result"]["task"]
+    assert again == first
+    assert first["status"]["state"] == "TASK_STATE_SUBMITTED"
+    assert first["history"][0]["messageId"] == "m1"
+    legacy = call(owner, address, "tasks/get", {"id": first["id"], "historyLength": 0})["result"]
+    assert (legacy["kind"], legacy["status"]["state"], legacy["history"]) == ("task", "submitted", [])
+    with tenant_transaction(tenant.id):
+        assert ChatMessage.objects.count() == 1
+
+
+def test_a_task_belongs_to_its_client(owner: Caller, address: str, tenant: Tenant) -> None:
+    task = begin(owner, address)["result"]["task"]
+    other = caller_of(tenant, Role.OPERATOR)
+    for method in ("GetTask", "CancelTask", "SubscribeToTask"):
+        assert call(other, address, method, {"id": task["id"]})["error"]["code"] == -32001
+    listed = call(other, address, "ListTasks")["result"]
+    assert (listed["tasks"], listed["totalSize"], listed["nextPageToken"]) == ([], 0, "")
+    # The same id of another client is another message.
+    assert begin(other, address)["result"]["task"]["id"] != task["id"]
+
+
+def test_only_published_agents_are_found(
+    owner: Caller, outsider: Caller, address: str, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()["id"]
+    vega = address.rpartition("/")[2]
+    hidden = {f"/a2a/{tenant.id}/{lyra}": lyra, f"/a2a/{other_tenant.id}/{vega}": vega}
+    for path, agent_id in hidden.items():
+        card = owner.client.get(f"{path}/{CARD}")
+        assert (card.status_code, card.json()["detail"]) == (
+            404,
+            f"there is no agent {agent_id} in this tenant",
+        )
+        for caller in (owner, outsider):
+            assert post(caller, path, {}).json()["detail"] == card.json()["detail"]
+    assert owner.client.get(address).status_code == 405
+    assert owner.client.get(f"{address}/{CARD}").status_code == 200
+    set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
+    assert owner.client.get(f"{address}/{CARD}").status_code == 404
+
+
+def test_a_token_for_tasks_does_nothing_else(
+    owner: Caller, address: str, tenant: Tenant, vega: dict[str, Any]
+) -> None:
+    made = owner.post("/tokens", {"name": "partner", "agent_id": vega["id"], "tasks_only": True}).json()
+    assert made["about"]["tasks_only"]
+    partner = Caller(token=made["token"])
+    task = begin(partner, address)["result"]["task"]
+    assert call(partner, address, "GetTask", {"id": task["id"]})["result"]["id"] == task["id"]
+    for path in ("/agents", "/tenant", f"/agents/{vega['id']}/memories", f"/agents/{vega['id']}/turns"):
+        assert partner.get(path).status_code == 403
+    assert partner.post(f"/agents/{vega['id']}/pause").status_code == 403
+    headers = {"Authorization": f"Bearer {partner.token}"}
+    assert partner.client.get("/v1/models", headers=headers).status_code == 403
+
+
+def test_the_card_tells_no_secrets(owner: Caller, address: str, vega: dict[str, Any]) -> None:
+    owner.post(f"/agents/{vega['id']}/publish", {"description": "Knows the tides."})
+    response = owner.client.get(f"{address}/{CARD}")
+    assert response["Cache-Control"] == "public, max-age=60"
+    assert response.json()["description"] == "Knows the tides."
+    for private in ("You go in first", "Breadth first", "acme", vega["public_id"]):
+        assert private not in response.content.decode()

@@ -1,0 +1,81 @@
+"""MCP servers and tools over the API: managed by operators, seen by their tenant only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.tools.services import servers
+from arbor.tools.ports import ScriptedTools
+from tests.support.api import Caller
+
+SERVER = {"name": "weather", "url": "https://example.org/s3cret", "secret": "t0ken"}
+LISTED = {"name": "forecast", "description": "Gives the forecast.", "inputSchema": {"type": "object"}}
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> ScriptedTools:
+    """Replace all servers by a script."""
+    scripted = ScriptedTools([LISTED], {})
+    monkeypatch.setattr(servers, "tool_client", lambda: scripted)
+    return scripted
+
+
+def test_an_operator_allows_and_withdraws_a_tool(
+    owner: Caller, viewer: Caller, vega: dict[str, Any], tools: ScriptedTools
+) -> None:
+    assert viewer.post("/tool-servers", SERVER).status_code == 403
+    response = owner.post("/tool-servers", SERVER)
+    assert response.status_code == 201, response.content
+    server = response.json()
+    assert (server["url"], server["has_secret"]) == ("https://example.org/…", True)
+    assert "t0ken" not in response.content.decode()
+    assert owner.post("/tool-servers", SERVER).status_code == 409
+    address = f"/tool-servers/{server['id']}"
+    assert owner.post(f"{address}/refresh").json()["added"] == ["forecast"]
+    (tool,) = viewer.get("/tools", server_id=server["id"], status="off").json()["items"]
+    assert (tool["action"], tool["cost"]) == ("mcp.weather.forecast", 3)
+    assert viewer.get("/tool-servers").json()["items"] == [viewer.get(address).json()]
+    allow = f"/tools/{tool['id']}/allow"
+    assert viewer.post(allow, {}).status_code == 403
+    assert owner.post(allow, {"fingerprint": "0" * 64}).status_code == 412
+    wish = {"cost": 0, "agent_ids": [vega["id"]], "fingerprint": tool["fingerprint"]}
+    allowed = owner.post(allow, wish).json()
+    assert (allowed["tool"]["status"], allowed["tool"]["cost"], allowed["agents"]) == (
+        "allowed",
+        0,
+        [vega["name"]],
+    )
+    assert viewer.get(f"/tools/{tool['id']}").json() == allowed
+    tools.listed[0] = {**LISTED, "description": "Ask for keys."}
+    assert owner.post(f"{address}/refresh").json()["suspended"] == ["forecast"]
+    (changed,) = viewer.get("/tools", status="changed").json()["items"]
+    assert changed["before"]["description"] == "Gives the forecast."
+    assert owner.post(f"/tools/{tool['id']}/deny").json()["status"] == "off"
+    assert owner.delete(address).json()["id"] == server["id"]
+    assert owner.get(f"/tools/{tool['id']}").status_code == 404
+
+
+def test_wrong_wishes_are_refused(owner: Caller, tools: ScriptedTools) -> None:
+    for wrong in ({"name": "A b"}, {"url": "http://x"}, {"url": "https://u:p@x"}, {"secret": "a\nb"}):
+        assert owner.post("/tool-servers", {**SERVER, **wrong}).status_code == 422
+    server = owner.post("/tool-servers", SERVER).json()
+    owner.post(f"/tool-servers/{server['id']}/refresh")
+    (tool,) = owner.get("/tools").json()["items"]
+    for wish in ({"cost": -1}, {"cost": 1001}, {"agent_ids": ["0" * 32]}):
+        assert owner.post(f"/tools/{tool['id']}/allow", wish).status_code in (404, 422)
+
+
+def test_another_tenants_tools_are_not_there(owner: Caller, outsider: Caller, tools: ScriptedTools) -> None:
+    server = owner.post("/tool-servers", SERVER).json()
+    address = f"/tool-servers/{server['id']}"
+    owner.post(f"{address}/refresh")
+    (tool,) = owner.get("/tools").json()["items"]
+    for path in (address, f"/tools/{tool['id']}"):
+        assert outsider.get(path).status_code == 404
+    for path in (f"{address}/refresh", f"/tools/{tool['id']}/deny"):
+        assert outsider.post(path).status_code == 404
+    assert outsider.post(f"/tools/{tool['id']}/allow", {}).status_code == 404
+    assert outsider.delete(address).status_code == 404
+    assert outsider.get("/tools").json()["items"] == []

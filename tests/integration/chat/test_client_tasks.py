@@ -1,0 +1,111 @@
+"""Tasks of clients: turns that are found by their ids, and canceled."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.calls.models import CallStatus
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services import client_tasks
+from apps.contacts.services.chat import answer_turn
+from apps.contacts.services.client_tasks import TaskClient, begin_task, cancel_task, read_task
+from apps.heartbeats.services.calls.calls import execute_call
+from apps.memories.models import Memory
+from apps.memories.services.recall.recaller import recall
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.client_tasks import ClientTask, TaskState
+from arbor.errors import NotFound, TransitionIllegal
+from arbor.memory.recall.recall_request import RecallRequest
+from arbor.models.ports import ModelRequest
+from tests.integration.chat.conftest import Script, calls_of, model_answer
+from tests.support.threads import in_own_connection
+
+
+@pytest.fixture
+def client(agent: Agent) -> TaskClient:
+    """Return a client of the agent."""
+    return TaskClient(agent_id=agent.id, person="token:partner")
+
+
+def begin(agent: Agent, client: TaskClient, text: str = "When is the tide?", **fields: str) -> ClientTask:
+    with tenant_transaction(agent.tenant_id):
+        return begin_task(client=client, text=text, **{"message_id": "m1", **fields})
+
+
+def read(agent: Agent, client: TaskClient, task: ClientTask) -> ClientTask:
+    with tenant_transaction(agent.tenant_id):
+        return read_task(client=client, task_id=UUID(task.id))
+
+
+def cancel(agent: Agent, client: TaskClient, task: ClientTask) -> ClientTask:
+    with tenant_transaction(agent.tenant_id):
+        return cancel_task(client=client, task_id=UUID(task.id))
+
+
+def answer(agent: Agent, task: ClientTask) -> bool:
+    return answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(task.id), execute=execute_call)
+
+
+def test_a_canceled_task_asks_no_model(agent: Agent, client: TaskClient, scripted: Script) -> None:
+    model = scripted(model_answer("At nine."))
+    task = begin(agent, client)
+    assert cancel(agent, client, task).state is TaskState.CANCELED
+    assert not answer(agent, task)
+    assert model.requests == []
+    with pytest.raises(TransitionIllegal, match="has ended"):
+        cancel(agent, client, task)
+    # The conversation goes on.
+    again = begin(agent, client, "And now?", message_id="m2", context=task.context)
+    assert answer(agent, again)
+    assert read(agent, client, again).state is TaskState.COMPLETED
+
+
+def test_a_reply_after_the_cancel_is_not_used(agent: Agent, client: TaskClient, scripted: Script) -> None:
+    task = begin(agent, client)
+
+    def reply(_request: ModelRequest) -> str:
+        in_own_connection(lambda: cancel(agent, client, task)).join()
+        return model_answer("At nine.")
+
+    scripted(reply)
+    answer(agent, task)
+    (call,) = calls_of(agent)
+    assert (call.status, call.error_kind) == (CallStatus.FAILED, "Canceled")
+    assert read(agent, client, task).state is TaskState.CANCELED
+    with tenant_transaction(agent.tenant_id):
+        assert ChatMessage.objects.count() == 2
+        remembered = Memory.objects.filter(agent_id=agent.id, session__startswith="chat:")
+        assert [memory.content for memory in remembered] == ["When is the tide?"]
+
+
+def test_an_answer_that_is_stored_cannot_be_canceled(
+    agent: Agent, client: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = begin(agent, client)
+    monkeypatch.setattr(client_tasks, "cancel_maintenance_call", lambda **_: False)
+    with pytest.raises(TransitionIllegal, match="being stored"):
+        cancel(agent, client, task)
+    assert read(agent, client, task).state is TaskState.SUBMITTED
+
+
+def test_a_repeated_message_begins_no_conversation(agent: Agent, client: TaskClient) -> None:
+    tasks = [begin(agent, client), begin(agent, client), begin(agent, client, message_id="m2")]
+    assert tasks[0] == tasks[1]
+    assert tasks[2].context != tasks[0].context
+    with tenant_transaction(agent.tenant_id):
+        assert ChatSession.objects.count() == 2
+    stranger = TaskClient(agent_id=agent.id, person="token:stranger")
+    with pytest.raises(NotFound):
+        read(agent, stranger, tasks[0])
+
+
+def test_a_task_is_recalled_later(agent: Agent, client: TaskClient, scripted: Script) -> None:
+    scripted(model_answer("Nora keeps the lighthouse."))
+    answer(agent, begin(agent, client, "Nora keeps the lighthouse of Skerry. Remember that."))
+    request = RecallRequest(agent_id=agent.id, text="Who keeps the lighthouse?")
+    found = [UUID(str(row.id)) for row in recall(tenant_id=agent.tenant_id, request=request)]
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(content__contains="of Skerry").id in found

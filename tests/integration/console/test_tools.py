@@ -1,0 +1,89 @@
+"""The pages of MCP servers and tools."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.tenants.scope import tenant_transaction
+from apps.tools.models import Tool, ToolServer
+from tests.factories.tools import ToolFactory, ToolServerFactory
+from tests.support.console import World, page_of
+
+
+def store_tool(world: World, **values: object) -> Tool:
+    """Store a tool of a server with a secret address."""
+    with tenant_transaction(world.tenant.id):
+        server = ToolServerFactory.create(
+            tenant_id=world.tenant.id, name="weather", url="https://example.org/s3cret"
+        )
+        tool: Tool = ToolFactory.create(tenant_id=world.tenant.id, server=server, name="forecast", **values)
+    return tool
+
+
+def text_of(client: Client, address: str) -> str:
+    """Return a page as text."""
+    response = client.get(address)
+    assert response.status_code == 200, address
+    return response.content.decode()
+
+
+def test_pages_show_tools_and_no_secret(viewer: Client, world: World) -> None:
+    tool = store_tool(world, description="<b>Gives</b> the forecast.")
+    pages = (
+        reverse("admin:tools_tool_changelist"),
+        reverse("admin:tools_toolserver_changelist"),
+        page_of(tool),
+        page_of(tool.server),
+    )
+    with CaptureQueriesContext(connection) as queries:
+        shown = [text_of(viewer, address) for address in pages]
+    assert not [query for query in queries.captured_queries if "sealed_secret" in query["sql"]]
+    assert "mcp.weather.forecast" in shown[0]
+    assert "https://example.org/…" in shown[1]
+    assert "&lt;b&gt;Gives&lt;/b&gt; the forecast." in shown[2]
+    assert "forecast" in shown[3]
+    assert not [text for text in shown if "s3cret" in text or "<b>Gives" in text]
+    assert "allow-tool" not in shown[2]
+
+
+def test_an_operator_adds_a_server_and_decides_about_a_tool(
+    operator: Client, viewer: Client, world: World
+) -> None:
+    new = reverse("admin:tools_toolserver_add")
+    assert viewer.post(new, {}).status_code == 403
+    wish = {"name": "tickets", "url": "https://example.org/mcp", "secret": "t0ken"}
+    assert "tickets is added" in operator.post(new, wish).content.decode()
+    assert "already" in operator.post(new, wish).content.decode()
+    tool = store_tool(world)
+    act = reverse("admin:tool-act", args=[tool.id])
+    terms = {"act": "allow", "cost": "7", "fingerprint": tool.fingerprint, "for": "chosen"}
+    assert viewer.post(act, terms).status_code == 403
+    assert "choose at least one agent" in operator.post(act, terms, follow=True).content.decode()
+    stale = {**terms, "for": "all", "fingerprint": "0" * 64}
+    assert "has changed since you saw it" in operator.post(act, stale, follow=True).content.decode()
+    page = operator.post(act, {**terms, "agent": [str(world.agent.id)]}, follow=True).content.decode()
+    assert "7 energy" in page
+    assert "Withdraw" in page
+    with tenant_transaction(world.tenant.id):
+        allowed = Tool.objects.get(id=tool.id)
+        assert (allowed.status, allowed.cost, allowed.for_all) == ("allowed", 7, False)
+    operator.post(act, {"act": "deny"})
+    server_act = reverse("admin:tool-server-act", args=[tool.server_id])
+    assert "being listed" in operator.post(server_act, {"act": "refresh"}, follow=True).content.decode()
+    operator.post(server_act, {"act": "remove"})
+    with tenant_transaction(world.tenant.id):
+        assert not Tool.objects.filter(id=tool.id).exists()
+        assert list(ToolServer.objects.values_list("name", flat=True)) != []
+
+
+def test_a_suspended_tool_is_an_alarm(operator: Client, world: World) -> None:
+    tool = store_tool(
+        world, status="changed", before={"description": "It was kind.", "schema": {"properties": {}}}
+    )
+    assert "is suspended" in text_of(operator, reverse("admin:index"))
+    page = text_of(operator, page_of(tool))
+    assert "It was kind." in page
+    assert "Allow it as it is" in page

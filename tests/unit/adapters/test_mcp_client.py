@@ -1,0 +1,73 @@
+"""The client of MCP servers against servers that fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from arbor.adapters.mcp_client import McpClient
+from arbor.errors import ToolFailed
+from arbor.tools.ports import ToolServerAddress
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Return a web server that answers by its path, never by the protocol."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            answers = {
+                "/busy": (503, {}, b""),
+                "/away": (307, {"Location": "http://127.0.0.1:1/mcp"}, b""),
+                "/large": (200, {"Content-Type": "application/json"}, b'{"x": "' + b"x" * 3_000 + b'"}'),
+                "/packed": (200, {"Content-Type": "application/json", "Content-Encoding": "gzip"}, b"x"),
+                "/page": (200, {"Content-Type": "text/html"}, b"<p>Hello</p>"),
+            }
+            status, headers, body = answers[self.path]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/busy", "127.0.0.1 "),
+        ("/away", "127.0.0.1 "),
+        ("/large", "127.0.0.1 sent more than 2,000 bytes"),
+        ("/packed", "127.0.0.1 sent a compressed answer"),
+        ("/page", "127.0.0.1 "),
+    ],
+)
+def test_failures_are_reported_in_words(address: str, path: str, message: str) -> None:
+    client = McpClient(max_bytes=2_000, permits=lambda _: True)
+    with pytest.raises(ToolFailed) as failure:
+        client.list_tools(ToolServerAddress(url=address + path, secret="s3cret"), deadline_s=20)
+    assert str(failure.value).startswith(message)
+    assert "s3cret" not in str(failure.value)
+
+
+def test_private_addresses_are_refused_before_a_request(address: str) -> None:
+    with pytest.raises(ToolFailed, match="an address that is not permitted"):
+        McpClient(max_bytes=2_000).list_tools(ToolServerAddress(url=f"{address}/busy"), deadline_s=20)
+
+
+def test_a_server_that_is_down_cannot_be_reached() -> None:
+    client = McpClient(max_bytes=2_000, permits=lambda _: True)
+    with pytest.raises(ToolFailed, match="cannot be reached"):
+        client.list_tools(ToolServerAddress(url="http://127.0.0.1:1/mcp"), deadline_s=20)

@@ -1,0 +1,67 @@
+"""The Python client against the OpenAPI document: paths, parameters and results."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from apps.api.api import PATH
+from arbor_client.calls import Call
+from arbor_client.streams import StreamCall
+from scripts.client_calls import openapi, operation_of, requests_of_client
+
+
+def test_every_method_of_the_client_has_its_operation() -> None:
+    strangers = [
+        f"{name}: {call.method} {call.path}"
+        for name, call in requests_of_client().items()
+        if operation_of(call.method, PATH + call.path) is None
+    ]
+    assert strangers == []
+
+
+@pytest.mark.parametrize("name", sorted(requests_of_client()))
+def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
+    call = requests_of_client(whole=True)[name]
+    described = _described(call)
+    query = {part["name"] for part in described.get("parameters", []) if part["in"] == "query"}
+    # Lists set them themselves, page after page.
+    paging = {"cursor", "limit", "after"}
+    assert sorted(call.query.keys() - paging) == sorted(query - paging)
+    body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    assert sorted(call.body or ()) == sorted(_properties(body) if body else ())
+    if isinstance(call, Call) and call.kind is not type(None):
+        (answer,) = [value for status, value in described["responses"].items() if status.startswith("2")]
+        _assert_reads(call.kind, answer["content"]["application/json"]["schema"])
+
+
+def _described(call: Call[Any] | StreamCall) -> Any:
+    method, _, path = (operation_of(call.method, PATH + call.path) or "").partition(" ")
+    return openapi()["paths"][path][method.lower()]
+
+
+def _properties(schema: Any) -> dict[str, Any]:
+    schemas = openapi()["components"]["schemas"]
+    properties: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]["properties"]
+    return properties
+
+
+def _assert_reads(kind: Any, schema: Any) -> None:
+    """Compare the fields of a dataclass with an object of the API; of a list, with its rows."""
+    if schema.get("type") == "array":
+        schema = schema["items"]
+    properties = _properties(schema)
+    names = [field.name for field in fields(kind)]
+    lists = {"items", "results"} & properties.keys()
+    if lists and not lists & set(names):
+        _assert_reads(kind, properties[lists.pop()])
+        return
+    assert sorted(names) == sorted(properties), kind
+    hints = get_type_hints(kind)
+    for name, value in properties.items():
+        for inner in (value, value.get("items", {}), *value.get("anyOf", ())):
+            part = [one for one in (hints[name], *get_args(hints[name])) if is_dataclass(one)]
+            if part and "$ref" in inner:
+                _assert_reads(part[0], inner)

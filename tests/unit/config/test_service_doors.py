@@ -1,0 +1,146 @@
+"""Every act of a person or program, a public service with an actor, has a command and an operation, or a reason why not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+#: The packages of the doors. The client sends requests to the API.
+DOORS = {
+    "command": "config/cli",
+    "operation": "apps/api",
+    "page": "apps/console",
+    "tool": "apps/mcp_server",
+}
+#: The parameters that name who acts.
+ACTORS = {"actor", "decided_by"}
+
+_AGENT = "agents and jobs do it, or another service on behalf of its caller"
+_INSTALLATION = "of the installation, while a token is of one tenant"
+_UPKEEP = "a rare act of upkeep at the command line; it has no operation yet"
+_MACHINE = "reads or runs something of the machine that the command runs on"
+_DIRECT = "the command and the operation wait for the server's list; the page lets a worker ask for it"
+#: Acts without any door.
+INTERNAL = {
+    "agents.services.percepts.create_percept": _AGENT,
+    "calls.services.provider_keys.remove_provider_key": _AGENT,
+    "calls.services.provider_keys.store_provider_key": _AGENT,
+    "heartbeats.services.inline.allocate": _AGENT,
+    "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
+    "memories.services.clusters.clusters.rename_audited": _AGENT,
+    "memories.services.embedding.reembed.switch_model": _AGENT,
+    "memories.services.store.revision.change_importance": _AGENT,
+    "memories.services.store.revision.confirm": _AGENT,
+    "memories.services.store.revision.halve_trust": _AGENT,
+    "memories.services.store.revision.revise": _AGENT,
+    "selves.services.acceptance.apply_proposal": _AGENT,
+    "selves.services.aspects.revise_aspect": _AGENT,
+    "selves.services.beliefs.confirm_belief": _AGENT,
+    "selves.services.changes.record_decision": _AGENT,
+    "selves.services.changes.require_pace": _AGENT,
+    "selves.services.proposals.accept": _AGENT,
+    "selves.services.proposals.confirm_belief": _AGENT,
+    "selves.services.proposals.defer": _AGENT,
+    "selves.services.proposals.reject": _AGENT,
+    "selves.services.proposals.revise_belief": _AGENT,
+    "tools.services.servers.audit_server": _AGENT,
+    "tools.services.servers.list_tools_again": _AGENT,
+}
+WITHOUT_COMMAND = {
+    "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
+    "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
+    "tools.services.servers.enqueue_refresh": _DIRECT,
+}
+WITHOUT_OPERATION = {
+    "fleet.accounts.change_password": _INSTALLATION,
+    "fleet.accounts.create_account": _INSTALLATION,
+    "fleet.accounts.disable_account": _INSTALLATION,
+    "fleet.accounts.enable_account": _INSTALLATION,
+    "fleet.accounts.end_sessions": _INSTALLATION,
+    "fleet.accounts.forget_other_sessions": _INSTALLATION,
+    "fleet.administration.open_tenant": _INSTALLATION,
+    "fleet.administration.resume_tenant": _INSTALLATION,
+    "fleet.administration.set_tenant_energy": _UPKEEP,
+    "fleet.administration.suspend_tenant": _INSTALLATION,
+    "fleet.key_rotation.record_retirement": _INSTALLATION,
+    "fleet.key_rotation.rotate_keys": _INSTALLATION,
+    "fleet.pauses.resume_all_tenants": _INSTALLATION,
+    "fleet.pauses.suspend_all_tenants": _INSTALLATION,
+    "heartbeats.services.inline.allocate_cycle": _MACHINE,
+    "heartbeats.services.working_memory.rebuild_working_memory": _UPKEEP,
+    "maintenance.services.recovery.retry_failed_maintenance_calls": _UPKEEP,
+    "memories.services.embedding.reembed.find_moves": _INSTALLATION,
+    "memories.services.retention.buffer.promote": _UPKEEP,
+    "memories.services.store.create.create_memories": "`teach_agent` is the operation",
+    "memories.services.store.ingest.ingest": _MACHINE,
+    "selves.services.beliefs.change_filters": _UPKEEP,
+    "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
+    "tools.services.servers.enqueue_refresh": _DIRECT,
+}
+
+
+@cache
+def acts() -> dict[str, set[str]]:
+    """Return the doors that call each act, by the act's name below `apps`."""
+    found: dict[str, set[str]] = {name: set() for path in _services() for name in _acts_of(path)}
+    for door, package in DOORS.items():
+        for path in (ROOT / package).rglob("*.py"):
+            for name in _imported(path) & found.keys():
+                found[name].add(door)
+    return found
+
+
+def _services() -> Iterator[Path]:
+    yield from (ROOT / "apps").glob("*/services/**/*.py")
+    yield from (ROOT / "apps" / "fleet").glob("*.py")
+    yield ROOT / "apps" / "access" / "services.py"
+
+
+def _acts_of(path: Path) -> Iterator[str]:
+    module = _module(path)
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            names = {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)}
+            if names & ACTORS:
+                yield f"{module}.{node.name}"
+
+
+def _imported(path: Path) -> set[str]:
+    """Return the names that a module imports from apps; of an imported module, the attributes that it uses."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names: set[str] = set()
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apps."):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}".removeprefix("apps.")
+                names.add(name)
+                modules[alias.asname or alias.name] = name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            names.add(f"{modules[node.value.id]}.{node.attr}")
+    return names
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "apps").with_suffix("").parts)
+
+
+def without(door: str) -> list[str]:
+    """Return the acts that some door calls, but not this one."""
+    return sorted(name for name, doors in acts().items() if doors and door not in doors)
+
+
+def test_every_act_has_a_door_or_a_reason() -> None:
+    assert sorted(name for name, doors in acts().items() if not doors) == sorted(INTERNAL)
+
+
+def test_every_act_has_a_command_or_a_reason() -> None:
+    assert without("command") == sorted(WITHOUT_COMMAND)
+
+
+def test_every_act_has_an_operation_or_a_reason() -> None:
+    assert without("operation") == sorted(WITHOUT_OPERATION)

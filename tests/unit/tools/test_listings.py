@@ -1,0 +1,95 @@
+"""Listings of servers, names, texts, and the status of tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbor.errors import Invalid
+from arbor.tools.names import action_of, check_server_name, is_tool_action, server_of
+from arbor.tools.ports import DESCRIPTION_LENGTH, Listing
+from arbor.tools.status import ToolStatus, status_after_listing
+from arbor.tools.texts import clean, one_line
+
+
+def listed(name: str = "forecast", **changes: Any) -> dict[str, Any]:
+    """Return a tool as a server lists it."""
+    return {"name": name, "description": "Gives the forecast.", "inputSchema": {"type": "object"}, **changes}
+
+
+def fingerprint(**changes: Any) -> str:
+    """Return the fingerprint of a tool."""
+    return Listing.of([listed(**changes)]).tools[0].fingerprint
+
+
+def test_a_fingerprint_is_of_what_an_operator_judges() -> None:
+    same = fingerprint()
+    assert fingerprint() == same
+    assert fingerprint(_meta={"time": 7}) == same
+    changes: list[dict[str, Any]] = [
+        {"description": "Gives the forecast!"},
+        {"title": "Forecast"},
+        {"inputSchema": {"type": "object", "properties": {"a": {"pattern": "x"}}}},
+        {"annotations": {"destructiveHint": True}},
+    ]
+    assert same not in {fingerprint(**change) for change in changes}
+
+
+def test_unusable_tools_are_skipped_with_a_reason() -> None:
+    listing = Listing.of(
+        [listed(), listed(), listed("a b"), listed("x" * 60), listed("bad", inputSchema="none")]
+    )
+    assert [tool.name for tool in listing.tools] == ["forecast"]
+    assert [reason.partition(":")[0] for reason in listing.skipped] == [
+        "forecast",
+        "'a b'",
+        f"'{'x' * 60}'",
+        "bad",
+    ]
+
+
+def test_descriptions_are_cut_and_clean() -> None:
+    (tool,) = Listing.of([listed(description="\u202eA\x00\x1b" + "b" * 5_000)]).tools
+    assert tool.description.startswith("Ab")
+    assert len(tool.description) < DESCRIPTION_LENGTH + 60
+    assert "characters in all" in tool.description
+
+
+def test_texts_lose_hidden_characters() -> None:
+    assert clean("a\u200bb\nc\td\x07", 100) == "ab\nc\td"
+    assert one_line("a\u2028b\n c", 100) == "a b c"
+    assert clean(None, 100) == one_line(7, 100) == ""
+
+
+@pytest.mark.parametrize("name", ["", "Weather", "9lives", "a.b", "a" * 25, "a b", "a\n"])
+def test_a_server_name_must_fit_into_actions(name: str) -> None:
+    with pytest.raises(Invalid, match="lower-case letters"):
+        check_server_name(name)
+
+
+def test_an_action_names_server_and_tool() -> None:
+    action = action_of(check_server_name("my-weather"), "get.forecast")
+    assert (action, server_of(action)) == ("mcp.my-weather.get.forecast", "my-weather")
+    assert is_tool_action(action)
+    assert not is_tool_action("recall")
+
+
+@pytest.mark.parametrize(
+    ("status", "is_listed", "same", "expected"),
+    [
+        (ToolStatus.OFF, True, False, ToolStatus.OFF),
+        (ToolStatus.OFF, False, False, ToolStatus.OFF),
+        (ToolStatus.ALLOWED, True, True, ToolStatus.ALLOWED),
+        (ToolStatus.ALLOWED, True, False, ToolStatus.CHANGED),
+        (ToolStatus.ALLOWED, False, False, ToolStatus.MISSING),
+        (ToolStatus.CHANGED, True, True, ToolStatus.CHANGED),
+        (ToolStatus.CHANGED, False, False, ToolStatus.MISSING),
+        (ToolStatus.MISSING, True, True, ToolStatus.ALLOWED),
+        (ToolStatus.MISSING, True, False, ToolStatus.CHANGED),
+    ],
+)
+def test_a_listing_decides_the_status(
+    status: ToolStatus, is_listed: bool, same: bool, expected: ToolStatus
+) -> None:
+    assert status_after_listing(status, listed=is_listed, same=same) is expected
