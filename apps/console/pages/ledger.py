@@ -144,7 +144,7 @@ def _latest(since: datetime, agent: Agent | None) -> QuerySet[LedgerEntry]:
     """Return the latest entries since then, about SAMPLE at most: more would take longer than a page may."""
     among = {} if agent is None else {"agent_id": agent.id}
     entries = LedgerEntry.objects.filter(at__gte=since, **among)
-    return latest_rows(entries, order="-at", most=SAMPLE, **among)
+    return latest_rows(entries, order="-at", most=SAMPLE, **among)[0]
 
 
 _SUMS: dict[str, Any] = {
