@@ -38,7 +38,6 @@ AGENT = {
     "due_at": None,
     "last_heartbeat_at": None,
     "created_at": "2026-11-01T10:00:00Z",
-    "published": False,
     "from_a_later_version": True,
 }
 
