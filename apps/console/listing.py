@@ -15,10 +15,8 @@ from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
-from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
-from unfold.views import ChangeList
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -28,7 +26,7 @@ from apps.console.list_export import ListExport
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
-from apps.console.windows import ROWS_FILTERED, latest_rows
+from apps.console.windows import BoundedList
 from apps.tenants.models import Role
 
 ROWS_A_PAGE = 50
@@ -60,47 +58,6 @@ def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
         else:
             lookups.add(name.parameter_name)
     return lookups
-
-
-class BoundedList(ChangeList):  # type: ignore[misc]
-    """A list without "show all", titled by the plural of its model."""
-
-    #: Looked up by Unfold's templates, several times on each page; a name that is missing is slow to look up.
-    is_dataset = False
-    #: The number of latest rows that the filters look through; 0: all rows.
-    rows_filtered = 0
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.title = capfirst(self.opts.verbose_name_plural)
-
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        """Return the filtered rows, among the latest ones where the filters have no index."""
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        if not self.model_admin.filters_latest or not self._reads_whole_tenant():
-            return rows
-        latest, has_older = latest_rows(rows, order=self.model_admin.ordering[0], most=ROWS_FILTERED)
-        self.rows_filtered = ROWS_FILTERED if has_older else 0
-        return latest
-
-    def get_ordering_field(self, field_name: Any) -> Any:
-        """Return what to sort by for a column; None for columns that are not offered, which an address can name all the same."""
-        return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
-
-    def _reads_whole_tenant(self) -> bool:
-        """Return whether there is a filter, and none of them has an index."""
-        lookups = {(name, value) for name, values in self.filter_params.items() for value in values}
-        has_index = any(
-            name.startswith("agent__") or (name, value) in self.model_admin.indexed_lookups
-            for name, value in lookups
-        )
-        return bool(lookups) and not has_index
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Read the page's rows, and complete them with data that no join can read."""
-        super().get_results(request)
-        self.full_result_count = self.result_count
-        self.model_admin.complete(list(self.result_list))
 
 
 class NothingToEdit:

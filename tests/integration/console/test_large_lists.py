@@ -18,7 +18,7 @@ from apps.access.services import create_token
 from apps.agents.models import Percept
 from apps.api.paging import beyond, cursor_of
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
-from apps.console import listing, paging
+from apps.console import paging, windows
 from apps.console.pages import fleet, ledger
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.models import Role
@@ -38,7 +38,7 @@ LIMIT, COPIES = 20, 120
 def large_world(world: World, postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Return a tenant with many copies of its rows, and pages with low limits."""
     for module, name in (
-        (listing, "ROWS_FILTERED"),
+        (windows, "ROWS_FILTERED"),
         (paging, "ROWS_COUNTED"),
         (fleet, "SAMPLE"),
         (ledger, "SAMPLE"),
