@@ -26,6 +26,7 @@ ArborError
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
 │   └── TokenRefused          an API token is missing, unknown, expired or revoked
+├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
@@ -178,6 +179,10 @@ class PermissionDenied(TenancyError):
 
 class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
+
+
+class SignatureRefused(ArborError):
+    """The delivery is for no hook, or its signature is wrong."""
 
 
 # --- Identity ----------------------------------------------------------------------------------------

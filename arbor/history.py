@@ -1,5 +1,5 @@
-"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit
-and signals."""
+"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit,
+signals and deliveries."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Record(StrEnum):
     AUDIT = "audit"
     #: Signals.
     SIGNALS = "signals"
+    #: Deliveries at hooks and of webhooks.
+    DELIVERIES = "deliveries"
 
 
 #: Usage of today and yesterday is compared with daily limits; an audit log that forgets at once is none.

@@ -190,6 +190,13 @@ if ARBOR_API_PER_MINUTE < 0:
 ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
 if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:
     raise ConfigurationInvalid(f"ARBOR_API_BODY_BYTES must be 1024 to 1 GiB, got {ARBOR_API_BODY_BYTES}")
+#: The most bytes of a delivery at a hook, and the most deliveries of one hook a minute in one process; 0: no limit.
+ARBOR_HOOK_BODY_BYTES = env.int("ARBOR_HOOK_BODY_BYTES", default=1024 * 1024)
+ARBOR_HOOK_PER_MINUTE = env.int("ARBOR_HOOK_PER_MINUTE", default=120)
+if ARBOR_HOOK_BODY_BYTES < 1024 or ARBOR_HOOK_PER_MINUTE < 0:
+    raise ConfigurationInvalid(
+        "ARBOR_HOOK_BODY_BYTES must be 1024 or more, and ARBOR_HOOK_PER_MINUTE 0 (no limit) or more"
+    )
 #: The most streams of signals that one token may keep open in one process.
 ARBOR_API_STREAMS = env.int("ARBOR_API_STREAMS", default=100)
 if not 1 <= ARBOR_API_STREAMS <= 10_000:
@@ -310,8 +317,8 @@ OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit and signals are
-#: deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals and
+#: deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
@@ -324,6 +331,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
         Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
         Record.SIGNALS: env.str("ARBOR_SIGNALS_DAYS", default="30"),
+        Record.DELIVERIES: env.str("ARBOR_DELIVERIES_DAYS", default="30"),
     }
 )
 

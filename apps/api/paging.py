@@ -47,16 +47,17 @@ def page_of[M: Model, T](
     column, descending = order.removeprefix("-"), order.startswith("-")
     sign = "-" if descending else ""
     if page.cursor:
-        rows = rows.filter(_beyond(column, page.cursor, descending=descending))
+        rows = rows.filter(beyond(column, page.cursor, descending=descending))
     found = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[: page.limit + 1])
     more = len(found) > page.limit
     shown = found[: page.limit]
     return ListPage(
-        items=[view(row) for row in shown], next_cursor=_cursor(shown[-1], column) if more else None
+        items=[view(row) for row in shown], next_cursor=cursor_of(shown[-1], column) if more else None
     )
 
 
-def _cursor(row: Model, column: str) -> str:
+def cursor_of(row: Model, column: str) -> str:
+    """Return the cursor of the page after a row of a list in the order of a column."""
     value: Any = row
     for name in column.split("__"):
         value = getattr(value, name)
@@ -65,7 +66,8 @@ def _cursor(row: Model, column: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _beyond(column: str, cursor: str, *, descending: bool) -> Q:
+def beyond(column: str, cursor: str, *, descending: bool) -> Q:
+    """Return the condition of the rows after a cursor. Raises Invalid for a cursor that is not of this list."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         read = json.loads(text)

@@ -109,25 +109,25 @@ WEBHOOK_ACTS: Mapping[str, Act] = MappingProxyType(
 @require_POST
 def act_on_message(request: HttpRequest, message_id: UUID) -> HttpResponse:
     """Apply the posted act to a message, and redirect to its page with the result."""
-    refusal = _apply_act(request, MESSAGE_ACTS, message_id, "message")
+    refusal = apply_act(request, MESSAGE_ACTS, message_id, "message")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_outboxmessage_change", args=[message_id]))
 
 
 @require_POST
 def act_on_channel(request: HttpRequest, channel_id: UUID) -> HttpResponse:
     """Apply the posted act to a channel, and redirect to the list of channels with the result."""
-    refusal = _apply_act(request, CHANNEL_ACTS, channel_id, "channel")
+    refusal = apply_act(request, CHANNEL_ACTS, channel_id, "channel")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_channel_changelist"))
 
 
 @require_POST
 def act_on_webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     """Apply the posted act to a webhook, and redirect to the list of webhooks with the result."""
-    refusal = _apply_act(request, WEBHOOK_ACTS, webhook_id, "webhook")
+    refusal = apply_act(request, WEBHOOK_ACTS, webhook_id, "webhook")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_signalwebhook_changelist"))
 
 
-def _apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
+def apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
     """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
     verb: Any = request.POST.get("act", "")
     if not has_role(request, Role.OPERATOR):

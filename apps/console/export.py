@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -16,6 +16,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import BinaryField, CharField, Field, JSONField, QuerySet, TextField
+from django.http import Http404, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from pgvector.django import HalfVectorField, SparseVectorField, VectorField
 
 from apps.tenants.fields import PackedJSON, StoredField
@@ -104,13 +106,31 @@ def export_lines(
             return
 
 
-def write_export(lines: Iterator[Line], columns: Sequence[ExportColumn], kind: ExportFormat) -> Iterator[str]:
+def write_export(lines: Iterable[Line], columns: Sequence[ExportColumn], kind: ExportFormat) -> Iterator[str]:
     """Write lines as CSV below a line of names, or as a JSON array of objects."""
-    names = [column.name for column in columns]
+    return _write(lines, [column.name for column in columns], kind)
+
+
+def _write(lines: Iterable[Line], names: Sequence[str], kind: ExportFormat) -> Iterator[str]:
     return _csv(lines, names) if kind is ExportFormat.CSV else _json(lines, names)
 
 
-def _csv(lines: Iterator[Line], names: Sequence[str]) -> Iterator[str]:
+def answer_with_rows(rows: Sequence[Mapping[str, Any]], *, kind: str, name: str) -> HttpResponseBase:
+    """Send rows that a page has read itself, as CSV or JSON; the columns are those of the first row.
+
+    Raises Http404 for another format.
+    """
+    if kind not in ExportFormat:
+        raise Http404(f"a list is exported as {' or '.join(ExportFormat)}")
+    export = ExportFormat(kind)
+    names = list(rows[0]) if rows else []
+    lines = ([row[column] for column in names] for row in rows)
+    answer = StreamingHttpResponse(_write(lines, names, export), content_type=export.content_type)
+    answer["Content-Disposition"] = f'attachment; filename="{name}.{export}"'
+    return answer
+
+
+def _csv(lines: Iterable[Line], names: Sequence[str]) -> Iterator[str]:
     yield _row(names)
     for line in lines:
         yield _row([_cell(value) for value in line])
@@ -131,7 +151,7 @@ def _cell(value: Any) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
-def _json(lines: Iterator[Line], names: Sequence[str]) -> Iterator[str]:
+def _json(lines: Iterable[Line], names: Sequence[str]) -> Iterator[str]:
     before = "[\n"
     for line in lines:
         value = dict(zip(names, map(_plain, line), strict=True))

@@ -79,8 +79,13 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         if not self.model_admin.filters_latest or not self._reads_whole_tenant():
             return rows
-        self.rows_filtered = ROWS_FILTERED
-        return latest_rows(rows, order=self.model_admin.ordering[0])
+        latest, has_older = latest_rows(rows, order=self.model_admin.ordering[0], most=ROWS_FILTERED)
+        self.rows_filtered = ROWS_FILTERED if has_older else 0
+        return latest
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        """Return what to sort by for a column; None for columns that are not offered, which an address can name all the same."""
+        return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
     def _reads_whole_tenant(self) -> bool:
         """Return whether there is a filter, and none of them has an index."""

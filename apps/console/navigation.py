@@ -103,7 +103,9 @@ SECTIONS: tuple[Section, ...] = (
             _page("Inbox", "inbox"),
             _list("Outbox messages", "contacts_outboxmessage"),
             _list("Channels", "contacts_channel"),
-            _list("Webhooks", "contacts_signalwebhook"),
+            _list("Webhooks", "contacts_signalwebhook", in_tenant, "webhook-rotate"),
+            _list("Hooks", "contacts_hook", in_tenant, "hook-edit", "hook-rotate"),
+            _list("Deliveries", "contacts_hookdelivery"),
         ),
     ),
     Section(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from apps.console.access import has_role
+from apps.console.export import answer_with_rows
 from apps.console.live import is_own_request, live_parts
-from apps.console.pages.signals import read_signals_page
+from apps.console.pages.signals import read_signals_for_export, read_signals_page
 from apps.console.views import console_page
 from apps.tenants.models import Role
 from arbor.errors import Invalid, PermissionDenied
@@ -17,12 +19,16 @@ _ROWS = "console/parts/signal_rows.html"
 
 
 @require_safe
-def show_signals(request: HttpRequest) -> HttpResponse:
+def show_signals(request: HttpRequest) -> HttpResponseBase:
     """Show the tenant's signals, the latest first; for a request of the page itself, only the rows."""
     if not has_role(request, Role.VIEWER):
         raise PermissionDenied("only members of a tenant see its signals")
     refusal = ""
+    export = request.GET.get("export")
     values = {name: request.GET.get(name, "").strip() for name in ("agent", "name", "before")}
+    if export is not None:
+        rows = read_signals_for_export(agent=values["agent"], name=values["name"])
+        return answer_with_rows(rows, kind=export, name="signals")
     try:
         page = read_signals_page(**values)
     except Invalid as error:

@@ -31,6 +31,7 @@ from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
+from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
 from apps.console.operator.ledger import show_ledger
 from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
@@ -134,6 +135,21 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/signalwebhook/<uuid:webhook_id>/act/",
                 self.admin_view(act_on_webhook),
                 name="webhook-act",
+            ),
+        ]
+        urls += [
+            path("contacts/hook/<uuid:hook_id>/act/", self.admin_view(act_on_hook), name="hook-act"),
+            path("contacts/hook/<uuid:hook_id>/edit/", self.admin_view(edit_hook), name="hook-edit"),
+            path("contacts/hook/<uuid:hook_id>/rotate/", self.admin_view(rotate_hook), name="hook-rotate"),
+            path(
+                "contacts/hookdelivery/<uuid:delivery_id>/act/",
+                self.admin_view(act_on_delivery),
+                name="delivery-act",
+            ),
+            path(
+                "contacts/signalwebhook/<uuid:webhook_id>/rotate/",
+                self.admin_view(rotate_webhook),
+                name="webhook-rotate",
             ),
         ]
         urls += [

@@ -1,4 +1,4 @@
-"""Channels, webhooks, outbox messages and conversations."""
+"""Channels, webhooks, hooks with their deliveries, outbox messages and conversations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
+from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook_key
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
 from arbor.ids import uuid7
 
@@ -51,8 +52,10 @@ class SignalWebhook(TenantModel):
     signals = models.JSONField(default=list)
     #: The agent whose signals are sent; empty: those of all agents.
     agent = TenantForeignKey(Agent, null=True, blank=True, related_name="+")
-    #: The key that signs the requests, sealed under master key k: {v, k, ct, iv, tag}.
+    #: The secret that signs the requests and, after a line break, the one before it, sealed under master key k: {v, k, ct, iv, tag}.
     sealed_secret = models.JSONField(default=dict)
+    #: Until when the secret before signs the requests too.
+    previous_until = models.DateTimeField(null=True)
     active = models.BooleanField(default=True)
     #: The `arbor.signals.Cursor` after the last signal that the receiver confirmed.
     position = models.CharField(max_length=60)
@@ -77,6 +80,111 @@ class SignalWebhook(TenantModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Hook(TenantModel):
+    """An address at which another system posts signed requests; each becomes a percept of the hook's agent."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=60)
+    agent = TenantForeignKey(Agent, related_name="hooks")
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in HookKind])
+    #: The header with the signature of a `json` hook; empty: the headers of Standard Webhooks.
+    signature_header = models.CharField(max_length=60, blank=True)
+    #: The fields of `HookMapping`; of a `json` hook only.
+    mapping = models.JSONField(default=dict)
+    #: Names of events, or beginnings up to a full stop; empty: all events.
+    events = models.JSONField(default=list)
+    #: The importance, 0 to 1, from which a delivery brings the next heartbeat forward; empty: none does.
+    urgent_from = models.FloatField(null=True, blank=True)
+    #: The secret and, after a line break, the one before it, sealed under master key k: {v, k, ct, iv, tag}.
+    sealed_secret = models.JSONField(default=dict)
+    #: Until when the secret before is valid too.
+    previous_until = models.DateTimeField(null=True)
+    active = models.BooleanField(default=True)
+    #: The latest delivery that was refused: its time, to the seconds, and the reason.
+    refused_at = models.DateTimeField(null=True)
+    last_refusal = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="contacts_hook_name")]
+        indexes = [models.Index(fields=["tenant", "agent"], name="contacts_hook_by_agent")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def key(self) -> str:
+        """Return the key in the hook's address."""
+        return hook_key(self.tenant_id, self.id)
+
+    @property
+    def rules(self) -> HookMapping:
+        """Return the mapping."""
+        return HookMapping.of(self.mapping)
+
+
+class HookDelivery(TenantModel):
+    """A request at a hook, or of a webhook, with its result. It is deleted by age."""
+
+    #: The sweep finds webhooks with deliveries to send again.
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: One of both.
+    hook = TenantForeignKey(Hook, null=True, related_name="deliveries")
+    webhook = TenantForeignKey(SignalWebhook, null=True, related_name="deliveries")
+    #: Identifies the request, so that it counts once: a signed id, a hash of the body, or the cursors of a webhook's signals.
+    once_key = models.CharField(max_length=220)
+    #: The sender's id of the request, by which the logs of both sides name it.
+    delivery_id = models.CharField(max_length=200, blank=True)
+    #: The event, or the names of a webhook's signals.
+    event = models.CharField(max_length=200, blank=True)
+    status = models.CharField(max_length=10, choices=[(s.value, s.value) for s in HookDeliveryStatus])
+    attempts = models.PositiveIntegerField(default=1)
+    error = models.TextField(blank=True)
+    #: The percept that it became; a percept is deleted with its heartbeat.
+    percept_id = models.UUIDField(null=True)
+    #: The beginning of a body that a hook received.
+    body = models.TextField(blank=True)
+    #: The cursor before the first signal of a webhook's request, and that of the last one.
+    begin = models.CharField(max_length=60, blank=True)
+    end = models.CharField(max_length=60, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+    #: The time of the last attempt.
+    tried_at = models.DateTimeField(default=timezone.now)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "delivery"
+        verbose_name_plural = "deliveries"
+        ordering = ["-at"]
+        indexes = [
+            models.Index(fields=["tenant", "-at"], name="contacts_delivery_by_time"),
+            models.Index(fields=["tenant", "hook", "-at"], name="contacts_delivery_by_hook"),
+            models.Index(fields=["tenant", "webhook", "-at"], name="contacts_delivery_by_webhook"),
+            models.Index(
+                fields=["tenant", "webhook"],
+                name="contacts_delivery_resent",
+                condition=models.Q(status="resending"),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "hook", "once_key"], name="contacts_delivery_hook_once"
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "webhook", "once_key"], name="contacts_delivery_webhook_once"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(hook__isnull=True) ^ models.Q(webhook__isnull=True),
+                name="contacts_delivery_of_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event or self.delivery_id or self.once_key[:20]}: {self.status}"
 
 
 class OutboxMessage(TenantModel):

@@ -21,7 +21,7 @@ from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
-from apps.contacts.models import ChatSession, OutboxMessage
+from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
@@ -30,6 +30,7 @@ from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.clock import Clock, SystemClock
+from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
@@ -187,6 +188,12 @@ def _delete_plans(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
         return len(ids)
 
 
+def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        ended = HookDelivery.objects.exclude(status__in=UNSENT)
+        return _delete(_oldest(ended.filter(at__lt=before), "at", _NARROW_STEP))
+
+
 def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = DailyUsage.objects.filter(day__lt=before.date())
@@ -306,6 +313,13 @@ _SWEEPS = {
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
     Record.AUDIT: _Sweep(waiting=_TENANTS, model=AuditEvent, column="at", step=_delete_audit),
+    Record.DELIVERIES: _Sweep(
+        waiting=_TENANTS,
+        model=HookDelivery,
+        column="at",
+        ended="r.status NOT IN ('retrying', 'resending')",
+        step=_delete_deliveries,
+    ),
     Record.SIGNALS: _Sweep(waiting=_TENANTS_BY_ID, model=SignalBatch, column="at", step=_delete_signals),
 }
 

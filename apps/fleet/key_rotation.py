@@ -14,6 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.sealed_columns import (
     AGENT_KEYS,
+    HOOK_SECRETS,
     PROVIDER_KEYS,
     SESSIONS,
     SIGNAL_WEBHOOK_SECRETS,
@@ -121,6 +122,7 @@ def _columns() -> tuple[SealedColumn, ...]:
         AGENT_KEYS,
         WEBHOOK_SECRETS,
         SIGNAL_WEBHOOK_SECRETS,
+        HOOK_SECRETS,
         TOOL_SERVER_SECRETS,
         PROVIDER_KEYS,
         *of_sessions,

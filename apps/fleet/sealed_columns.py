@@ -15,7 +15,7 @@ from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey
 from apps.calls.models import ProviderKey
-from apps.contacts.models import Channel, SignalWebhook
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
@@ -91,11 +91,15 @@ def _signal_webhooks() -> models.QuerySet[Any]:
     return SignalWebhook.objects.all()
 
 
-def _open_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
+def _hooks() -> models.QuerySet[Any]:
+    return Hook.objects.all()
+
+
+def _open_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> OpenedSecret:
     return unseal_secret(row.sealed_secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
 
 
-def _renew_webhook_secret(row: Channel | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
+def _renew_webhook_secret(row: Channel | Hook | SignalWebhook, keys: MasterKeys) -> dict[str, Any]:
     secret = _open_webhook_secret(row, keys).raw.decode()
     return seal_secret(secret, keys=keys, tenant_id=row.tenant_id, channel_id=row.id)
 
@@ -176,6 +180,7 @@ WEBHOOK_SECRETS = SealedColumn(
     transactions=_of_tenants,
 )
 SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
+HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=_hooks)
 TOOL_SERVER_SECRETS = SealedColumn(
     kind="tool server secrets",
     rows=_tool_servers,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -22,14 +25,17 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.connect import connect_model
 from arbor.adapters.credentials import Credentials, tenant_credentials
 from arbor.adapters.model_list import list_models
-from arbor.errors import Invalid, ModelError, NotFound
+from arbor.errors import Invalid, LimitReached, ModelError, NotFound
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX, Handle, Provider
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.retry import RetryPolicy
 
-#: Seconds that a person waits for a provider's answer.
-TRIAL_DEADLINE_S = 15.0
+#: Seconds that a person waits for a provider's answer to one request.
+TRIAL_DEADLINE_S = 10.0
+#: The tenants whose trial is under way in this process: slow servers of one tenant must not occupy all of its threads.
+_trying: set[UUID] = set()
+_trying_lock = threading.Lock()
 _HANDLE_LENGTH = 200
 
 
@@ -45,7 +51,8 @@ def connect_provider(
     access = ProviderAccess.of(provider, key=key, base_url=base_url)
     handle = _handle(access.provider, model)
     own = tenant_credentials(access.provider, key=access.key, base_url=access.base_url)
-    listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
+    with _one_trial(tenant_id):
+        listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
     with tenant_transaction(tenant_id):
         row = store_provider_key(access=access, listed=listed, actor=actor)
     if handle:
@@ -62,7 +69,8 @@ def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
         own = find_provider(tenant_id, f"{provider}/")
     if own is None:
         raise NotFound(f"this tenant has no key of {provider!r}")
-    listed = _try(own.provider, credentials_of(own), base_url=own.base_url, handle="")
+    with _one_trial(tenant_id):
+        listed = _try(own.provider, credentials_of(own), base_url=own.base_url, handle="")
     with tenant_transaction(tenant_id):
         return store_listed_models(provider=provider, listed=listed)
 
@@ -115,6 +123,20 @@ def _handle(provider: Provider, model: str) -> str:
     """Return the handle of a provider's model, which may be entered with or without the provider's name."""
     name = model.strip().removeprefix(f"{provider}/")
     return str(Handle.entered(f"{provider}/{name}")) if name else ""
+
+
+@contextmanager
+def _one_trial(tenant_id: UUID) -> Iterator[None]:
+    """Try one provider of a tenant at a time. Raises LimitReached while another trial is under way."""
+    with _trying_lock:
+        if tenant_id in _trying:
+            raise LimitReached("another key of this tenant is being tried; wait for its answer")
+        _trying.add(tenant_id)
+    try:
+        yield
+    finally:
+        with _trying_lock:
+            _trying.discard(tenant_id)
 
 
 def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 _SECRET_BYTES = 32
-_SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
+SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
 #: Failures for so long pause a webhook.
 PAUSED_AFTER = timedelta(days=1)
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
@@ -34,18 +34,22 @@ class AfterFailedRequest:
 
 def new_standard_secret() -> str:
     """Generate a secret: `whsec_` and 32 random bytes in base64, as the libraries of receivers expect it."""
-    return _SECRET_PREFIX + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
+    return SECRET_PREFIX + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
 
 
-def signed_headers(secret: str, *, message_id: str, at: int, body: bytes) -> dict[str, str]:
-    """Build the headers of a request: its id, the time in Unix seconds, and the signature of both and the body."""
-    key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX))
-    mac = hmac.new(key, f"{message_id}.{at}.".encode() + body, hashlib.sha256).digest()
+def signed_headers(*secrets: str, message_id: str, at: int, body: bytes) -> dict[str, str]:
+    """Build the headers of a request: its id, the time in Unix seconds, and a signature of all of it by each secret."""
+    signed = f"{message_id}.{at}.".encode() + body
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(at),
-        "webhook-signature": f"v1,{base64.b64encode(mac).decode()}",
+        "webhook-signature": " ".join(_signature(secret, signed) for secret in secrets),
     }
+
+
+def _signature(secret: str, signed: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
+    return f"v1,{base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()}"
 
 
 def signals_body(signals: Sequence[Mapping[str, Any]]) -> bytes:

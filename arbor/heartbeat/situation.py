@@ -52,6 +52,7 @@ class Mode(StrEnum):
 #: `apps.heartbeats.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
+WEBHOOK = "webhook"
 
 
 class MemoryView(SituationPart):

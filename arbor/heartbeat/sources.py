@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, PerceptView
 from arbor.heartbeat.views import PeerView
 from arbor.memory.importance import USER
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
@@ -15,9 +15,12 @@ from arbor.selves.trust import UNMET
 OWN_CONCLUSION_TRUST = 0.8
 #: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, because the source is known.
 USER_TRUST = 0.7
+#: Trust in a delivery of a hook: the signature proves the system, but anybody may have written its texts.
+WEBHOOK_TRUST = 0.3
 
 #: The role of percepts that nobody in particular sent.
 ENVIRONMENT = "environment"
+_HOOK_LENGTH = 100
 #: Roles with a meaning of their own; an agent of such a name is no user.
 _RESERVED = frozenset({USER, "agent", "assistant", ENVIRONMENT, "function", "system", "tool", "tool_result"})
 #: Percepts that Arbor itself creates about the agent's own work (`apps.agents.models.PerceptKind`).
@@ -32,6 +35,9 @@ def source_of(percept: PerceptView, peers: Sequence[PeerView]) -> Source:
         known = {peer.peer_id: peer.trust for peer in peers if peer.peer_id}
         trust = min(known.get(percept.peer_id, UNMET), USER_TRUST)
         return Source(kind="agent", reference=f"agent:{percept.peer_id or 'unknown'}", trust=trust)
+    if percept.kind == WEBHOOK:
+        name = " ".join(str(percept.detail.get("hook", "unknown")).split())[:_HOOK_LENGTH]
+        return Source(kind="webhook", reference=f"webhook:{name}", trust=WEBHOOK_TRUST)
     trust = OWN_CONCLUSION_TRUST if percept.kind in _OWN_EVENTS else DEFAULT_SOURCE_TRUST
     return Source(kind="percept", reference=percept.kind, trust=trust)
 

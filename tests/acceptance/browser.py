@@ -153,9 +153,9 @@ class Browser:
         """Return where the tab is."""
         return str(self.evaluate("location.href"))
 
-    def screenshot(self, path: Path) -> Path:
-        """Save a screenshot of the whole page."""
-        self._resize(int(self.evaluate("document.documentElement.scrollHeight")))
+    def screenshot(self, path: Path, *, highest: int = 20_000) -> Path:
+        """Save a screenshot of the whole page, or of its upper part."""
+        self._resize(min(int(self.evaluate("document.documentElement.scrollHeight")), highest))
         answer = self._command("Page.captureScreenshot", format="png")
         self._resize(self._height)
         path.write_bytes(base64.b64decode(answer["data"]))

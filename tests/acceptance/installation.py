@@ -43,7 +43,7 @@ class Installation:
         self.lines: list[str] = []
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *arguments: str) -> None:
+    def start(self, *arguments: str, within_s: float = STARTED_WITHIN_S) -> None:
         """Start the installation and wait for the panel."""
         self.lines = []
         self.process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Installation:
             text=True,
         )
         threading.Thread(target=self._read, args=[self.process], daemon=True).start()
-        self.wait_for(lambda: "Arbor runs" in self.output, within_s=STARTED_WITHIN_S)
+        self.wait_for(lambda: "Arbor runs" in self.output, within_s=within_s)
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None

@@ -15,15 +15,18 @@ from tests.acceptance.installation import ROOT, Installation
 IMAGES = ROOT / "docs" / "images"
 #: Each agent of the demo has two heartbeats at least before the pictures are taken.
 HEARTBEATS, WITHIN_S = 14, 600.0
-WIDTH, HEIGHT = 1280, 800
+#: Of the browser, and of the highest picture.
+WIDTH, HEIGHT, HIGHEST = 1440, 900, 1500
 PASSWORD = "pictures-of-the-console"
 SERVERS = ("WEB", "FLOWER", "POSTGRES", "VALKEY")
 #: The pages by the name of their picture, each with the link that leads to it from the page before.
 PAGES: dict[str, tuple[str, str]] = {
     "fleet": ("", ""),
     "operations": ("operations/", ""),
-    "heartbeat": ("heartbeats/heartbeat/", "#result_list tbody a[href*='/heartbeats/heartbeat/']"),
-    "agent": ("agents/agent/", "#result_list tbody a[href*='/agents/agent/']"),
+    "heartbeat": (
+        "heartbeats/heartbeat/?status__exact=done",
+        "#result_list tbody a[href*='/heartbeats/heartbeat/']",
+    ),
 }
 
 
@@ -36,7 +39,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="arbor-pictures-") as folder:
         ports = {f"ARBOR_{server}_PORT": str(_free_port()) for server in SERVERS}
         demo = Installation(Path(folder), **ports, ARBOR_OPERATOR="ann", ARBOR_OPERATOR_PASSWORD=PASSWORD)
-        demo.start()
+        demo.start(within_s=WITHIN_S)
         try:
             demo.wait_for_heartbeats(HEARTBEATS, within_s=WITHIN_S)
             with Browser(chromium, width=WIDTH, height=HEIGHT) as browser:
@@ -58,7 +61,7 @@ def save_pictures(browser: Browser, address: str, *, folder: Path) -> None:
         browser.open(f"{address}/admin/{page}")
         if link:
             browser.open(browser.evaluate(f"document.querySelector({link!r}).href"))
-        path = browser.screenshot(folder / f"{name}.png")
+        path = browser.screenshot(folder / f"{name}.png", highest=HIGHEST)
         path.write_bytes(compressed(path.read_bytes()))
         sys.stdout.write(f"{path.relative_to(ROOT)}  {path.stat().st_size // 1024} kB\n")
 

@@ -254,5 +254,7 @@ def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
             content = browser.text(CONTENT)
             assert "Updated" not in content, page
             assert scene.world.agent.name in content, page
+            beside = "document.querySelector('#content').getBoundingClientRect().left"
+            assert browser.evaluate(f"{beside} >= document.querySelector('#nav-sidebar').offsetWidth"), page
     finally:
         browser.view(scripts=True)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import factory
 
-from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
+from apps.contacts.models import (
+    Channel,
+    ChatMessage,
+    ChatSession,
+    Hook,
+    HookDelivery,
+    OutboxMessage,
+    SignalWebhook,
+)
 from arbor.contacts.values import Speaker
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
@@ -57,6 +65,30 @@ class SignalWebhookFactory(TenantRowFactory[SignalWebhook]):
         lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
     )
     position = f"{0:032x}.0"
+
+
+class HookFactory(TenantRowFactory[Hook]):
+    class Meta:
+        model = Hook
+
+    name = factory.Sequence(lambda n: f"hook-{n}")
+    agent = factory.SubFactory(AgentFactory)
+    kind = "json"
+    sealed_secret = factory.LazyFunction(
+        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
+    )
+
+
+class HookDeliveryFactory(TenantRowFactory[HookDelivery]):
+    class Meta:
+        model = HookDelivery
+
+    hook = factory.SubFactory(HookFactory)
+    once_key = factory.Sequence(lambda n: f"id:{n}")
+    delivery_id = factory.Sequence(lambda n: f"msg_{n}")
+    event = "invoice.paid"
+    status = "perceived"
+    body = '{"type": "invoice.paid"}'
 
 
 class OutboxMessageFactory(TenantRowFactory[OutboxMessage]):

@@ -24,6 +24,8 @@ from tests.factories.contacts import (
     ChannelFactory,
     ChatMessageFactory,
     ChatSessionFactory,
+    HookDeliveryFactory,
+    HookFactory,
     OutboxMessageFactory,
     SignalWebhookFactory,
 )
@@ -191,12 +193,21 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
     """Create messages of an agent, their delivery channel, a tool of a server, and a key of a provider."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     server = ToolServerFactory(url=text[:500], last_error=text, skipped=[text])
+    webhook = SignalWebhookFactory(
+        agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text
+    )
+    hook = HookFactory(
+        agent=agent, name=text[:60], mapping={"title": text[:500]}, events=[text], last_refusal=text[:300]
+    )
     return [
         channel,
+        webhook,
+        hook,
+        HookDeliveryFactory(hook=hook, event=text[:200], delivery_id=text[:200], error=text, body=text),
+        HookDeliveryFactory(hook=None, webhook=webhook, event=text[:200], status="failed", error=text),
         server,
         ToolFactory(server=server, description=text),
         ProviderKeyFactory(base_url=text[:500], listed=[text]),
-        SignalWebhookFactory(agent=agent, name=text[:60], url=text[:500], signals=[text], last_error=text),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(
             agent=agent,

@@ -17,9 +17,11 @@ from django.urls import reverse
 from apps.agents.models import AgentKey
 from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
 from apps.calls.services.provider_lookup import find_provider
-from apps.contacts.models import Channel, SignalWebhook
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
+from apps.contacts.services.hooks import HookWish, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
+from apps.contacts.services.signing_secrets import SecretPair
 from apps.fleet.accounts import create_account
 from apps.providers import credentials_of
 from apps.tenants.keys import master_keys
@@ -66,6 +68,8 @@ class Secrets:
     signal_webhook_id: UUID
     signal_webhook_secret: str
     tool_server_secret: str
+    hook_id: UUID
+    hook_secret: str
     client: Client
 
     def assert_readable(self) -> None:
@@ -93,6 +97,7 @@ class Secrets:
             assert own is not None
             assert credentials_of(own).anthropic_api_key == PROVIDER_KEY
             assert address_of(ToolServer.objects.get()).secret == self.tool_server_secret
+            assert SecretPair.of(Hook.objects.get(id=self.hook_id)).current == self.hook_secret
         for alias in (APP, OPS):
             connections[alias].close()
             connections[alias].ensure_connection()
@@ -104,7 +109,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
     user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
     with tenant_transaction(tenant.id):
         for _ in range(agents):
-            make_agent_key()
+            key = make_agent_key()
         added = add_channel(
             name="hook",
             kind=ChannelKind.WEBHOOK,
@@ -115,6 +120,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
         add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
+        hook = create_hook(HookWish(name="hook", agent_id=key.agent_id), actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(
@@ -124,6 +130,8 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         signal_webhook_id=webhook.webhook.id,
         signal_webhook_secret=webhook.secret,
         tool_server_secret="s3cret",
+        hook_id=hook.hook.id,
+        hook_secret=hook.secret,
         client=sign_in(user),
     )
 

@@ -21,6 +21,8 @@ class PerceptKind(models.TextChoices):
     ACTION_RESULT = "action_result"
     #: Something happened in the agent's environment.
     ENVIRONMENT = "environment"
+    #: Another system posted to a hook of the agent.
+    WEBHOOK = "webhook"
     #: Something went wrong.
     ERROR = "error"
     #: A step was abandoned because it used up its heartbeats.

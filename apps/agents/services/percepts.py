@@ -20,6 +20,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.ids import uuid7
 from arbor.signals import SignalName, signal
 
 #: Kinds of percepts that persons and programs may create.
@@ -32,7 +33,6 @@ PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
 DETAIL_LENGTH = 4_000
 
 
-@transaction.atomic
 def perceive(
     *,
     agent_id: UUID,
@@ -51,6 +51,23 @@ def perceive(
         raise Invalid(
             f"an agent can be notified of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
         )
+    return create_percept(
+        agent_id=agent_id, kind=PerceptKind(kind), content=content, actor=actor, urgent=urgent, detail=detail
+    )
+
+
+@transaction.atomic
+def create_percept(
+    *,
+    agent_id: UUID,
+    kind: PerceptKind,
+    content: str,
+    actor: str,
+    urgent: bool = False,
+    detail: Mapping[str, Any] | None = None,
+    percept_id: UUID | None = None,
+) -> Percept:
+    """Create a percept of any kind, as `perceive` does. Raises NotFound, Invalid."""
     content = content.strip()
     if not content or len(content) > MESSAGE_LENGTH or "\0" in content:
         raise Invalid(
@@ -61,7 +78,13 @@ def perceive(
     urgent = urgent or kind == PerceptKind.INTERRUPT
     agent = agent_by_id(agent_id)
     percept: Percept = Percept.objects.create(
-        tenant_id=current_tenant(), agent=agent, kind=kind, content=content, urgent=urgent, detail=known
+        id=percept_id or uuid7(),
+        tenant_id=current_tenant(),
+        agent=agent,
+        kind=kind,
+        content=content,
+        urgent=urgent,
+        detail=known,
     )
     emit_percept(percept)
     if urgent:

@@ -141,7 +141,8 @@ def _read_call(body: Any, call_id: str | int | None) -> _Call:
         raise RpcRefused(
             RpcCode.METHOD_NOT_FOUND, f"there is no method {name[:100]!r}; there is: {', '.join(METHODS)}"
         )
-    params, is_legacy = body.get("params", {}), name in METHODS_0_3
+    params, is_legacy = body.get("params"), name in METHODS_0_3
+    params = {} if params is None else params
     try:
         read = method.params.model_validate(upgrade_params(params) if is_legacy else params)
     except ValidationError as error:

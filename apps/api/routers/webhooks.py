@@ -21,6 +21,7 @@ from apps.contacts.services.signal_webhooks import (
     MOST_NAMES,
     create_webhook,
     delete_webhook,
+    rotate_webhook_secret,
     switch_webhook,
 )
 from arbor.adapters.webhook import redact_url
@@ -52,7 +53,7 @@ class WebhookResource(Schema):
 
 
 class NewWebhookResource(Schema):
-    """A new webhook."""
+    """A webhook and its new secret."""
 
     webhook: WebhookResource
     secret: str = Field(description="The secret that signs its requests (Standard Webhooks), shown once.")
@@ -89,6 +90,19 @@ def add_webhook(request: HttpRequest, wish: WebhookInput) -> Status[NewWebhookRe
 def show_webhook(request: HttpRequest, webhook_id: UUID) -> WebhookResource:
     """Show a webhook and the state of its delivery."""
     return WebhookResource.of(row_of_tenant(SignalWebhook, webhook_id))
+
+
+@router.post(
+    "/webhooks/{uuid:webhook_id}/secret",
+    response=NewWebhookResource,
+    auth=ADMINISTER,
+    summary="Rotate a webhook's secret",
+)
+@answers_secret
+def rotate_secret(request: HttpRequest, webhook_id: UUID) -> NewWebhookResource:
+    """Give a webhook a new secret, which is shown once. For a day, its requests are signed by the one before too."""
+    made = rotate_webhook_secret(webhook_id=webhook_id, actor=access_of(request).actor)
+    return NewWebhookResource(webhook=WebhookResource.of(made.webhook), secret=made.secret)
 
 
 @router.post(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -146,10 +146,9 @@ def provider_key(provider: str) -> ProviderKey:
     return row
 
 
-def listed_models() -> list[str]:
-    """Return the handles of the models that the tenant's providers list, sorted."""
-    rows = ProviderKey.objects.values_list("provider", "listed")
-    return sorted(f"{provider}/{name}" for provider, listed in rows for name in listed)
+def listed_handles(listed: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the handles of models by the lists of their providers, sorted."""
+    return sorted(f"{provider}/{name}" for provider, names in listed for name in names)
 
 
 def _audit(row: ProviderKey, actor: str, message: str) -> None:

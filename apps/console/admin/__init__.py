@@ -10,6 +10,7 @@ from apps.console.admin import (  # noqa: F401
     goals,
     graph,
     heartbeats,
+    hooks,
     memories,
     proposals,
     selves,

@@ -15,7 +15,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import LOOKING_FOR
 from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
-from apps.console.windows import latest_rows
+from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.scope import OPS
 
 
@@ -88,7 +88,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         except ValueError:
             # Text that is no id can only be an actor's name.
             of_actor = queryset.filter(Q(actor__startswith=term) | Q(actor=f"user:{term}"))
-            return latest_rows(of_actor, order="-at"), False
+            return latest_rows(of_actor, order="-at", most=ROWS_FILTERED)[0], False
 
 
 @admin.register(PlatformEvent)

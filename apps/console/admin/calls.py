@@ -114,7 +114,6 @@ class DailyUsageAdmin(AgentRowsAdmin):
 
     list_display = ("day", "agent_link", "beats", "calls", "tokens", "cost", "level_badge")
     list_filter = filters_by_agent()
-    ordering = ("-day",)
     fields = ("agent", "day", "beats", "calls", "tokens", "cost_usd", "level")
 
     cost = columns.cell("cost", lambda usage: f"${usage.cost_usd:.4f}")

@@ -18,7 +18,9 @@ from apps.console import cells, columns
 from apps.console.access import actor_of, has_role
 from apps.console.forms import NewChannelForm
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.operator.hook_forms import NewWebhookForm
 from apps.console.pages.contacts import read_message
+from apps.console.pages.hooks import read_webhook_deliveries
 from apps.console.views import console_page
 from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
@@ -96,9 +98,34 @@ class SignalWebhookAdmin(OwnPageAdmin):
     when_empty = "A webhook gets signals by signed requests."
     when_empty_see = "arbor contact webhook create --help"
 
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Allow operators to add webhooks."""
+        return has_role(request, Role.OPERATOR)
+
     def read_page(self, row: SignalWebhook) -> SignalWebhook:
-        """Return the webhook, which is all data of its page."""
+        """Return the webhook; its deliveries are beside it."""
         return row
+
+    def page_context(self, request: HttpRequest, row: SignalWebhook) -> dict[str, Any]:
+        """Add the latest deliveries."""
+        return super().page_context(request, row) | {"deliveries": read_webhook_deliveries(row)}
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Add a webhook. Its secret is shown once, in the response."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewWebhookForm(request.POST if request.method == "POST" else None)
+        made = form.create(actor=actor_of(request)) if form.is_valid() else None
+        return console_page(
+            request,
+            "console/webhook_new.html",
+            title="New webhook",
+            opts=self.opts,
+            form=form,
+            made=made,
+        )
 
     @admin.display(description="of")
     def whose(self, webhook: SignalWebhook) -> SafeString | str:

@@ -40,6 +40,10 @@ class MemoryAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_memory)
 
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Return the order of creation, or that of the occurrences in one agent's memories, which has an index there."""
+        return ("-occurred_at",) if request.GET.get("agent__id__exact") else tuple(self.ordering)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         """Defer the vectors, and join the counts of recalls."""
         memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")

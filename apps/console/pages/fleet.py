@@ -147,7 +147,7 @@ def read_fleet() -> FleetPage:
         outbox=outbox_figures(),
         low_budget=sum(levels.values()),
         halted=levels[Degradation.HALT.value],
-        suspended_tools=Tool.objects.filter(status__in=SUSPENDED).count(),
+        suspended_tools=Tool.objects.filter(status__in=SUSPENDED).order_by()[:SAMPLE].count(),
         **spent,
     )
 

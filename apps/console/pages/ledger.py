@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Avg, Count, F, Max, Q, QuerySet, Sum
@@ -50,6 +51,11 @@ class LedgerGroup:
     latency_ms: float
     slowest_ms: float
 
+    def as_row(self, by: str) -> dict[str, Any]:
+        """Return the group as a row of an export, with its title under the name of what it is grouped by."""
+        values = asdict(self)
+        return {by: values.pop("title"), **values}
+
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetLine:
@@ -92,6 +98,12 @@ class LedgerPage:
     #: The agents whose budget runs low today, the worst first.
     low: Sequence[DailyUsage]
 
+    @property
+    def exported(self) -> str:
+        """Return the beginning of the address of an export with the same choice."""
+        choice = {"agent": str(self.agent.id) if self.agent else "", "days": self.days, "by": self.by}
+        return f"?{urlencode(choice)}&"
+
     all_days = tuple(DAYS.items())
     all_groups = tuple(GROUPS.items())
     sample = SAMPLE
@@ -132,7 +144,7 @@ def _latest(since: datetime, agent: Agent | None) -> QuerySet[LedgerEntry]:
     """Return the latest entries since then, about SAMPLE at most: more would take longer than a page may."""
     among = {} if agent is None else {"agent_id": agent.id}
     entries = LedgerEntry.objects.filter(at__gte=since, **among)
-    return latest_rows(entries, order="-at", most=SAMPLE, **among)
+    return latest_rows(entries, order="-at", most=SAMPLE, **among)[0]
 
 
 _SUMS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from apps.calls.models import ProviderKey
-from apps.calls.services.provider_keys import listed_models
+from apps.calls.services.provider_keys import listed_handles
 from apps.heartbeats.services.processes import fleet_model
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant
@@ -66,16 +66,16 @@ class ModelsPage:
 
 def read_models(parameters: Mapping[str, str]) -> ModelsPage:
     """Read the page of the current tenant; the parameters of its address fill the form for a key in."""
-    chosen = parameters.get("provider", "")
+    chosen, keys = parameters.get("provider", ""), list(ProviderKey.objects.defer("sealed_key"))
     return ModelsPage(
         default=default_of_tenant(),
         installation=fleet_model(),
-        keys=list(ProviderKey.objects.defer("sealed_key")),
+        keys=keys,
         providers=[
             ProviderChoice(value=name.value, title=PROVIDER_NAMES[name], chosen=name == chosen)
             for name in TENANT_PROVIDERS
         ],
-        suggestions=model_suggestions(),
+        suggestions=[*listed_handles((key.provider, key.listed) for key in keys), str(REFLEX_HANDLE)],
         base_url=parameters.get("base_url", ""),
         model=parameters.get("model", ""),
     )
@@ -89,7 +89,8 @@ def default_of_tenant() -> str:
 
 def model_suggestions() -> list[str]:
     """Return the handles that the fields for models suggest: those that the tenant's providers list, and the rules."""
-    return [*listed_models(), str(REFLEX_HANDLE)]
+    listed = listed_handles(ProviderKey.objects.values_list("provider", "listed"))
+    return [*listed, str(REFLEX_HANDLE)]
 
 
 def model_in_use(model: str) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.signals.services.reading import SignalFilter, SignalRecord, read_latest_signals
+from apps.console.export import ROWS_EXPORTED
+from apps.signals.services.reading import MOST_SIGNALS, SignalFilter, SignalRecord, read_latest_signals
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.signals import CATALOGUE, Cursor
@@ -26,7 +27,7 @@ class SignalRow:
     record: SignalRecord
     agent: str
     meaning: str
-    #: The data without lists: name, value.
+    #: The data without lists and empty values: name, value.
     facts: Sequence[tuple[str, Any]]
 
 
@@ -47,14 +48,18 @@ class SignalsPage:
     query: str
     refresh_s: int = REFRESH_S
 
+    @property
+    def exported(self) -> str:
+        """Return the beginning of the address of an export with the same filter."""
+        return f"{self.query}&" if self.query != "?" else "?"
+
 
 def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> SignalsPage:
     """Read a page of signals, of one agent (a name or an id) and of names that begin so.
 
     Raises Invalid for an unknown agent, name or cursor. Three queries at most.
     """
-    agents = [_agent_id(agent)] if agent else []
-    wanted = SignalFilter.of(agents=agents, names=[name] if name else [])
+    wanted = _filter(agent, name)
     cursor = Cursor.parse(before) if before else None
     found = read_latest_signals(before=cursor, wanted=wanted, limit=SHOWN)
     ids = {record.agent_id for record in found.signals}
@@ -69,6 +74,25 @@ def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> S
         live=cursor is None,
         query=f"?{urlencode(query)}",
     )
+
+
+def read_signals_for_export(*, agent: str = "", name: str = "") -> list[dict[str, Any]]:
+    """Read the latest signals that match, ROWS_EXPORTED at most. Raises Invalid for an unknown agent or name."""
+    wanted = _filter(agent, name)
+    rows: list[dict[str, Any]] = []
+    before: Cursor | None = None
+    while len(rows) < ROWS_EXPORTED:
+        limit = min(MOST_SIGNALS, ROWS_EXPORTED - len(rows))
+        found = read_latest_signals(before=before, wanted=wanted, limit=limit)
+        rows += [record.as_json() for record in found.signals]
+        if not found.more:
+            break
+        before = found.cursor
+    return rows
+
+
+def _filter(agent: str, name: str) -> SignalFilter:
+    return SignalFilter.of(agents=[_agent_id(agent)] if agent else [], names=[name] if name else [])
 
 
 def _agent_id(text: str) -> UUID:
@@ -88,5 +112,9 @@ def _row(record: SignalRecord, agents: dict[UUID, str]) -> SignalRow:
         agent=agents.get(record.agent_id, ""),
         # A name of another version is shown without its meaning.
         meaning=kind.meaning if kind else "",
-        facts=[(name, value) for name, value in record.data.items() if not isinstance(value, list)],
+        facts=[
+            (name, value)
+            for name, value in record.data.items()
+            if value not in (None, "") and not isinstance(value, list)
+        ],
     )

@@ -27,7 +27,7 @@ from arbor.contacts.client_messages import ClientTurn
 from arbor.contacts.client_tasks import ClientTask, TaskState
 from arbor.contacts.reply_progress import ReplyProgress
 from arbor.contacts.values import Speaker
-from arbor.errors import AgentNotActive, NotFound, TransitionIllegal
+from arbor.errors import NotFound, TransitionIllegal
 
 #: The beginning of the keys of conversations that consist of tasks; the client's name of the conversation follows.
 _KEY = "a2a:"
@@ -70,8 +70,8 @@ class TaskPage:
 def begin_task(*, client: TaskClient, text: str, message_id: str, context: str = "") -> ClientTask:
     """Give an agent a task, which a worker answers; a message with a known id finds its task.
 
-    Without a context, a conversation begins. Raises Invalid for the text, AgentNotActive, and TransitionIllegal unless the agent
-    has answered the last task of the conversation.
+    Without a context, a conversation begins. Raises Invalid for the text, and TransitionIllegal unless the agent is active
+    and has answered the last task of the conversation.
     """
     # Derived from the message, so that a repeated one does not begin another conversation.
     context = context or str(uuid5(client.agent_id, f"{client.person}\n{message_id}"))
@@ -80,7 +80,7 @@ def begin_task(*, client: TaskClient, text: str, message_id: str, context: str =
     if known is None:
         agent = Agent.objects.only("tenant_id", "name", "status").get(id=client.agent_id)
         if agent.status != AgentStatus.ACTIVE:
-            raise AgentNotActive(f"{agent.name} is {agent.status} and gets no tasks until it is active")
+            raise TransitionIllegal(f"{agent.name} is {agent.status} and gets no tasks until it is active")
         known = receive_client_turn(agent_id=client.agent_id, person=client.person, turn=turn)
     return read_task(client=client, task_id=known.id)
 

@@ -66,15 +66,18 @@ SET status = 'pending', due_at = now() + (%(waits)s::interval[])[m.attempts - m.
 FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
 RETURNING m.id
 """
-#: Lease the webhooks of active tenants that have unread signals. A position begins with the id of a row of signals.
+#: Lease the webhooks of active tenants that have unread signals, or a delivery that a person had sent again. A position begins with the id of a row of signals.
 LEASE_WAITING_WEBHOOKS = """
 WITH waiting AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM contacts_signalwebhook w
     JOIN tenants_tenant t ON t.id = w.tenant_id AND t.status = %(active)s
-    WHERE w.active AND w.due_at <= now() AND EXISTS (
+    WHERE w.active AND w.due_at <= now() AND (EXISTS (
         SELECT FROM signals_signalbatch s
         WHERE s.tenant_id = w.tenant_id AND s.id >= split_part(w.position, '.', 1)::uuid
-    )
+    ) OR EXISTS (
+        SELECT FROM contacts_hookdelivery d
+        WHERE d.tenant_id = w.tenant_id AND d.webhook_id = w.id AND d.status = 'resending'
+    ))
     ORDER BY w.due_at LIMIT %(budget)s FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE contacts_signalwebhook w SET lease = w.lease + 1, due_at = now() + %(lease_s)s * interval '1 second' FROM waiting

@@ -22,13 +22,18 @@ from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.queries import LEASE_WAITING_WEBHOOKS
 from apps.contacts.services.signal_webhooks import signal_filter_of
+from apps.contacts.services.signing_secrets import SecretPair
+from apps.contacts.services.webhook_deliveries import (
+    RequestAttempt,
+    next_resend,
+    record_attempt,
+    record_resend,
+)
 from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.reading import SignalRecord, read_signals
-from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, release_connection, tenant_transaction
 from arbor.adapters.webhook import Webhook, redact_url
-from arbor.contacts.signing import open_secret
 from arbor.contacts.standard_webhooks import after_failed_request, signals_body, signed_headers
 from arbor.errors import ArborError, DeliveryFailed
 from arbor.models.json_text import storable
@@ -46,6 +51,7 @@ _LEASE = timedelta(minutes=1)
 _TURN = timedelta(seconds=20)
 #: The longest stored reason, in characters.
 _REASON_LENGTH = 1_000
+_FORGOTTEN = "its signals were deleted by age (ARBOR_SIGNALS_DAYS)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +59,26 @@ class _SignalBatch:
     """The next signals of a webhook; none where its filter passes none of those that were read."""
 
     url: str
-    secret: str = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
     signals: list[SignalRecord]
+    #: The position before the batch.
+    begin: str
     #: The position after the batch.
     cursor: Cursor
     more: bool
+    #: The delivery that a person had sent again; None: the batch follows the webhook's position.
+    resent: UUID | None = None
+
+    def attempt(self, webhook_id: UUID, error: str = "") -> RequestAttempt:
+        """Return an attempt to send the batch, for the log of deliveries."""
+        return RequestAttempt(
+            webhook_id=webhook_id,
+            message_id=self.message_id,
+            names=[signal.name for signal in self.signals],
+            begin=self.begin,
+            end=str(self.signals[-1].cursor),
+            error=error,
+        )
 
     @property
     def message_id(self) -> str:
@@ -118,23 +139,38 @@ def _load_batch(webhook_id: UUID, lease: int) -> _SignalBatch | None:
     webhook = SignalWebhook.objects.filter(id=webhook_id, lease=lease, active=True).first()
     if webhook is None:
         return None
-    page = read_signals(after=Cursor.parse(webhook.position), wanted=signal_filter_of(webhook), limit=_BATCH)
+    secrets = SecretPair.of(webhook).valid
+    wanted = signal_filter_of(webhook)
+    resent = next_resend(webhook)
+    if resent is not None:
+        page = read_signals(after=Cursor.parse(resent.begin), wanted=wanted, limit=_BATCH)
+        end = Cursor.parse(resent.end)
+        signals = [signal for signal in page.signals if signal.cursor <= end]
+        return _SignalBatch(
+            url=webhook.url,
+            secrets=secrets,
+            signals=signals,
+            begin=resent.begin,
+            cursor=end,
+            more=True,
+            resent=resent.id,
+        )
+    page = read_signals(after=Cursor.parse(webhook.position), wanted=wanted, limit=_BATCH)
     signals, cursor, more = list(page.signals), page.cursor, page.more
     if webhook.failed_end:
         end = Cursor.parse(webhook.failed_end)
         failed = [signal for signal in signals if signal.cursor <= end]
         if failed and len(failed) < len(signals):
             signals, cursor, more = failed, failed[-1].cursor, True
-    secret = open_secret(
-        webhook.sealed_secret, keys=master_keys(), tenant_id=webhook.tenant_id, channel_id=webhook.id
+    return _SignalBatch(
+        url=webhook.url, secrets=secrets, signals=signals, begin=webhook.position, cursor=cursor, more=more
     )
-    return _SignalBatch(url=webhook.url, secret=secret.decode(), signals=signals, cursor=cursor, more=more)
 
 
 def _post(carrier: Webhook, batch: _SignalBatch) -> None:
     """Post a batch of signals. Raises DeliveryFailed."""
     body = signals_body([signal.as_json() for signal in batch.signals])
-    headers = signed_headers(batch.secret, message_id=batch.message_id, at=int(time.time()), body=body)
+    headers = signed_headers(*batch.secrets, message_id=batch.message_id, at=int(time.time()), body=body)
     try:
         carrier.post(batch.url, body=body, headers=headers)
     except DeliveryFailed:
@@ -148,12 +184,19 @@ def _post(carrier: Webhook, batch: _SignalBatch) -> None:
 
 def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended: bool) -> bool:
     """Store that a batch was confirmed, and end or extend the lease; False if another worker has the lease."""
-    values: dict[str, object] = {"position": str(batch.cursor), "due_at": Now() if ended else Now() + _LEASE}
+    values: dict[str, object] = {"due_at": Now() if ended else Now() + _LEASE}
+    if batch.resent is None:
+        values["position"] = str(batch.cursor)
     if batch.signals:
-        values |= {"failed_end": "", "failures": 0, "failing_since": None, "last_error": ""}
-        values["delivered_at"] = Now()
-    rows = SignalWebhook.objects.filter(id=webhook_id, lease=lease)
-    return bool(rows.update(**values))
+        values |= {"failures": 0, "failing_since": None, "last_error": "", "delivered_at": Now()}
+        values |= {} if batch.resent is not None else {"failed_end": ""}
+    if not SignalWebhook.objects.filter(id=webhook_id, lease=lease).update(**values):
+        return False
+    if batch.resent is not None:
+        record_resend(delivery_id=batch.resent, error="" if batch.signals else _FORGOTTEN)
+    elif batch.signals:
+        record_attempt(batch.attempt(webhook_id))
+    return True
 
 
 def _record_failure(
@@ -165,11 +208,18 @@ def _record_failure(
         webhook = SignalWebhook.objects.select_for_update().filter(id=webhook_id, lease=lease).first()
         if webhook is None:
             return
+        if batch is not None and batch.resent is not None:
+            # The receiver confirmed the request before, or a person decides: it is not repeated.
+            record_resend(delivery_id=batch.resent, error=str(error))
+            webhook.due_at = now
+            webhook.save(update_fields=["due_at"])
+            return
         webhook.failures += 1
         webhook.failing_since = webhook.failing_since or now
         webhook.last_error = storable(str(error))[:_REASON_LENGTH]
         if batch is not None and batch.signals:
             webhook.failed_end = str(batch.signals[-1].cursor)
+            record_attempt(batch.attempt(webhook_id, error=str(error)))
         decision = after_failed_request(
             failures=webhook.failures,
             failing_for=now - webhook.failing_since,

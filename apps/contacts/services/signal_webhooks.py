@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -13,11 +14,10 @@ from django.utils import timezone
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
+from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
-from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
-from arbor.contacts.signing import seal_secret
 from arbor.contacts.standard_webhooks import new_standard_secret
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
@@ -58,9 +58,7 @@ def create_webhook(
     if SignalWebhook.objects.count() >= MOST_WEBHOOKS:
         raise LimitReached(f"a tenant has at most {MOST_WEBHOOKS} webhooks; delete one that is not needed")
     secret = new_standard_secret()
-    webhook.sealed_secret = seal_secret(
-        secret, keys=master_keys(), tenant_id=webhook.tenant_id, channel_id=webhook.id
-    )
+    webhook.sealed_secret = seal_pair(SecretPair(current=secret), row=webhook)
     try:
         with transaction.atomic():
             webhook.save(force_insert=True)
@@ -82,6 +80,23 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
         webhook.save(update_fields=["active", "failures", "failing_since", "due_at"])
         _audit(webhook, actor, f"{'resumed' if active else 'paused'} the webhook {webhook.name}")
     return webhook
+
+
+@transaction.atomic
+def rotate_webhook_secret(
+    *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
+) -> NewSignalWebhook:
+    """Give a webhook a new secret. For `overlap`, its requests are signed by the one before too. Raises Invalid, NotFound."""
+    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+        raise Invalid(f"the secret before is used for 0 to {LONGEST_OVERLAP.days} days more, got {overlap}")
+    webhook = _lock_webhook(webhook_id)
+    current, secret = SecretPair.of(webhook, now=now).current, new_standard_secret()
+    pair = SecretPair(current=secret, previous=current if overlap else "")
+    webhook.sealed_secret = seal_pair(pair, row=webhook)
+    webhook.previous_until = (now or timezone.now()) + overlap if overlap else None
+    webhook.save(update_fields=["sealed_secret", "previous_until"])
+    _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
+    return NewSignalWebhook(webhook=webhook, secret=secret)
 
 
 @transaction.atomic

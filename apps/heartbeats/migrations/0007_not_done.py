@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0005_percepts_by_agent'),
+        ('agents', '0007_percepts_by_agent'),
         ('heartbeats', '0006_span_export'),
         ('memories', '0007_buffer_by_memory'),
         ('tenants', '0003_energy_policy'),

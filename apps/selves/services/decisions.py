@@ -16,6 +16,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, reject
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
+from arbor.selves.proposals import ProposalStatus
 
 #: The most proposals of one call, and the longest reason.
 MOST_DECIDED = 100
@@ -97,10 +98,16 @@ def decide_proposal(
     reason: str = "",
     agent_id: UUID | None = None,
 ) -> Proposal:
-    """Decide a pending proposal for a person, audited. Raises NotFound, also for another agent's, and Invalid."""
+    """Decide a pending proposal for a person, audited. Raises NotFound, also for another agent's, and Invalid.
+
+    Accepting an accepted one again changes nothing, and is not recorded.
+    """
+    accepted = Proposal.objects.filter(id=proposal_id, status=ProposalStatus.ACCEPTED).exists()
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason
     )
+    if accepted:
+        return proposal
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=decided_by,

@@ -20,7 +20,7 @@ from arbor.heartbeat.results import (
     GoalChangeKind,
     is_effort,
 )
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
 from arbor.heartbeat.state import HeartbeatState, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
@@ -203,7 +203,7 @@ def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> tuple[list[Mee
 
 
 #: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
-NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, "environment"})
+NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
 #: Actions with news from outside.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 

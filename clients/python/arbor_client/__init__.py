@@ -43,6 +43,7 @@ from arbor_client.heartbeats import (
     RequestedHeartbeat,
     Step,
 )
+from arbor_client.hooks import Delivery, Hook, HookSecret, MappingTrial
 from arbor_client.memories import (
     Changed,
     Memory,
@@ -102,6 +103,7 @@ __all__ = [
     "Contradictions",
     "DailyUsage",
     "DefaultModel",
+    "Delivery",
     "Destruction",
     "Difference",
     "Drive",
@@ -118,8 +120,11 @@ __all__ = [
     "Goal",
     "Heartbeat",
     "HeartbeatTrace",
+    "Hook",
+    "HookSecret",
     "InnerState",
     "Limits",
+    "MappingTrial",
     "Member",
     "Memory",
     "MemoryDetails",

@@ -32,9 +32,9 @@ class Agent:
     #: The heartbeats that ran to a decision.
     heartbeats: int
     #: Whether agents elsewhere find its card at `card_path`, below the API's address.
-    published: bool
-    public_description: str
-    card_path: str
+    published: bool = False
+    public_description: str = ""
+    card_path: str = ""
     interval_s: float
     #: The time of its next heartbeat; None: it has none.
     due_at: datetime | None

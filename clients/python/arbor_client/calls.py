@@ -11,8 +11,7 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from arbor_client.decoding import decode
-from arbor_client.encoding import encode
+from arbor_client.json_values import decode, encode
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 

@@ -12,6 +12,7 @@ from arbor_client.conversations import Conversations
 from arbor_client.goals import Goals, Plans
 from arbor_client.graph import Graph
 from arbor_client.heartbeats import Heartbeats
+from arbor_client.hooks import Hooks
 from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
@@ -40,6 +41,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.goals: Goals[C] = Goals(client)
         self.graph: Graph[C] = Graph(client)
         self.heartbeats: Heartbeats[C] = Heartbeats(client)
+        self.hooks: Hooks[C] = Hooks(client)
         self.inbox: Inbox[C] = Inbox(client)
         self.members: Members[C] = Members(client)
         self.memories: Memories[C] = Memories(client)

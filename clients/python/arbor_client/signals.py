@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from arbor_client.calls import Call, Id, PagedCall, Rows, delete, get, listed, post, rows_of
-from arbor_client.encoding import encode
 from arbor_client.groups import Group, listing, operation, streaming
+from arbor_client.json_values import encode
 from arbor_client.streams import StreamCall
 
 if TYPE_CHECKING:
@@ -148,3 +148,8 @@ class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
     def delete(self, webhook_id: Id) -> Call[Webhook]:
         """Delete a webhook."""
         return delete(Webhook, f"/webhooks/{webhook_id}")
+
+    @operation
+    def rotate_secret(self, webhook_id: Id) -> Call[NewWebhook]:
+        """Give a webhook a new secret, shown once; for a day its requests are signed by the one before too."""
+        return post(NewWebhook, f"/webhooks/{webhook_id}/secret")

@@ -48,7 +48,7 @@ def check_model() -> Finding:
         return warn(
             "model",
             "none: agents act by the reflex policy (fixed rules, no language model)",
-            "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
+            "enter a key on the page Models of the console, or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
         )
     return ok("model", handle)
 

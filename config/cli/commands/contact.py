@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from arbor.contacts.hooks import HookDeliveryStatus, HookKind
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
@@ -21,6 +22,54 @@ def _limit() -> click.Option:
         default=20,
         show_default=True,
         help="Maximum number of results.",
+    )
+
+
+def _mappings() -> click.Option:
+    return option(
+        "--map",
+        "mappings",
+        multiple=True,
+        metavar="NAME=TEMPLATE",
+        help="The text of title, text, sender, importance or event, with paths of the body: {a.b} or {/a/0}. Can be repeated.",
+    )
+
+
+def _events() -> click.Option:
+    return option(
+        "--event",
+        "events",
+        multiple=True,
+        metavar="NAME",
+        help="Only these events; `issues` means `issues.opened` too. Can be repeated.",
+    )
+
+
+def _urgent_from() -> click.Option:
+    return option(
+        "--urgent-from",
+        type=click.FloatRange(0, 1),
+        help="The importance from which a delivery starts the next heartbeat at once; none: no delivery does.",
+    )
+
+
+def _secret_file() -> click.Option:
+    return option(
+        "--secret-file",
+        type=click.File(encoding="utf-8"),
+        help="A file with the secret that the sender generated (- is standard input); none: Arbor generates one.",
+    )
+
+
+def _deliveries(noun: str) -> click.Command:
+    return tenant_command(
+        "deliveries",
+        f"List the deliveries of {noun}s, the latest first.",
+        argument("name", required=False),
+        option("--status", type=one_of(HookDeliveryStatus), help="Only deliveries in this state."),
+        _limit(),
+        run=f"contacts.hooks:list_{noun}_deliveries",
+        examples=(f"arbor contact {noun} deliveries --status failed",),
     )
 
 
@@ -162,6 +211,110 @@ _webhook = group(
         run="contacts.webhooks:delete",
         examples=("arbor contact webhook delete ops",),
     ),
+    tenant_command(
+        "rotate",
+        "Give a webhook a new secret, which is shown once. For a day, its requests are signed by the one before too.",
+        argument("name"),
+        run="contacts.webhooks:rotate",
+        examples=("arbor contact webhook rotate ops",),
+    ),
+    _deliveries("webhook"),
+    tenant_command(
+        "resend",
+        "Send a delivery of a webhook again, with the same id and signals. ID is an id, or the last characters of one.",
+        argument("delivery_id", metavar="ID"),
+        run="contacts.hooks:resend",
+        examples=("arbor contact webhook resend 0c5512aa",),
+    ),
+)
+
+_hook = group(
+    "hook",
+    "Manage hooks: addresses at which other systems post what an agent should perceive.",
+    tenant_command(
+        "list",
+        "List the hooks.",
+        run="contacts.hooks:list_hooks",
+        examples=("arbor contact hook list",),
+    ),
+    tenant_command(
+        "create",
+        "Create a hook of an agent. Its secret is shown once.",
+        argument("name"),
+        option("--agent", metavar="NAME", required=True, help="The agent that perceives the deliveries."),
+        option(
+            "--kind",
+            type=one_of(HookKind),
+            default=HookKind.JSON.value,
+            show_default=True,
+            help="The kind of requests.",
+        ),
+        _mappings(),
+        _events(),
+        option(
+            "--header",
+            default="",
+            help="The header with an HMAC-SHA256 of the body in hexadecimal; none: the headers of Standard Webhooks.",
+        ),
+        _urgent_from(),
+        _secret_file(),
+        run="contacts.hooks:create",
+        examples=(
+            "arbor contact hook create river --agent Vega --kind github --event issues --event push",
+            'arbor contact hook create alarms --agent Vega --map "title={data.title}" --map "importance={data.level}"',
+        ),
+    ),
+    tenant_command(
+        "change",
+        "Change the mapping, the events and the urgency of a hook. What is not given stays.",
+        argument("name"),
+        _mappings(),
+        _events(),
+        option("--all-events", is_flag=True, help="All events."),
+        _urgent_from(),
+        option("--never-urgent", is_flag=True, help="No delivery is urgent."),
+        run="contacts.hooks:change",
+        examples=('arbor contact hook change alarms --map "text={data.lines.0}"',),
+    ),
+    tenant_command(
+        "try",
+        "Show the message that a mapping would give for the body in FILE (- is standard input). Nothing is stored.",
+        argument("sample", metavar="FILE", type=click.File(encoding="utf-8")),
+        _mappings(),
+        option("--hook", "name", metavar="NAME", help="A hook whose mapping the given one changes."),
+        run="contacts.hooks:try_body",
+        examples=('arbor contact hook try body.json --map "title={data.title}"',),
+    ),
+    tenant_command(
+        "enable",
+        "Switch a hook on again.",
+        argument("name"),
+        run="contacts.hooks:enable",
+        examples=("arbor contact hook enable river",),
+    ),
+    tenant_command(
+        "disable",
+        "Switch a hook off. Its deliveries are refused, so that their senders repeat them.",
+        argument("name"),
+        run="contacts.hooks:disable",
+        examples=("arbor contact hook disable river",),
+    ),
+    tenant_command(
+        "rotate",
+        "Give a hook a new secret, which is shown once. The one before is valid for a day more.",
+        argument("name"),
+        _secret_file(),
+        run="contacts.hooks:rotate",
+        examples=("arbor contact hook rotate river",),
+    ),
+    tenant_command(
+        "delete",
+        "Delete a hook, with the log of its deliveries. The agent's percepts stay.",
+        argument("name"),
+        run="contacts.hooks:delete",
+        examples=("arbor contact hook delete river",),
+    ),
+    _deliveries("hook"),
 )
 
 _outbox = group(
@@ -194,9 +347,10 @@ _outbox = group(
 
 _contact = group(
     "contact",
-    "Manage delivery channels, webhooks, the outbox and peers.",
+    "Manage delivery channels, webhooks, hooks, the outbox and peers.",
     _channel,
     _webhook,
+    _hook,
     _outbox,
     agent_command(
         "peers",

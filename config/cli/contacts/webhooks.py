@@ -11,6 +11,7 @@ from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signal_webhooks import (
     create_webhook,
     delete_webhook,
+    rotate_webhook_secret,
     switch_webhook,
     webhook_by_name,
 )
@@ -98,6 +99,18 @@ def pause(name: str, tenant_slug: str | None) -> Output:
 def resume(name: str, tenant_slug: str | None) -> Output:
     """Resume a webhook after the last confirmed signal."""
     return _switch(name, tenant_slug, active=True)
+
+
+def rotate(name: str, tenant_slug: str | None) -> Output:
+    """Give a webhook a new secret, which is shown once."""
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
+        new = rotate_webhook_secret(webhook_id=webhook_by_name(name).id, actor=actor())
+        line = row_to_dict(new.webhook, WEBHOOK_COLUMNS)
+    text = (
+        f"[bold]{escape(new.webhook.name)}[/bold] has the new secret [bold]{escape(new.secret)}[/bold]: give this to the"
+        " receiver. It is not shown again. For a day, requests are signed by the one before too."
+    )
+    return Output({**line, "secret": new.secret}, text=text)
 
 
 def delete(name: str, tenant_slug: str | None) -> Output:

@@ -130,6 +130,7 @@ def test_a_pipeline_that_cannot_run_is_refused(tenant: Tenant) -> None:
 
 
 def test_an_unreadable_template_hides_no_other(tenant: Tenant) -> None:
+    seed_builtin_templates()
     fault = "user template Gardener was stored by another version"
     with tenant_transaction(tenant.id):
         add_template(text=TEXT.format(version=1), actor=ACTOR)

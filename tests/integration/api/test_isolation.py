@@ -19,7 +19,6 @@ SECRET = "zebra-in-the-attic"
 
 #: What is there only with a valid template, an embedder, a heartbeat with a recorded situation, and the id of a memory.
 UNANSWERED = {
-    "/templates",
     "/agents/{agent_id}/graph/{question}",
     "/agents/{agent_id}/graph-path",
     "/templates/{name}",

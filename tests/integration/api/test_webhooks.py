@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from apps.contacts.models import SignalWebhook
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.factories.contacts import HookDeliveryFactory
 from tests.support.api import Caller
 
 URL = "https://example.org/s3cret"
@@ -43,3 +47,26 @@ def test_another_tenants_webhook_is_not_there(owner: Caller, outsider: Caller) -
     assert outsider.delete(address).status_code == 404
     assert outsider.post(f"{address}/pause").status_code == 404
     assert outsider.get("/webhooks").json()["items"] == []
+
+
+def test_a_secret_is_rotated_and_deliveries_are_listed(
+    owner: Caller, viewer: Caller, outsider: Caller, tenant: Tenant
+) -> None:
+    made = owner.post("/webhooks", {"name": "ops", "url": URL}).json()
+    webhook_id = made["webhook"]["id"]
+    assert viewer.post(f"/webhooks/{webhook_id}/secret").status_code == 403
+    rotated = owner.post(f"/webhooks/{webhook_id}/secret").json()
+    assert rotated["secret"].startswith("whsec_")
+    assert rotated["secret"] != made["secret"]
+    with tenant_transaction(tenant.id):
+        webhook = SignalWebhook.objects.get(id=webhook_id)
+        delivery = HookDeliveryFactory(tenant_id=tenant.id, hook=None, webhook=webhook, status="confirmed")
+    (listed,) = viewer.get("/deliveries", webhook_id=webhook_id, direction="out").json()["items"]
+    assert (listed["id"], listed["status"]) == (str(delivery.id), "confirmed")
+    assert viewer.get("/deliveries", direction="in").json()["items"] == []
+    assert viewer.get("/deliveries", status="failed").json()["items"] == []
+    assert outsider.get("/deliveries").json()["items"] == []
+    resend = f"/deliveries/{delivery.id}/resend"
+    assert (viewer.post(resend).status_code, outsider.post(resend).status_code) == (403, 404)
+    assert owner.post(resend).json()["status"] == "resending"
+    assert owner.post(resend).status_code == 409

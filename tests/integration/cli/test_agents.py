@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.agents.models import Agent, Percept
+from apps.agents.models import Agent, Percept, Template
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -201,6 +201,19 @@ def test_a_tenants_own_template_is_added_and_replaced(arbor: Arbor, one_tenant: 
     file.write_text(GARDENER.format(version=2))
     assert arbor("agent", "template", "add", str(file), "--replace", "--json").json["version"] == "2"
     assert arbor("agent", "template", "show", "Gardener", "--json").json["origin"] == "user"
+
+
+def test_an_unreadable_template_is_listed_with_the_reason(arbor: Arbor, one_tenant: str, file: Path) -> None:
+    arbor("agent", "template", "add", str(file))
+    with tenant_transaction(tenant_by_slug("acme").id):
+        Template.objects.update(spec={"name": "Gardener"})
+    listed = {row["name"]: row for row in arbor("agent", "template", "list", "--json").json["templates"]}
+    assert "another version of Arbor" in listed["Gardener"]["fault"]
+    assert (listed["Scout"]["fault"], listed["Gardener"]["actions"]) == ("", None)
+    shown = arbor("agent", "template", "list").out
+    assert ("unreadable" in shown, "Scout" in shown) == (True, True)
+    refused = arbor("agent", "create", "Fern", "--template", "Gardener")
+    assert (refused.code, "replace the template" in refused.err) == (1, True)
 
 
 def test_with_several_tenants_the_built_in_templates_are_listed(

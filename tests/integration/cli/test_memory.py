@@ -57,6 +57,17 @@ def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
     assert why["terms"]["words"] > 0
     shown = arbor("memory", "why", vega, quince, "quince", "--type", "episodic").out
     assert "It is semantic, and the filter asks for episodic." in shown
+    filtered = arbor(
+        "memory", "why", vega, quince, "quince", "-k", "1", "--since", "2031-01-01", "--until", "2032-01-01",
+        "--session", "", "--min-importance", "0.99", "--min-trust", "0.99", "--json",
+    ).json  # fmt: skip
+    assert (filtered["recalled"], filtered["reasons"][-1]) == (False, "it is older than the filter allows")
+    for arguments in (
+        ("memory", "why", vega, quince, "quince", "--concept", "astronomy"),
+        ("memory", "why", vega, quince, "quince", "--theme", "astronomy"),
+        ("memory", "why", vega, quince, "quince", "--episode", "astronomy"),
+    ):
+        assert arbor(*arguments).code == 1
 
 
 def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:

@@ -16,9 +16,11 @@ from apps.console import export
 from apps.console.export import MASK
 from apps.console.listing import ConsoleAdmin
 from apps.contacts.models import Channel
+from apps.signals.services.emission import emit
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
+from arbor.signals import SignalName, signal
 from tests.factories.memories import MemoryFactory
 from tests.factories.users import UserFactory
 from tests.support.console import PLATFORM, World, sign_in
@@ -128,3 +130,24 @@ def test_a_list_links_its_exports_with_its_filters(viewer: Client, world: World)
     assert f'href="{csv_address}?status__exact=active"' in text
     empty = viewer.get(address, {"status__exact": "dormant"}).content.decode()
     assert csv_address not in empty
+
+
+def test_pages_that_list_other_rows_are_exported_too(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        emit(signal(SignalName.LESSON_EXTRACTED, world.agent.id, action="rest", outcome="success"))
+    for page, choice, column in (
+        ("admin:signals", {"name": SignalName.LESSON_EXTRACTED.value}, "name"),
+        ("admin:model-usage", {"by": "model", "days": "30", "agent": str(world.agent.id)}, "model"),
+    ):
+        shown = viewer.get(reverse(page), choice).content.decode()
+        assert "export=csv" in shown
+        assert "export=json" in shown
+        texts = {}
+        for kind in ("csv", "json"):
+            response = viewer.get(reverse(page), {**choice, "export": kind})
+            assert f".{kind}" in response["Content-Disposition"]
+            texts[kind] = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+        rows = json.loads(texts["json"])
+        lines = list(csv.DictReader(io.StringIO(texts["csv"])))
+        assert [row[column] for row in rows] == [line[column] for line in lines] != []
+        assert viewer.get(reverse(page), {"export": "xml"}).status_code == 404

@@ -54,6 +54,8 @@ def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str)
     fields = {
         reverse("admin:agents_agent_add"): "name={0}&template=Scout&interval_s={0}&model={0}",
         reverse("admin:agents_agent_delete", args=[world.agent.id]): "name={0}&confirm={0}",
+        reverse("admin:contacts_hook_add"): "name={0}&agent={0}&kind=json&title={0}&sample={0}&act=try",
+        reverse("admin:contacts_signalwebhook_add"): "name={0}&url={0}&signals={0}&agent={0}",
         reverse("admin:contacts_channel_add"): "name={0}&kind=webhook&target={0}&audience=user&agent={0}",
         reverse("admin:agent-act", args=[world.agent.id]): "act={0}",
         world.chat: "text={0}&message={0}&conversation={0}",
@@ -77,6 +79,14 @@ def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str)
         if label == "tools.tool":
             allow = "act=allow&cost={0}&for=chosen&agent={0}&fingerprint={0}"
             fields[reverse("admin:tool-act", args=[row.pk])] = allow
+        if label == "contacts.hook":
+            fields[reverse("admin:hook-act", args=[row.pk])] = "act={0}"
+            fields[reverse("admin:hook-edit", args=[row.pk])] = (
+                "events={0}&title={0}&urgent_from={0}&sample={0}&act=try"
+            )
+            fields[reverse("admin:hook-rotate", args=[row.pk])] = "secret={0}"
+        if label == "contacts.hookdelivery":
+            fields[reverse("admin:delivery-act", args=[row.pk])] = "act={0}"
         if label == "contacts.channel":
             fields[reverse("admin:channel-act", args=[row.pk])] = "act={0}"
     for address, text in fields.items():

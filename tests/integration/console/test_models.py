@@ -15,6 +15,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditEvent
 from apps.calls.models import ProviderKey
 from apps.contacts.services.chat import exchange_turns, open_session
+from apps.fleet import tenant_models
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.services.calls.calls import execute_call
@@ -211,6 +212,14 @@ def test_a_new_agent_chooses_among_the_listed_models(owner: Client, provider: Pr
     for handle in ("openai/large-chat", "openai/small-chat", "reflex/policy"):
         assert f'<option value="{handle}">' in form
     assert "text-embedding-3" not in form, "it cannot converse"
+
+
+def test_one_key_of_a_tenant_is_tried_at_a_time(
+    owner: Client, tenant: Tenant, provider: ProviderServer
+) -> None:
+    with tenant_models._one_trial(tenant.id):
+        assert "another key of this tenant is being tried" in connect(owner, provider)
+    assert "works and is stored" in connect(owner, provider)
 
 
 def test_a_stored_key_is_tried_again(owner: Client, provider: ProviderServer) -> None:

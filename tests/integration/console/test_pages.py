@@ -17,12 +17,13 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
-from apps.contacts.models import Channel
+from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
+from apps.tools.models import ToolServer
 from tests.factories.memories import MemoryFactory
 from tests.factories.users import UserFactory
 from tests.support.console import World, page_of, sign_in
@@ -192,8 +193,8 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
-    # Agents and channels have forms of their own, which call their services.
-    own = {"add/": (Agent, Channel), "{}/delete/": (Agent,)}.get(part, ())
+    # These have forms of their own, which call their services.
+    own = {"add/": (Agent, Channel, Hook, SignalWebhook, ToolServer), "{}/delete/": (Agent,)}.get(part, ())
     for row in world.rows:
         if isinstance(row, own):
             continue
@@ -205,7 +206,13 @@ def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, pa
 
 
 def test_the_forms_that_add_are_the_consoles_own(owner: Client) -> None:
-    for page, template in (("agents_agent", "agent_new"), ("contacts_channel", "channel_new")):
+    for page, template in (
+        ("agents_agent", "agent_new"),
+        ("contacts_channel", "channel_new"),
+        ("contacts_hook", "hook_new"),
+        ("contacts_signalwebhook", "webhook_new"),
+        ("tools_toolserver", "tool_server_new"),
+    ):
         response = owner.get(reverse(f"admin:{page}_add"))
         assert f"console/{template}.html" in [used.name for used in response.templates]
 

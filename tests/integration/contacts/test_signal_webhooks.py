@@ -14,22 +14,25 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
-from apps.contacts.models import SignalWebhook
+from apps.contacts.models import HookDelivery, SignalWebhook
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.contacts.services.signal_webhooks import (
     MOST_WEBHOOKS,
     NewSignalWebhook,
     create_webhook,
     delete_webhook,
+    rotate_webhook_secret,
     switch_webhook,
 )
+from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.queues import Task, TaskMessage
 from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import create_tenant
 from arbor.adapters.webhook import Webhook
-from arbor.errors import AlreadyExists, Invalid, LimitReached
+from arbor.contacts.standard_webhooks import signed_headers
+from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.signals import Signal, SignalName
 from tests.factories.contacts import SignalWebhookFactory
 from tests.integration.contacts.conftest import make_agent
@@ -274,3 +277,118 @@ def test_acts_on_a_webhook_are_audited(agent: Agent, web: WebReceiver) -> None:
         events = AuditEvent.objects.filter(detail__webhook="ops").order_by("id")
         assert [event.message.split(" ")[0] for event in events] == ["created", "paused", "deleted"]
         assert "s3cret" not in str([(event.message, event.detail) for event in events])
+
+
+def deliveries_of(webhook: SignalWebhook) -> list[HookDelivery]:
+    """Return the deliveries of the webhook, oldest first."""
+    with tenant_transaction(webhook.tenant_id):
+        return list(HookDelivery.objects.filter(webhook=webhook).order_by("at"))
+
+
+def resend(delivery: HookDelivery) -> None:
+    """Have the delivery sent again."""
+    with tenant_transaction(delivery.tenant_id):
+        resend_delivery(delivery_id=delivery.id, actor="test")
+
+
+def test_each_request_has_one_row_in_the_log(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    web.statuses = [503]
+    happen(agent, "first")
+    run_posts(messages)
+    (delivery,) = deliveries_of(webhook)
+    assert (delivery.status, delivery.attempts) == ("retrying", 1)
+    assert "answered 503" in delivery.error
+    assert delivery.event == "memory.goal_achieved"
+    make_due(webhook)
+    happen(agent, "second")
+    run_posts(messages)
+    repeated, following = deliveries_of(webhook)
+    assert (repeated.id, repeated.status, repeated.attempts, repeated.error) == (
+        delivery.id,
+        "confirmed",
+        2,
+        "",
+    )
+    assert (following.status, following.attempts) == ("confirmed", 1)
+    assert repeated.delivery_id == web.requests[0].headers["webhook-id"]
+
+
+def test_a_confirmed_delivery_is_sent_again_alone(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    happen(agent, "first")
+    run_posts(messages)
+    happen(agent, "second")
+    run_posts(messages)
+    position = reload(webhook).position
+    first, _ = deliveries_of(webhook)
+    resend(first)
+    with pytest.raises(TransitionIllegal, match="again by itself"):
+        resend(first)
+    assert run_posts(messages) == [1]
+    assert [titles_of(request) for request in web.requests] == [["first"], ["second"], ["first"]]
+    assert web.requests[2].headers["webhook-id"] == web.requests[0].headers["webhook-id"]
+    assert reload(webhook).position >= position
+    assert [(row.status, row.attempts) for row in deliveries_of(webhook)] == [
+        ("confirmed", 2),
+        ("confirmed", 1),
+    ]
+    # A failure is shown, and neither repeated nor counted against the webhook.
+    web.statuses = [500]
+    resend(first)
+    run_posts(messages)
+    assert deliveries_of(webhook)[0].status == "failed"
+    assert (reload(webhook).failures, reload(webhook).active) == (0, True)
+    assert run_posts(messages) in ([], [0])
+    with tenant_transaction(agent.tenant_id):
+        assert AuditEvent.objects.filter(message__contains="sent again", actor="test").count() == 2
+
+
+def test_a_delivery_without_its_signals_fails(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    happen(agent, "first")
+    run_posts(messages)
+    with tenant_transaction(agent.tenant_id):
+        HookDelivery.objects.update(begin=f"{0:032x}.0", end=f"{1:032x}.0")
+    resend(deliveries_of(webhook)[0])
+    run_posts(messages)
+    assert "deleted by age" in deliveries_of(webhook)[0].error
+    assert len(web.requests) == 1
+
+
+def test_a_paused_webhook_sends_nothing_again(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    webhook = create(agent, web.url).webhook
+    happen(agent, "first")
+    run_posts(messages)
+    with tenant_transaction(agent.tenant_id):
+        switch_webhook(webhook_id=webhook.id, active=False, actor="test")
+    with pytest.raises(TransitionIllegal, match="resume it first"):
+        resend(deliveries_of(webhook)[0])
+
+
+def test_a_rotated_secret_signs_beside_the_one_before(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    made = create(agent, web.url)
+    with tenant_transaction(agent.tenant_id):
+        rotated = rotate_webhook_secret(webhook_id=made.webhook.id, actor="test")
+    happen(agent, "first")
+    run_posts(messages)
+    (request,) = web.requests
+    given = request.headers["webhook-signature"].split()
+    for secret, signature in zip((rotated.secret, made.secret), given, strict=True):
+        expected = signed_headers(
+            secret,
+            message_id=request.headers["webhook-id"],
+            at=int(request.headers["webhook-timestamp"]),
+            body=request.body,
+        )
+        assert expected["webhook-signature"] == signature

@@ -180,6 +180,7 @@ def test_a_dump_is_restored_under_other_roles(
         "agent keys": 6,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
+        "hook secrets": 1,
         "provider keys": 1,
         "sessions": 1,
     }

@@ -13,7 +13,7 @@ from django.db.models import Sum
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
-from apps.contacts.models import ChatMessage, OutboxMessage
+from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.heartbeats.models import Heartbeat
@@ -25,7 +25,13 @@ from arbor.clock import FrozenClock
 from arbor.errors import NotFound
 from arbor.history import Record
 from arbor.ids import uuid7
-from tests.factories.contacts import ChatMessageFactory, ChatSessionFactory, OutboxMessageFactory
+from tests.factories.contacts import (
+    ChatMessageFactory,
+    ChatSessionFactory,
+    HookDeliveryFactory,
+    OutboxMessageFactory,
+    SignalWebhookFactory,
+)
 from tests.factories.goals import GoalFactory, IntentFactory, PlanFactory, PlanStepFactory
 from tests.factories.heartbeats import (
     ExternalCallFactory,
@@ -156,6 +162,19 @@ def test_ended_plans_go_with_their_steps_and_intents(agent: Agent) -> None:
         assert set(Plan.objects.filter(agent_id=agent.id)) == {latest, draft}
         assert Intent.objects.get(agent_id=agent.id).step == PlanStep.objects.get() == latest.steps.get()
     assert sweep_history().done == 0
+
+
+def test_old_deliveries_go_unless_they_are_sent_again(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        webhook = SignalWebhookFactory()
+        HookDeliveryFactory(at=LONG_AGO)
+        young = HookDeliveryFactory()
+        for status in ("confirmed", "failed", "retrying", "resending"):
+            HookDeliveryFactory(hook=None, webhook=webhook, status=status, at=LONG_AGO)
+    assert sweep_history().done == 3
+    with tenant_transaction(agent.tenant_id):
+        left = set(HookDelivery.objects.values_list("status", flat=True))
+        assert left == {young.status, "retrying", "resending"}
 
 
 def test_each_tenant_is_swept_by_itself(agent: Agent, other_tenant: Tenant) -> None:

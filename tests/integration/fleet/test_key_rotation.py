@@ -41,6 +41,7 @@ ALL = {
     "agent keys": AGENTS,
     "webhook secrets": 1,
     "signal webhook secrets": 1,
+    "hook secrets": 1,
     "tool server secrets": 1,
     "provider keys": 1,
     "sessions": 1,
@@ -277,6 +278,7 @@ def test_a_killed_rotation_is_resumed(
         "agent keys": AGENTS - 3,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
+        "hook secrets": 1,
         "tool server secrets": 1,
         "provider keys": 1,
     }

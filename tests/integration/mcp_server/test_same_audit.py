@@ -144,3 +144,16 @@ def test_decisions_are_audited_alike(
         )
         assert set(Proposal.objects.values_list("status", flat=True)) == {"rejected"}
     assert len(same(acts, "cli", "token", "mcp", "user")) == 1
+
+
+def test_a_repeated_acceptance_is_audited_once(
+    arbor: Arbor, tenant: Tenant, agent: Agent, acts: Callable[..., Any]
+) -> None:
+    with tenant_transaction(tenant.id):
+        proposal = ProposalFactory(
+            agent=agent, kind="fact", change={}, content="Ben plays.", status="pending"
+        )
+    acts()
+    for _ in range(2):
+        assert arbor("self", "proposal", "accept", agent.name, str(proposal.id)).code == 0
+    assert same(acts, "cli") == ["accepted the proposal fact: Ben plays."]

@@ -48,14 +48,14 @@ def test_an_unknown_tenant_ends_the_process(
 
 
 def test_a_refusal_of_the_database_is_named(
-    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch
+    arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.ARBOR_HAS_DATABASE = True
     monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
-    # The server of the tests asks for no password.
     monkeypatch.setitem(connections[APP].settings_dict, "USER", "nobody")
     ran = arbor("mcp")
     assert (ran.code, ran.out) == (1, "")
-    assert 'role "nobody" does not exist' in ran.err
+    assert 'password authentication failed for user "nobody"' in ran.err
 
 
 def test_the_server_has_the_version_of_arbor(client: MemoryClient) -> None:

@@ -32,6 +32,7 @@ LISTED: dict[str, dict[str, str]] = {
     "calls_providerkey": {APP: EVERYTHING},
     "calls_tokenratio": {APP: "SELECT", OPS: "INSERT SELECT UPDATE"},
     "contacts_outboxmessage": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
+    "contacts_hookdelivery": {APP: EVERYTHING, OPS: "SELECT"},
     "contacts_signalwebhook": {APP: EVERYTHING, OPS: "SELECT UPDATE(due_at) UPDATE(lease)"},
     "django_content_type": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},
     "django_migrations": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},

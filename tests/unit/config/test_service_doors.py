@@ -25,6 +25,7 @@ _MACHINE = "reads or runs something of the machine that the command runs on"
 _DIRECT = "the command and the operation wait for the server's list; the page lets a worker ask for it"
 #: Acts without any door.
 INTERNAL = {
+    "agents.services.percepts.create_percept": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,

@@ -1,8 +1,9 @@
-"""Read JSON into dataclasses. Fields that this version does not know are ignored."""
+"""Read JSON into dataclasses, and write values as JSON. Fields that this version does not know are ignored."""
 
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -21,6 +22,24 @@ def decode(kind: Any, value: Any) -> Any:
         raise UnreadableAnswer(
             f"the server's answer is no {getattr(kind, '__name__', kind)}: {error}"
         ) from error
+
+
+def encode(value: Any) -> Any:
+    """Return a value of Python as one of JSON."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case UUID() | Decimal():
+            return str(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Mapping():
+            return {str(name): encode(member) for name, member in value.items()}
+        case _ if is_dataclass(value):
+            return {member.name: encode(getattr(value, member.name)) for member in fields(value)}
+        case Iterable():
+            return [encode(member) for member in value]
+    raise TypeError(f"{value!r} cannot be sent: it is no value of JSON")
 
 
 def _read(kind: Any, value: Any) -> Any:

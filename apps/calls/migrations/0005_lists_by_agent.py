@@ -6,8 +6,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0005_percepts_by_agent'),
-        ('calls', '0003_token_ratios'),
+        ('agents', '0007_percepts_by_agent'),
+        ('calls', '0004_provider_keys'),
         ('tenants', '0003_energy_policy'),
     ]
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0004_energy_policy'),
+        ('agents', '0006_webhook_percepts'),
         ('heartbeats', '0006_span_export'),
         ('tenants', '0003_energy_policy'),
     ]

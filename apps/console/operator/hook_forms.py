@@ -1,0 +1,214 @@
+"""Forms of hooks and of webhooks."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db import transaction
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from apps.console.forms import agent_choices
+from apps.console.pages.hooks import latest_body
+from apps.contacts.models import Hook
+from apps.contacts.services.hooks import (
+    NAME_LENGTH,
+    HookWish,
+    HookWithSecret,
+    change_hook,
+    create_hook,
+    try_mapping,
+)
+from apps.contacts.services.signal_webhooks import NewSignalWebhook, create_webhook
+from apps.tenants.scope import APP
+from arbor.contacts.hook_signatures import LONGEST_SECRET
+from arbor.contacts.hook_templates import TEMPLATE_LENGTH
+from arbor.contacts.hooks import HookKind, HookMapping, HookMessage
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+
+#: Characters of a sample body.
+SAMPLE_LENGTH = 100_000
+_KINDS = [(HookKind.GITHUB.value, "GitHub"), (HookKind.JSON.value, "JSON of any system")]
+_MAPPING_HELP = {
+    "event": "The kind of event, by which events are chosen.",
+    "title": "One line.",
+    "text": "{} is the whole body.",
+    "sender": "The person or system that caused the event.",
+    "importance": "0 to 1, or low, normal, high, critical.",
+}
+
+
+def _line(label: str, *, required: bool = False, length: int = 200, **options: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=required,
+        max_length=length,
+        strip=True,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+        **options,
+    )
+
+
+def _names(text: str) -> list[str]:
+    """Return names that are separated by commas or line breaks."""
+    return [name.strip() for name in text.replace("\n", ",").split(",") if name.strip()]
+
+
+class MappingForm(forms.Form):
+    """The events of a hook, its urgency, and the mapping of JSON, with a sample to try it."""
+
+    events = _line(
+        "Events",
+        length=2_000,
+        help_text="Separated by commas, such as issues.opened, push; empty: all. issues means all of its actions.",
+    )
+    urgent_from = forms.FloatField(
+        label="Urgent from importance",
+        required=False,
+        min_value=0,
+        max_value=1,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
+        help_text="0 to 1: such deliveries start the agent's next heartbeat at once. Empty: none does.",
+    )
+    event = _line("Mapping of the event", length=TEMPLATE_LENGTH, help_text=_MAPPING_HELP["event"])
+    title = _line("Mapping of the title", length=TEMPLATE_LENGTH, help_text=_MAPPING_HELP["title"])
+    text = forms.CharField(
+        label="Mapping of the text",
+        required=False,
+        max_length=TEMPLATE_LENGTH,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text=_MAPPING_HELP["text"],
+    )
+    sender = _line("Mapping of the sender", length=TEMPLATE_LENGTH, help_text=_MAPPING_HELP["sender"])
+    importance = _line(
+        "Mapping of the importance", length=TEMPLATE_LENGTH, help_text=_MAPPING_HELP["importance"]
+    )
+    sample = forms.CharField(
+        label="A sample of a body",
+        required=False,
+        max_length=SAMPLE_LENGTH,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text="JSON, to try the mapping. It is not saved.",
+    )
+
+    def mapping(self) -> dict[str, str]:
+        """Return the templates of the form."""
+        return {name: self.cleaned_data[name] for name in _MAPPING_HELP}
+
+    def trial(self) -> HookMessage | None:
+        """Return the message that the sample would give; None, with the reason in the form's errors."""
+        try:
+            return try_mapping(mapping=self.mapping(), sample=self.cleaned_data["sample"])
+        except Invalid as refusal:
+            self.add_error(None, str(refusal))
+            return None
+
+    def change(self, hook: Hook, *, actor: str) -> Hook | None:
+        """Change the hook; None, with the reason in the form's errors, if the service refuses."""
+        try:
+            with transaction.atomic(using=APP):
+                return change_hook(
+                    hook_id=hook.id,
+                    actor=actor,
+                    mapping=self.mapping() if hook.kind == HookKind.JSON else None,
+                    events=_names(self.cleaned_data["events"]),
+                    urgent_from=self.cleaned_data["urgent_from"],
+                )
+        except Invalid as refusal:
+            self.add_error(None, str(refusal))
+            return None
+
+    @staticmethod
+    def values_of(hook: Hook) -> dict[str, Any]:
+        """Return the form's values for a hook, with its latest body as the sample."""
+        values = {"events": ", ".join(hook.events), "urgent_from": hook.urgent_from}
+        if hook.kind != HookKind.JSON:
+            return values
+        return {**values, **hook.rules.as_json(), "sample": latest_body(hook)}
+
+
+class NewHookForm(MappingForm):
+    """The form of a new hook."""
+
+    name = _line("Name", required=True, length=NAME_LENGTH)
+    agent = forms.ChoiceField(
+        widget=UnfoldAdminSelectWidget(), help_text="Perceives each delivery, as text of others."
+    )
+    kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget())
+    signature_header = _line(
+        "Header of the signature",
+        length=60,
+        help_text="Of JSON only, for systems that sign by an HMAC-SHA256 of the body in hexadecimal. Empty: Standard Webhooks.",
+    )
+    secret = forms.CharField(
+        required=False,
+        max_length=LONGEST_SECRET,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+        help_text="Only where the sender generates it. Empty: Arbor generates one, and shows it once.",
+    )
+    field_order = ("name", "agent", "kind", "signature_header", "secret")
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, initial=HookMapping().as_json())
+        field = self.fields["agent"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = agent_choices()
+
+    def create(self, *, actor: str) -> HookWithSecret | None:
+        """Create the hook; None, with the reason in the form's errors, if the service refuses."""
+        wanted = self.cleaned_data
+        kind = HookKind(wanted["kind"])
+        wish = HookWish(
+            name=wanted["name"],
+            agent_id=UUID(wanted["agent"]),
+            kind=kind,
+            signature_header=wanted["signature_header"],
+            mapping=self.mapping() if kind is HookKind.JSON else {},
+            events=_names(wanted["events"]),
+            urgent_from=wanted["urgent_from"],
+            secret=wanted["secret"],
+        )
+        try:
+            with transaction.atomic(using=APP):
+                return create_hook(wish, actor=actor)
+        except (Invalid, AlreadyExists, LimitReached, NotFound) as refusal:
+            self.add_error(None, str(refusal))
+            return None
+
+
+class NewWebhookForm(forms.Form):
+    """The form of a new webhook."""
+
+    name = _line("Name", required=True, length=60)
+    url = _line("URL", required=True, length=500, help_text="The receiver's address, by https.")
+    signals = _line(
+        "Signals",
+        length=2_000,
+        help_text="Separated by commas; memory.goal_* means all that begin so. Empty: all signals.",
+    )
+    agent = forms.ChoiceField(
+        required=False, widget=UnfoldAdminSelectWidget(), help_text="Empty: the signals of all agents."
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        field = self.fields["agent"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "all agents"), *agent_choices()]
+
+    def create(self, *, actor: str) -> NewSignalWebhook | None:
+        """Create the webhook; None, with the reason in the form's errors, if the service refuses."""
+        wanted = self.cleaned_data
+        try:
+            with transaction.atomic(using=APP):
+                return create_webhook(
+                    name=wanted["name"],
+                    url=wanted["url"],
+                    signals=_names(wanted["signals"]),
+                    agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                    actor=actor,
+                )
+        except (Invalid, AlreadyExists, LimitReached) as refusal:
+            self.add_error(None, str(refusal))
+            return None

@@ -1,0 +1,219 @@
+"""Manage hooks: the addresses at which other systems post what an agent should perceive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import Hook
+from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
+from apps.tenants.scope import current_tenant
+from arbor.contacts.hook_messages import parse_body
+from arbor.contacts.hook_signatures import check_header, check_secret
+from arbor.contacts.hooks import HookKind, HookMapping, HookMessage, valid_events
+from arbor.contacts.standard_webhooks import new_standard_secret
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.ids import uuid7
+
+#: Hooks of a tenant at most.
+MOST_HOOKS = 100
+NAME_LENGTH = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookWish:
+    """The choices of a person about a hook."""
+
+    name: str
+    agent_id: UUID
+    kind: HookKind = HookKind.JSON
+    #: Empty: the headers of Standard Webhooks.
+    signature_header: str = ""
+    mapping: Mapping[str, Any] = field(default_factory=dict)
+    events: Sequence[str] = ()
+    urgent_from: float | None = None
+    #: The secret that the sender generated; empty: Arbor generates one.
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookWithSecret:
+    """A hook, and its new secret, which is shown once."""
+
+    hook: Hook
+    secret: str = field(repr=False)
+
+
+@transaction.atomic
+def create_hook(wish: HookWish, *, actor: str) -> HookWithSecret:
+    """Create a hook of an agent. Raises Invalid, NotFound for the agent, AlreadyExists, LimitReached."""
+    hook = Hook(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        name=_valid_name(wish.name),
+        agent=agent_by_id(wish.agent_id),
+        kind=HookKind(wish.kind),
+        signature_header=_valid_header(wish),
+        urgent_from=_valid_urgency(wish.urgent_from),
+        events=valid_events(wish.events),
+        mapping=_valid_mapping(HookKind(wish.kind), wish.mapping),
+    )
+    if Hook.objects.count() >= MOST_HOOKS:
+        raise LimitReached(f"a tenant has at most {MOST_HOOKS} hooks; delete one that is not needed")
+    secret = _secret_of(hook, wish.secret)
+    hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
+    try:
+        with transaction.atomic():
+            hook.save(force_insert=True)
+    except IntegrityError as error:
+        if "contacts_hook_name" not in str(error):
+            raise
+        raise AlreadyExists(f"there is a hook {hook.name!r} already; choose another name") from error
+    _audit(hook, actor, f"created the hook {hook.name} ({hook.kind})")
+    return HookWithSecret(hook=hook, secret=secret)
+
+
+@transaction.atomic
+def change_hook(
+    *,
+    hook_id: UUID,
+    actor: str,
+    mapping: Mapping[str, Any] | None = None,
+    events: Sequence[str] | None = None,
+    urgent_from: float | None = None,
+) -> Hook:
+    """Change the mapping, the events and the urgency of a hook; None leaves the first two as they are.
+
+    Raises Invalid, NotFound.
+    """
+    hook = lock_hook(hook_id)
+    if mapping is not None:
+        hook.mapping = _valid_mapping(HookKind(hook.kind), mapping)
+    if events is not None:
+        hook.events = valid_events(events)
+    hook.urgent_from = _valid_urgency(urgent_from)
+    hook.save(update_fields=["mapping", "events", "urgent_from"])
+    _audit(hook, actor, f"changed the hook {hook.name}")
+    return hook
+
+
+@transaction.atomic
+def switch_hook(*, hook_id: UUID, active: bool, actor: str) -> Hook:
+    """Switch a hook on or off. Deliveries to one that is off are refused, so that their senders repeat them."""
+    hook = lock_hook(hook_id)
+    if hook.active != active:
+        hook.active = active
+        hook.save(update_fields=["active"])
+        _audit(hook, actor, f"switched the hook {hook.name} {'on' if active else 'off'}")
+    return hook
+
+
+@transaction.atomic
+def rotate_hook_secret(
+    *, hook_id: UUID, actor: str, secret: str = "", overlap: timedelta = OVERLAP, now: datetime | None = None
+) -> HookWithSecret:
+    """Give a hook a new secret: the sender's own, or one that Arbor generates. The one before is valid for `overlap` more.
+
+    Raises Invalid, NotFound.
+    """
+    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+        raise Invalid(f"the secret before is valid for 0 to {LONGEST_OVERLAP.days} days more, got {overlap}")
+    hook = lock_hook(hook_id)
+    current = SecretPair.of(hook, now=now).current
+    fresh = _secret_of(hook, secret.strip())
+    hook.sealed_secret = seal_pair(SecretPair(current=fresh, previous=current if overlap else ""), row=hook)
+    hook.previous_until = (now or timezone.now()) + overlap if overlap else None
+    hook.save(update_fields=["sealed_secret", "previous_until"])
+    _audit(hook, actor, f"rotated the secret of the hook {hook.name}")
+    return HookWithSecret(hook=hook, secret=fresh)
+
+
+@transaction.atomic
+def delete_hook(*, hook_id: UUID, actor: str) -> Hook:
+    """Delete a hook with the log of its deliveries; what the agent perceived stays. Raises NotFound."""
+    hook = lock_hook(hook_id)
+    Hook.objects.filter(id=hook_id).delete()
+    _audit(hook, actor, f"deleted the hook {hook.name}")
+    return hook
+
+
+def hook_by_name(name: str) -> Hook:
+    """Find the current tenant's hook by name; raises NotFound with the names that exist."""
+    hook: Hook | None = Hook.objects.select_related("agent", "tenant").filter(name=name.strip()).first()
+    if hook is None:
+        names = ", ".join(Hook.objects.values_list("name", flat=True))
+        known = names or "none yet; create one with `arbor contact hook create`"
+        raise NotFound(f"there is no hook {name!r}; there is: {known}")
+    return hook
+
+
+def try_mapping(*, mapping: Mapping[str, Any], sample: str) -> HookMessage:
+    """Return the message that a mapping would give for a sample of a body; nothing is stored. Raises Invalid."""
+    return HookMapping.of(mapping).message(parse_body(sample.encode("utf-8", errors="replace")))
+
+
+def lock_hook(hook_id: UUID) -> Hook:
+    """Lock a hook of the current tenant. Raises NotFound."""
+    rows = Hook.objects.select_related("agent").select_for_update(of=("self",), no_key=True)
+    hook: Hook | None = rows.filter(id=hook_id).first()
+    if hook is None:
+        raise NotFound(f"there is no hook {hook_id} in this tenant")
+    return hook
+
+
+def _secret_of(hook: Hook, given: str) -> str:
+    given = given.strip()
+    if not given:
+        return new_standard_secret()
+    check_secret(given, kind=HookKind(hook.kind), header=hook.signature_header)
+    return given
+
+
+def _valid_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"a hook's name has 1 to {NAME_LENGTH} printable characters, got {name[:200]!r}")
+    return name
+
+
+def _valid_header(wish: HookWish) -> str:
+    header = wish.signature_header.strip()
+    if header and wish.kind != HookKind.JSON:
+        raise Invalid(
+            "only a hook of the kind json has a header of its own; GitHub signs in X-Hub-Signature-256"
+        )
+    check_header(header)
+    return header
+
+
+def _valid_mapping(kind: HookKind, mapping: Mapping[str, Any]) -> dict[str, str]:
+    if kind is HookKind.GITHUB:
+        if mapping:
+            raise Invalid("a hook of the kind github has texts of its own; only the kind json has a mapping")
+        return {}
+    return HookMapping.of(mapping).as_json()
+
+
+def _valid_urgency(urgent_from: float | None) -> float | None:
+    if urgent_from is not None and not 0 <= urgent_from <= 1:
+        raise Invalid(f"the importance from which a delivery is urgent is 0 to 1, or none, got {urgent_from}")
+    return urgent_from
+
+
+def _audit(hook: Hook, actor: str, message: str) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=hook.agent_id,
+        message=message,
+        detail={"hook": hook.name, "kind": hook.kind, "events": hook.events, "active": hook.active},
+    )

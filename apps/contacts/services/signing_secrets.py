@@ -1,0 +1,45 @@
+"""The secrets of a hook or a webhook: the current one, and the one before while it is valid too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from apps.contacts.models import Hook, SignalWebhook
+from apps.tenants.keys import master_keys
+from arbor.contacts.signing import open_secret, seal_secret
+
+#: The time for which the secret before is valid too, unless another is asked for.
+OVERLAP = timedelta(days=1)
+LONGEST_OVERLAP = timedelta(days=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretPair:
+    """The current secret, and the one before; empty: there is none that is still valid."""
+
+    current: str = field(repr=False)
+    previous: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, row: Hook | SignalWebhook, *, now: datetime | None = None) -> SecretPair:
+        """Open the secrets of a row. Raises SealBroken."""
+        sealed = open_secret(
+            row.sealed_secret, keys=master_keys(), tenant_id=row.tenant_id, channel_id=row.id
+        )
+        current, _, previous = sealed.decode().partition("\n")
+        valid = row.previous_until is not None and (now or timezone.now()) < row.previous_until
+        return cls(current=current, previous=previous if valid else "")
+
+    @property
+    def valid(self) -> tuple[str, ...]:
+        """Return the secrets that are valid, the current one first."""
+        return (self.current, self.previous) if self.previous else (self.current,)
+
+
+def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:
+    """Seal secrets for a row, which only the current master key opens."""
+    return seal_secret("\n".join(pair.valid), keys=master_keys(), tenant_id=row.tenant_id, channel_id=row.id)

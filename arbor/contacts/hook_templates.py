@@ -1,0 +1,130 @@
+"""Texts with placeholders for fields of a JSON body: `{repository.full_name}`, `{/commits/0/message}`, `{}` for all of it.
+
+A template only looks up keys and indexes. It has no conditions, loops or calls, because the bodies are written by others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arbor.errors import Invalid
+
+TEMPLATE_LENGTH = 2_000
+MOST_PLACEHOLDERS = 50
+#: Keys and indexes of one path at most.
+_MOST_STEPS = 20
+#: Characters of a text, and of an object or a list as JSON, that a placeholder is replaced with.
+VALUE_LENGTH = 6_000
+_NESTED_LENGTH = 2_000
+
+_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+#: A path's keys, and indexes as digits.
+type Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilledText:
+    """A template with its placeholders replaced."""
+
+    text: str
+    #: The paths that the body does not have; each is an empty text.
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTemplate:
+    """A text with placeholders, parsed."""
+
+    #: Literal texts and paths, in order.
+    parts: tuple[str | Path, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, name: str) -> TextTemplate:
+        """Parse a template, which errors call `name`. Raises Invalid."""
+        if len(text) > TEMPLATE_LENGTH or "\0" in text:
+            raise Invalid(
+                f"{name} has at most {TEMPLATE_LENGTH:,} characters and no NUL, got {len(text):,} characters"
+            )
+        parts: list[str | Path] = []
+        end = 0
+        for match in _PART.finditer(text):
+            parts.append(text[end : match.start()])
+            end = match.end()
+            parts.append(_parse_part(match, name))
+        parts.append(text[end:])
+        if sum(isinstance(part, tuple) for part in parts) > MOST_PLACEHOLDERS:
+            raise Invalid(f"{name} has at most {MOST_PLACEHOLDERS} placeholders")
+        return cls(parts=tuple(part for part in parts if part != ""))
+
+    def fill(self, body: Any) -> FilledText:
+        """Replace the placeholders with values of a body."""
+        texts: list[str] = []
+        missing: list[str] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                texts.append(part)
+                continue
+            found, value = look_up(body, part)
+            texts.append(value_text(value))
+            if not found:
+                missing.append(".".join(part))
+        return FilledText(text="".join(texts), missing=tuple(missing))
+
+
+def look_up(body: Any, path: Sequence[str]) -> tuple[bool, Any]:
+    """Return whether a body has a path, and the value there; None where it has not."""
+    value = body
+    for step in path:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdecimal() and step.isascii() and int(step[:9]) < len(value):
+            value = value[int(step[:9])]
+        else:
+            return False, None
+    return True, value
+
+
+def value_text(value: Any) -> str:
+    """Return a value as text: nothing for null, JSON for an object or a list."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return clip(value, VALUE_LENGTH)
+    if isinstance(value, (dict, list)):
+        return clip(json.dumps(value, ensure_ascii=False), _NESTED_LENGTH)
+    return json.dumps(value)
+
+
+def clip(text: str, length: int) -> str:
+    """Return a text, shortened to a number of characters."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
+def _parse_part(match: re.Match[str], name: str) -> str | Path:
+    part = match.group()
+    if part in ("{{", "}}"):
+        return part[0]
+    if part in ("{", "}"):
+        raise Invalid(
+            f"{name} has a single {part!r} at character {match.start() + 1}: a placeholder is {{a.b}} or {{/a/b}},"
+            f" and {part * 2!r} is a brace"
+        )
+    path = _parse_path(match.group(1).strip())
+    if len(path) > _MOST_STEPS or (path and "" in path and "/" not in part):
+        raise Invalid(
+            f"{name} has no path in {part!r}: it is keys and indexes by full stops, a.b.0, or by slashes, /a/b/0,"
+            f" at most {_MOST_STEPS}"
+        )
+    return path
+
+
+def _parse_path(text: str) -> Path:
+    """Parse a path: a JSON pointer (RFC 6901) begins with a slash; otherwise full stops separate keys."""
+    if text.startswith("/"):
+        return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
+    return tuple(text.split(".")) if text else ()

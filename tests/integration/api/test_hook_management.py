@@ -1,0 +1,92 @@
+"""Hooks over the API: created by owners, seen by their tenant only, used by the Python client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arbor.contacts.hooks import HOOKS_PATH
+from tests.support.api import Caller
+from tests.support.hook_requests import standard_request
+
+
+def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
+    wish = {
+        "name": "alarms",
+        "agent_id": vega["id"],
+        "mapping": {"title": "{data.title}"},
+        "events": ["alarm"],
+        "urgent_from": 0.8,
+    }
+    assert viewer.post("/hooks", wish).status_code == 403
+    response = owner.post("/hooks", wish)
+    assert response.status_code == 201, response.content
+    made = response.json()
+    hook = made["hook"]
+    assert (hook["kind"], hook["events"], hook["active"]) == ("json", ["alarm"], True)
+    assert hook["mapping"]["text"] == "{}"
+    sent = standard_request(made["secret"], {"type": "alarm", "data": {"title": "Flood"}})
+    assert sent.post(hook["path"].removeprefix(HOOKS_PATH)).status_code == 202
+    (delivery,) = viewer.get("/deliveries", hook_id=hook["id"]).json()["items"]
+    assert (delivery["status"], delivery["event"]) == ("perceived", "alarm")
+    assert owner.post(f"/deliveries/{delivery['id']}/resend").status_code == 409
+    assert viewer.get("/hooks").json()["items"] == [hook]
+    address = f"/hooks/{hook['id']}"
+    changed = owner.send("patch", address, {"mapping": {"text": "{data}"}}).json()
+    assert changed["mapping"]["title"] == "{data.title}"
+    assert (changed["mapping"]["text"], changed["urgent_from"], changed["events"]) == (
+        "{data}",
+        0.8,
+        ["alarm"],
+    )
+    assert owner.send("patch", address, {"urgent_from": None}).json()["urgent_from"] is None
+    assert not owner.post(f"{address}/disable").json()["active"]
+    assert owner.post(f"{address}/enable").json()["active"]
+    rotated = owner.post(f"{address}/secret", {"overlap_s": 0}).json()
+    assert rotated["secret"] != made["secret"]
+    assert rotated["hook"]["previous_until"] is None
+    assert owner.post("/hooks", wish).status_code == 409
+    assert owner.delete(address).json()["id"] == hook["id"]
+    assert owner.get(address).status_code == 404
+
+
+def test_a_mapping_is_tried(viewer: Caller, owner: Caller) -> None:
+    trial = {"mapping": {"title": "{a.b}", "importance": "{c}"}, "sample": '{"a": {"b": "x"}, "c": "loud"}'}
+    tried = owner.post("/try-hook-mapping", trial).json()
+    assert (tried["content"], tried["importance"]) == ('x\n{"a": {"b": "x"}, "c": "loud"}', 0.5)
+    assert "low, normal, high, critical" in tried["warnings"][0]
+    for wrong in ({"sample": "{"}, {"mapping": {"title": "{a"}}, {"mapping": {"color": "x"}}):
+        assert owner.post("/try-hook-mapping", {**trial, **wrong}).status_code == 422
+    assert viewer.post("/try-hook-mapping", trial).status_code == 403
+
+
+def test_a_wrong_wish_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
+    right = {"name": "ops", "agent_id": vega["id"]}
+    for wrong in (
+        {"agent_id": "0" * 32},
+        {"kind": "svn"},
+        {"kind": "github", "mapping": {}},
+        {"signature_header": "a b"},
+        {"secret": "short"},
+        {"secret": "no base64 of Standard Webhooks"},
+        {"urgent_from": 2},
+        {"events": [""]},
+        {"other": 1},
+    ):
+        response = owner.post("/hooks", {**right, **wrong})
+        assert response.status_code in (404, 422), (wrong, response.content)
+    assert owner.get("/hooks").json()["items"] == []
+
+
+def test_another_tenants_hook_is_not_there(owner: Caller, outsider: Caller, vega: dict[str, Any]) -> None:
+    hook = owner.post("/hooks", {"name": "ops", "agent_id": vega["id"]}).json()["hook"]
+    address = f"/hooks/{hook['id']}"
+    answers = [
+        outsider.get(address),
+        outsider.delete(address),
+        outsider.post(f"{address}/disable"),
+        outsider.post(f"{address}/secret", {}),
+        outsider.send("patch", address, {"events": []}),
+        outsider.post("/hooks", {"name": "ops", "agent_id": vega["id"]}),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * len(answers)
+    assert outsider.get("/hooks").json()["items"] == []
