@@ -38,9 +38,6 @@ AGENT = {
     "due_at": None,
     "last_heartbeat_at": None,
     "created_at": "2026-11-01T10:00:00Z",
-    "published": False,
-    "public_description": "",
-    "card_path": "/a2a",
     "from_a_later_version": True,
 }
 
