@@ -94,7 +94,7 @@ def test_the_tasks_of_open_webui_are_no_turns(owner: Caller, vega: dict[str, Any
 def test_a_database_that_is_away_is_a_503(
     owner: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(_token: str) -> None:
+    def fail(*_: Any, **_named: Any) -> None:
         raise error
 
     monkeypatch.setattr(authentication, "authenticate", fail)
