@@ -22,7 +22,7 @@ from apps.calls.services.provider_lookup import find_provider
 from apps.providers import client_for, credentials_of, installation_has
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.adapters.connect import connect_model
+from arbor.adapters.connect import connect_model, default_handle
 from arbor.adapters.credentials import Credentials, tenant_credentials
 from arbor.adapters.model_list import list_models
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound
@@ -44,7 +44,7 @@ def connect_provider(
 ) -> ProviderKey:
     """Try a tenant's key of a provider by a request, store it sealed, and make `model` the tenant's default, if given.
 
-    `model` is the name of a model of the provider. No transaction may be open, because a provider is asked.
+    `model` is the name of a model of the provider; a tenant without a default gets a small one. No transaction may be open, because a provider is asked.
 
     Raises Invalid for what was entered and for a provider that does not answer as one.
     """
@@ -55,6 +55,9 @@ def connect_provider(
         listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
     with tenant_transaction(tenant_id):
         row = store_provider_key(access=access, listed=listed, actor=actor)
+        has_default = bool(Tenant.objects.get(id=tenant_id).default_model)
+    if not handle and not has_default:
+        handle = _suggested(own, access.provider, listed)
     if handle:
         set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
     return row
@@ -123,6 +126,14 @@ def _handle(provider: Provider, model: str) -> str:
     """Return the handle of a provider's model, which may be entered with or without the provider's name."""
     name = model.strip().removeprefix(f"{provider}/")
     return str(Handle.entered(f"{provider}/{name}")) if name else ""
+
+
+def _suggested(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
+    """Return the handle of a small model that the provider lists, or of the only one; empty where neither is known."""
+    known = default_handle(own)
+    if known.removeprefix(f"{provider}/") in listed:
+        return known
+    return f"{provider}/{listed[0]}" if len(listed) == 1 else ""
 
 
 @contextmanager

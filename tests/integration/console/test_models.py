@@ -23,6 +23,7 @@ from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
+from tests.support import provider_server as provider_server_module
 from tests.support.provider_server import KEY, ProviderServer, provider_server
 
 CHAT = "/v1/chat/completions"
@@ -212,6 +213,16 @@ def test_a_new_agent_chooses_among_the_listed_models(owner: Client, provider: Pr
     for handle in ("openai/large-chat", "openai/small-chat", "reflex/policy"):
         assert f'<option value="{handle}">' in form
     assert "text-embedding-3" not in form, "it cannot converse"
+
+
+def test_a_tenant_without_a_default_gets_a_small_model(
+    owner: Client, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Choose a default model to give them one." in connect(owner, provider, model="")
+    monkeypatch.setattr(provider_server_module, "MODELS", ("gpt-6-luna", "large-chat"))
+    assert "use <strong" in connect(owner, provider, model="")
+    page = owner.get(reverse("admin:models")).content.decode()
+    assert 'id="model-in-use">openai/gpt-6-luna<' in page
 
 
 def test_one_key_of_a_tenant_is_tried_at_a_time(
