@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib import admin
 from django.core.wsgi import get_wsgi_application
 from django.urls import reverse
@@ -85,7 +86,7 @@ class AccessScene:
 def scene(django_db_setup: None, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[AccessScene]:
     assert CHROMIUM is not None
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("django.conf.settings.ARBOR_PAGES_PER_MINUTE", 0)
+        patch.setattr(settings, "ARBOR_PAGES_PER_MINUTE", 0)
         ProcessFactory()
         tenants = [create_tenant(slug=slug, name=slug.title()) for slug in ("acme", "vacant")]
         ann = UserFactory(username="ann", is_superuser=True)

@@ -61,7 +61,7 @@ def _secret_file() -> click.Option:
     )
 
 
-def _deliveries(noun: str) -> click.Command:
+def _deliveries(noun: str, *, example: str) -> click.Command:
     return tenant_command(
         "deliveries",
         f"List the deliveries of {noun}s, the latest first.",
@@ -69,7 +69,7 @@ def _deliveries(noun: str) -> click.Command:
         option("--status", type=one_of(HookDeliveryStatus), help="Only deliveries in this state."),
         _limit(),
         run=f"contacts.hooks:list_{noun}_deliveries",
-        examples=(f"arbor contact {noun} deliveries --status failed",),
+        examples=(example,),
     )
 
 
@@ -218,7 +218,7 @@ _webhook = group(
         run="contacts.webhooks:rotate",
         examples=("arbor contact webhook rotate ops",),
     ),
-    _deliveries("webhook"),
+    _deliveries("webhook", example="arbor contact webhook deliveries --status failed"),
     tenant_command(
         "resend",
         "Send a delivery of a webhook again, with the same id and signals. ID is an id, or the last characters of one.",
@@ -314,7 +314,7 @@ _hook = group(
         run="contacts.hooks:delete",
         examples=("arbor contact hook delete river",),
     ),
-    _deliveries("hook"),
+    _deliveries("hook", example="arbor contact hook deliveries river --status ignored"),
 )
 
 _outbox = group(

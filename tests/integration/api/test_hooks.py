@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind
-from apps.api import rates
+from apps.api import hook_views, rates
 from apps.audit.models import AuditEvent
 from apps.contacts.models import Hook, HookDelivery
 from apps.contacts.services import hook_reception
@@ -313,7 +313,7 @@ def test_the_secret_before_is_valid_for_a_while(ada: Agent) -> None:
 
 
 def test_a_hook_has_a_limit_a_minute(ada: Agent, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.api.hook_views.limiter", RateLimiter(clock=lambda: 0.0))
+    monkeypatch.setattr(hook_views, "limiter", RateLimiter(clock=lambda: 0.0))
     assert rates.limiter is not None
     settings.ARBOR_HOOK_PER_MINUTE = 2
     made = a_hook(ada)
