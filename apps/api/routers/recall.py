@@ -130,9 +130,9 @@ def explain(request: HttpRequest, agent_id: UUID, memory_id: UUID, question: Rec
     tenant_id = access_of(request).tenant_id
     with tenant_transaction(tenant_id):
         own_row(Memory, agent_id=agent_id, row_id=memory_id)
-    explanation = explain_recall(
-        tenant_id=tenant_id, request=_request_of(agent_id, question), absent=memory_id
-    )
+        explanation = explain_recall(
+            tenant_id=tenant_id, request=_request_of(agent_id, question), absent=memory_id
+        )
     assert explanation.absence is not None
     terms = explanation.absence.terms
     return WhyResource(
@@ -161,7 +161,8 @@ def _request_of(agent_id: UUID, question: RecallInput) -> RecallRequest:
 
 
 def _rounded(terms: ScoreTerms) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in terms.as_dict().items()}
+    # Numbers of a scan are those of numpy, which JSON does not know.
+    return {name: round(float(value), 4) for name, value in terms.as_dict().items()}
 
 
 @router.get("/agents/{uuid:agent_id}/similar-memories", response=SimilarList, summary="List similar memories")
