@@ -18,7 +18,6 @@ from apps.memories.models import Memory
 from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.recall.search import search_similar_memories
-from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, ScoreTerms
 
@@ -124,15 +123,12 @@ def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput)
     auth=READ,
     summary="Explain a recall",
 )
-@own_transactions
 def explain(request: HttpRequest, agent_id: UUID, memory_id: UUID, question: RecallInput) -> WhyResource:
     """Explain why a question recalls a memory or does not, with the terms of its score. Nothing changes."""
-    tenant_id = access_of(request).tenant_id
-    with tenant_transaction(tenant_id):
-        own_row(Memory, agent_id=agent_id, row_id=memory_id)
-        explanation = explain_recall(
-            tenant_id=tenant_id, request=_request_of(agent_id, question), absent=memory_id
-        )
+    own_row(Memory, agent_id=agent_id, row_id=memory_id)
+    explanation = explain_recall(
+        tenant_id=access_of(request).tenant_id, request=_request_of(agent_id, question), absent=memory_id
+    )
     assert explanation.absence is not None
     terms = explanation.absence.terms
     return WhyResource(
