@@ -161,7 +161,7 @@ class Copier:
             column.of_memory and column.required for column in columns
         )
         values = ", ".join(self._value(table, column) for column in columns)
-        names = ", ".join(column.name for column in columns)
+        names = ", ".join(f'"{column.name}"' for column in columns)
         self._database.execute(
             f"INSERT INTO {table} ({names}) SELECT {values} FROM {table} o CROSS JOIN bench_copy c"
             f" WHERE o.tenant_id = %(tenant)s{' AND c.remembers' if needs_memory else ''}"
@@ -170,7 +170,7 @@ class Copier:
         )
 
     def _value(self, table: str, column: _Column) -> str:
-        name = f"o.{column.name}"
+        name = f'o."{column.name}"'
         if (table, column.name) in _WIDE:
             return f"CASE WHEN c.remembers THEN {name} ELSE {sql_literal({})} END"
         own = _OWN_VALUES.get((table, column.name))

@@ -44,11 +44,11 @@ def test_every_command_resolves_its_tenant(
     file = tmp_path / "file.txt"
     file.write_text("Ann: Hello.")
     for path, command in _RESOLVED.items():
-        extra = (
-            ("--generate", "--password-file", str(tmp_path / "new"))
-            if path == ("tenant", "user", "create")
-            else ()
-        )
+        extra_of: dict[tuple[str, ...], tuple[str, ...]] = {
+            ("tenant", "user", "create"): ("--generate", "--password-file", str(tmp_path / "new")),
+            ("contact", "hook", "try"): ("--hook", "x"),
+        }
+        extra = extra_of.get(path, ())
         ran = arbor(*path, *_required(command, file), *extra, "--tenant", "nowhere")
         assert (ran.code, "nowhere" in ran.err) == (1, True), (path, ran)
 

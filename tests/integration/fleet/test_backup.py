@@ -181,6 +181,7 @@ def test_a_dump_is_restored_under_other_roles(
         "webhook secrets": 1,
         "signal webhook secrets": 1,
         "hook secrets": 1,
+        "tool server secrets": 1,
         "provider keys": 1,
         "sessions": 1,
     }

@@ -46,9 +46,12 @@ def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str,
     update = f"UPDATE {table} {statement} WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
     with tenant_transaction(agent.tenant_id):
         ((all_before, hot_before),) = fetch(_UPDATED, table=table)
-        change(update, agent=agent.id)
+        # The first may find its page full; one that touches an index is never HOT.
+        for _ in range(3):
+            change(update, agent=agent.id)
         ((all_after, hot_after),) = fetch(_UPDATED, table=table)
-    assert (all_after - all_before, hot_after - hot_before) == (1, 1)
+    assert all_after - all_before == 3
+    assert hot_after - hot_before >= 2
 
 
 def test_a_maintenance_call_has_its_own_status_and_lease(agent: Agent) -> None:

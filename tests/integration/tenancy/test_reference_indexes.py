@@ -18,10 +18,6 @@ WHERE k.contype = 'f' AND k.connamespace = 'public'::regnamespace
 #: References without an index, by the reason. Agents and channels are deleted one at a time, by people.
 UNINDEXED = {
     "written often, and deleted with the agent": {
-        ("calls_externalcall", "agent_id"),
-        ("calls_ledgerentry", "agent_id"),
-        ("heartbeats_percept", "agent_id"),
-        ("heartbeats_percept", "peer_id"),
         ("memories_upkeep", "agent_id"),
     },
     "few rows": {("contacts_channel", "agent_id"), ("access_apitoken", "agent_id")},
