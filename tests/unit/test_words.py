@@ -7,15 +7,12 @@ import pytest
 from tests.words import (
     GLOSSARY,
     LONGEST_TEST_NAME,
-    TESTS,
     Banned,
     check,
     check_test_names,
     compare,
     count,
     read_banned,
-    read_exceptions,
-    read_sources,
     shrink,
 )
 
@@ -143,11 +140,3 @@ def test_the_tables_of_the_glossary_are_read() -> None:
     assert {"pieces of code", "changes of self"} <= banned.texts.keys()
     # The other tables of that section are of classes and commands.
     assert "answer" not in banned.names
-
-
-def test_the_repository_follows_the_glossary() -> None:
-    exceptions = read_exceptions()
-    assert exceptions is not None
-    banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
-    findings = check(read_sources(), banned, tests=read_sources([TESTS]))
-    assert list(compare(findings, exceptions)) == []

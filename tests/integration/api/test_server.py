@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from django.conf import settings
 
 from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.models import Role, Tenant
@@ -31,9 +33,16 @@ THREADS = 4
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings: Any) -> Iterator[str]:
-    """Run `arbor api` against the test's database, and return its address."""
+@pytest.fixture(scope="module")
+def server(postgres: EmbeddedPostgres, django_db_setup: None, tmp_path_factory: Any) -> Iterator[str]:
+    """Run `arbor api` against the tests' database, and return its address."""
+    with api_process(postgres, tmp_path_factory.mktemp("api")) as address:
+        yield address
+
+
+@contextmanager
+def api_process(postgres: EmbeddedPostgres, folder: Path, **own_settings: str) -> Iterator[str]:
+    """Run `arbor api` with a log in the folder, and yield its address."""
     # Another process of the tests may look for a port at the same moment.
     port = free_port(18_001 + os.getpid() % 2000)
     urls = {
@@ -47,15 +56,16 @@ def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings:
         **urls,
         "DATABASE_URL": postgres.owner_url,
         "CELERY_BROKER_URL": "memory://",
-        "ARBOR_DATA_DIR": str(tmp_path),
+        "ARBOR_DATA_DIR": str(folder),
         "ARBOR_ENV_FILE": "",
         "ARBOR_API_THREADS": str(THREADS),
         "ARBOR_API_BODY_BYTES": "4096",
         "ARBOR_LOG_FORMAT": "json",
         "ARBOR_MASTER_KEY": base64.b64encode(bytes(range(32))).decode(),
+        **own_settings,
     }
     env.pop("DJANGO_SETTINGS_MODULE", None)
-    log = (tmp_path / "log").open("wb")
+    log = (folder / "log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "config.cli", "api", f"--port={port}"],
         cwd=ROOT,
@@ -64,15 +74,15 @@ def server(database: None, postgres: EmbeddedPostgres, tmp_path: Path, settings:
         stderr=subprocess.STDOUT,
     )
     try:
-        _wait_until_it_listens(process, port, tmp_path / "log")
+        _wait_until_it_listens(process, port, folder / "log")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGTERM)
         code = process.wait(60)
         log.close()
     # uvicorn raises the signal again after its graceful end.
-    assert code in (0, -signal.SIGTERM), (tmp_path / "log").read_text()
-    assert "Traceback" not in (tmp_path / "log").read_text()
+    assert code in (0, -signal.SIGTERM), (folder / "log").read_text()
+    assert "Traceback" not in (folder / "log").read_text()
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

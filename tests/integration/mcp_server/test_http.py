@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from apps.agents.models import Agent
 from apps.tenants.models import Role, Tenant
-from tests.integration.api.test_server import server
+from config.servers.postgres import EmbeddedPostgres
+from tests.integration.api.test_server import api_process, server
 from tests.integration.mcp_server.conftest import SessionCalls, ToolFailed, Use, in_session
 from tests.support.api import caller_of
 
@@ -36,12 +37,11 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
-def slow_server(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+def slow_server(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[str]:
     """Return the address of an API with an access log, whose tokens may make two requests a minute."""
-    monkeypatch.setenv("ARBOR_API_PER_MINUTE", "2")
-    monkeypatch.setenv("ARBOR_LOG_LEVEL", "INFO")
-    address: str = request.getfixturevalue("server")
-    return address
+    own = {"ARBOR_API_PER_MINUTE": "2", "ARBOR_LOG_LEVEL": "INFO"}
+    with api_process(postgres, tmp_path, **own) as address:
+        yield address
 
 
 @asynccontextmanager
