@@ -5,6 +5,8 @@
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
 JOBS ?= 2
+# They wait half of the time, for processes that start and leases that end.
+SYSTEMS ?= $(shell expr $(JOBS) + 1)
 
 help: ## Show what there is
 	@printf 'Arbor keeps autonomous agents alive.\n\n'
@@ -41,7 +43,7 @@ prepared:
 test: setup ## Every test but those of `make bars`, after `make check`
 	@$(MAKE) --no-print-directory -j 2 types rules prepared
 	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
-	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance
+	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance
 	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
 bars: setup ## The tests that assert on elapsed time, one by one
