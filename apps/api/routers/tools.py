@@ -86,7 +86,7 @@ class ToolResource(Schema):
 
 
 class AllowedToolResource(Schema):
-    """A tool and the agents that it is held to."""
+    """A tool and the agents that may call it."""
 
     tool: ToolResource
     agents: list[str] = Field(description="The names of the chosen agents; empty: all.")
@@ -180,7 +180,7 @@ def list_tools(
 
 @router.get("/tools/{uuid:tool_id}", response=AllowedToolResource, summary="Show a tool")
 def show_tool(request: HttpRequest, tool_id: UUID) -> AllowedToolResource:
-    """Show a tool and the agents that it is held to."""
+    """Show a tool and the agents that may call it."""
     return _with_agents(row_of_tenant(Tool, tool_id))
 
 

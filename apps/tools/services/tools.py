@@ -79,7 +79,7 @@ def tool_by_action(action: str) -> Tool:
 
 
 def agents_of_tool(tool: Tool) -> list[str]:
-    """Return the names of the agents that a tool is held to; none for a tool of all agents."""
+    """Return the names of the agents that alone may call a tool; none for a tool of all agents."""
     return [] if tool.for_all else list(_agents_with(tool.action).values_list("name", flat=True))
 
 

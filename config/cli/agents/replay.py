@@ -10,8 +10,8 @@ from rich.text import Text
 
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.replay import (
-    Found,
     OtherModelDecision,
+    ReplayInput,
     ask_other_model,
     read_recorded_heartbeat,
 )
@@ -36,7 +36,7 @@ def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Out
     return Output(_as_json(recorded, result, other), text=_render(recorded, result, other), code=code)
 
 
-def _as_json(recorded: Found, result: Replay, other: OtherModelDecision | None) -> dict[str, Any]:
+def _as_json(recorded: ReplayInput, result: Replay, other: OtherModelDecision | None) -> dict[str, Any]:
     value: dict[str, Any] = {
         "id": str(recorded.id),
         "agent": recorded.agent,
@@ -60,7 +60,7 @@ def _as_json(recorded: Found, result: Replay, other: OtherModelDecision | None) 
     return value
 
 
-def _render(recorded: Found, result: Replay, other: OtherModelDecision | None) -> RenderableType:
+def _render(recorded: ReplayInput, result: Replay, other: OtherModelDecision | None) -> RenderableType:
     head = f"heartbeat {recorded.number} of [bold]{escape(recorded.agent)}[/bold], decided again: "
     count = len(result.differences)
     verdict = (

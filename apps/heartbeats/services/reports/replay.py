@@ -30,8 +30,8 @@ from arbor.selves.boundary_check import in_force
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A heartbeat's record."""
+class ReplayInput:
+    """A heartbeat as it was recorded, for its replay."""
 
     id: UUID
     tenant_id: UUID
@@ -52,7 +52,7 @@ class OtherModelDecision:
     decisions: tuple[Decision, ...]
 
 
-def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
+def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInput:
     """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
     with tenant_transaction(tenant_id):
         _read_only()
@@ -78,7 +78,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
         return _found(heartbeat, situation, calls)
 
 
-def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
+def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     """Send the recorded request to another model (`provider/model`), and decide on its reply; write nothing.
 
     Raises Invalid for an invalid handle or a missing prompt, ModelError, and ReplyInvalid for a reply without decision.
@@ -106,14 +106,14 @@ def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
-def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
+def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
     first_call = calls[0] if calls else None
     is_stored = first_call is not None and bool(first_call.request)
     sections = (
         sections_of(first_call.sections, first_call.request) if first_call is not None and is_stored else []
     )
     assert situation.terms is not None
-    return Found(
+    return ReplayInput(
         id=heartbeat.id,
         tenant_id=heartbeat.tenant_id,
         agent=heartbeat.agent.name,
