@@ -21,6 +21,7 @@ APPLICATIONS = [
     "apps.audit",
     "apps.signals",
     "apps.agents",
+    "apps.authority",
     "apps.access",
     "apps.tools",
     "apps.memories",

@@ -6,6 +6,7 @@ serving roles have no privileges on the new table.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from apps.tenants.policies import (
     OWN_MEMBERSHIPS,
     SCOPED_TENANT,
     RowPolicy,
+    StatementBatch,
     create_policy,
     force_row_security,
     grant,
@@ -31,6 +33,9 @@ from apps.tenants.policies import (
 from apps.tenants.role_passwords import scram_verifier
 from apps.tenants.scope import APP, OPS, OWNER, SERVING
 
+#: The constraints of a table by their names: the kind as in pg_constraint, and the columns in order.
+type Constraints = dict[str, tuple[str, list[str]]]
+
 
 def protect() -> list[str]:
     """Create or change roles, privileges, policies and keys as the models require; return the newly protected tables.
@@ -40,18 +45,22 @@ def protect() -> list[str]:
     new: list[str] = []
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.protect'))")
-        _create_roles(cursor)
         existing = set(connections[OWNER].introspection.table_names(cursor))
-        for model in tenant_models():
-            if model._meta.db_table in existing and _key_with_tenant(cursor, model):
+        _create_roles(cursor)
+        statements = StatementBatch()
+        constraints = _constraints(cursor)
+        tables = [model for model in tenant_models() if model._meta.db_table in existing]
+        # A reference needs the key of the table that it refers to.
+        for model in tables:
+            if _key_with_tenant(statements, model, constraints[model._meta.db_table]):
                 new.append(model._meta.db_table)
-        for model in tenant_models():
-            if model._meta.db_table in existing:
-                _reference_within_tenant(cursor, model)
-                _drop_implied_reference(cursor, model)
-                _isolate(cursor, model)
-        seed_statistics(cursor, [model for model in tenant_models() if model._meta.db_table in existing])
-        protect_installation_tables(cursor, existing)
+        for model in tables:
+            _reference_within_tenant(statements, model, constraints[model._meta.db_table])
+            _drop_implied_reference(statements, model, constraints[model._meta.db_table])
+            _isolate(statements, model)
+        protect_installation_tables(statements, existing)
+        statements.run(cursor)
+        seed_statistics(cursor, tables)
     return new
 
 
@@ -89,28 +98,31 @@ def statement_timeout_ms() -> int:
     return milliseconds
 
 
-def _constraints(cursor: Any, table: str) -> dict[str, tuple[str, list[str]]]:
+def _constraints(cursor: Any) -> dict[str, Constraints]:
+    """Return the constraints of each table of the schema."""
     cursor.execute(
-        "SELECT k.conname, k.contype::text, array_agg(a.attname::text ORDER BY u.ord) FROM pg_constraint k"
+        "SELECT t.relname, k.conname, k.contype::text, array_agg(a.attname::text ORDER BY u.ord) FROM pg_constraint k"
+        " JOIN pg_class t ON t.oid = k.conrelid AND t.relnamespace = 'public'::regnamespace"
         " CROSS JOIN LATERAL unnest(k.conkey) WITH ORDINALITY u(attnum, ord)"
-        " JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum"
-        " WHERE k.conrelid = %s::regclass GROUP BY 1, 2",
-        [table],
+        " JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum GROUP BY 1, 2, 3"
     )
-    return {name: (kind, columns) for name, kind, columns in cursor.fetchall()}
+    constraints: defaultdict[str, Constraints] = defaultdict(dict)
+    for table, name, kind, columns in cursor.fetchall():
+        constraints[table][name] = (kind, columns)
+    return constraints
 
 
-def _key_with_tenant(cursor: Any, model: type[models.Model]) -> bool:
+def _key_with_tenant(statements: StatementBatch, model: type[models.Model], existing: Constraints) -> bool:
     """Change the primary key to (tenant, id); return whether it was another."""
     table = model._meta.db_table
     if isinstance(model._meta.pk, models.CompositePrimaryKey):
         return False
     key = str(model._meta.pk.column)
-    for name, (kind, columns) in _constraints(cursor, table).items():
+    for name, (kind, columns) in existing.items():
         if kind == "p" and columns == ["tenant_id", key]:
             return False
         if kind == "p":
-            cursor.execute(
+            statements.add(
                 sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})").format(
                     sql.Identifier(table), sql.Identifier(name), sql.Identifier(key)
                 )
@@ -118,9 +130,10 @@ def _key_with_tenant(cursor: Any, model: type[models.Model]) -> bool:
     return True
 
 
-def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
+def _reference_within_tenant(
+    statements: StatementBatch, model: type[models.Model], existing: Constraints
+) -> None:
     table = model._meta.db_table
-    existing = _constraints(cursor, table)
     for field in model._meta.concrete_fields:
         if not isinstance(field, WithinTenant):
             continue
@@ -134,7 +147,7 @@ def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
             if field.deleting is OnDelete.SET_NULL
             else sql.SQL("CASCADE")
         )
-        cursor.execute(
+        statements.add(
             sql.SQL(
                 "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}"
             ).format(
@@ -148,7 +161,9 @@ def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
         )
 
 
-def _drop_implied_reference(cursor: Any, model: type[models.Model]) -> None:
+def _drop_implied_reference(
+    statements: StatementBatch, model: type[models.Model], existing: Constraints
+) -> None:
     """Drop a table's own reference to the tenant where each row refers to another one of the same tenant.
 
     That other row proves that the tenant exists. A second check would cost a look-up per written row, and a lock on the
@@ -161,23 +176,23 @@ def _drop_implied_reference(cursor: Any, model: type[models.Model]) -> None:
     if not implied:
         return
     table = model._meta.db_table
-    for name, (kind, columns) in _constraints(cursor, table).items():
+    for name, (kind, columns) in existing.items():
         if kind == "f" and columns == ["tenant_id"]:
-            cursor.execute(
+            statements.add(
                 sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(
                     sql.Identifier(table), sql.Identifier(name)
                 )
             )
 
 
-def _isolate(cursor: Any, model: type[models.Model]) -> None:
+def _isolate(statements: StatementBatch, model: type[models.Model]) -> None:
     table = model._meta.db_table
-    force_row_security(cursor, table)
+    force_row_security(statements, table)
     match = sql.SQL("tenant_id = {}").format(SCOPED_TENANT)
-    create_policy(cursor, table, RowPolicy(name="tenant_isolation", role=role_of(APP), using=match))
-    create_policy(cursor, table, RowPolicy(name="operations", role=role_of(OPS), using=sql.SQL("true")))
-    limit_deletion(cursor, model)
+    create_policy(statements, table, RowPolicy(name="tenant_isolation", role=role_of(APP), using=match))
+    create_policy(statements, table, RowPolicy(name="operations", role=role_of(OPS), using=sql.SQL("true")))
+    limit_deletion(statements, model)
     if table == "tenants_membership":
         policy = RowPolicy(name="own_memberships", role=role_of(APP), using=OWN_MEMBERSHIPS, command="SELECT")
-        create_policy(cursor, table, policy)
-    grant(cursor, table, privileges_of(model))
+        create_policy(statements, table, policy)
+    grant(statements, table, privileges_of(model))

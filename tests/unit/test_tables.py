@@ -16,6 +16,7 @@ ORDER = (
     "audit",
     "signals",
     "agents",
+    "authority",
     "tools",
     "access",
     "calls",

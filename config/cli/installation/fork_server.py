@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +27,22 @@ from config.supervisor.launch import end_with_parent
 _PR_SET_NAME = 15
 #: Fields of /proc/self/stat, counted after the name in parentheses: the addresses of this process's arguments.
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
-#: The modules that the parts load. A module that is missing here only makes a start slower.
-LOADED = (
+#: The modules that the first part loads, which prepares the database, and all others too. A module that is missing here or
+#: below only makes a start slower.
+LOADED_FIRST = (
     "arbor.adapters.connect",
+    "arbor.agents.birth",
     "arbor.agents.template",
-    "arbor.heartbeat.reflex.policy",
-    "arbor.pipeline.engine",
-    "celery.app.control",
-    "celery.apps.beat",
-    "celery.apps.worker",
-    "celery.concurrency.prefork",
-    "celery.concurrency.thread",
+    "arbor.contacts.chat_reply",
+    "arbor.heartbeat.steps",
+    "arbor.pipeline.graph",
+    "arbor.runtime",
+    "arbor.sealing",
     "celery.worker.consumer",
     "config.cli.commands.processes",
-    "config.cli.installation.api",
-    "config.cli.installation.celery_process",
-    "config.cli.installation.flower",
-    "config.cli.installation.web",
-    "django.core.handlers.asgi",
-    "django.core.handlers.wsgi",
+    "config.cli.installation.serving_role",
+    "django.contrib.admin.options",
+    "django.contrib.postgres.fields",
     "django.core.management",
     "django.core.serializers",
     "django.db.backends.postgresql.base",
@@ -53,20 +51,43 @@ LOADED = (
     "django.forms",
     "django.template",
     "django.urls",
-    "gunicorn.workers.gthread",
     "kombu.transport.redis",
-    "numpy",
     "pgvector.django",
     "psycopg_pool",
     "structlog",
+)
+#: The modules that other parts load. They are loaded while the first part runs.
+LOADED_LATER = (
+    "arbor.adapters.embedders",
+    "arbor.adapters.wordllama",
+    "arbor.heartbeat.reflex.policy",
+    "arbor.memory.clusters.reclustering",
+    "arbor.memory.maintenance.replies",
+    "arbor.pipeline.engine",
+    "celery.app.control",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.concurrency.prefork",
+    "celery.concurrency.thread",
+    "config.cli.installation.api",
+    "config.cli.installation.celery_process",
+    "config.cli.installation.flower",
+    "config.cli.installation.web",
+    "django.core.handlers.asgi",
+    "django.core.handlers.wsgi",
+    "gunicorn.workers.gthread",
+    "mcp.server.streamable_http_manager",
+    "numpy",
+    "prometheus_client",
     "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.http.httptools_impl",
 )
 
 
 def serve(channel: socket.socket) -> dict[str, Any]:
     """Fork once per request; return only in the forked process, with its request."""
     channel.send(READY)
+    is_first = True
     while True:
         message, descriptors, _flags, _address = socket.recv_fds(channel, LONGEST_MESSAGE, 1)
         if not message:
@@ -92,6 +113,9 @@ def serve(channel: socket.socket) -> dict[str, Any]:
         pid = int(os.read(reading, 32))
         os.close(reading)
         channel.send(json.dumps({"pid": pid}).encode())
+        if is_first:
+            is_first = False
+            load(LOADED_LATER)
 
 
 def _attach_to_supervisor(request: dict[str, Any]) -> None:
@@ -130,12 +154,16 @@ def run(descriptor: int) -> None:
     """Load everything, then fork on request."""
     channel = socket.socket(fileno=descriptor)
     os.set_inheritable(channel.fileno(), False)
-    for module in LOADED:
+    load(LOADED_FIRST)
+    run_part(serve(channel))
+
+
+def load(modules: Sequence[str]) -> None:
+    """Load modules, and exclude their objects from garbage collection, so that the forks share the memory."""
+    for module in modules:
         importlib.import_module(module)
-    # Frozen objects are never collected, so the forks share their memory.
     gc.collect()
     gc.freeze()
-    run_part(serve(channel))
 
 
 def set_title(name: str, arguments: str) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import SpanExport
-from apps.heartbeats.services.reports import spans as service
 from apps.heartbeats.services.reports.spans import export_spans, export_to
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
+from arbor.adapters import otlp
 from arbor.errors import ConfigurationInvalid, DeliveryFailed
 from arbor.telemetry import Span
 from tests.integration.heartbeats.conftest import run_heartbeat
@@ -118,6 +118,6 @@ def test_the_job_runs_only_with_a_collector(
     def missing(*, service: str, headers: str) -> FakeCollector:
         raise ConfigurationInvalid("install arbor[otel]")
 
-    monkeypatch.setattr(service, "OtlpExporter", missing)
+    monkeypatch.setattr(otlp, "OtlpExporter", missing)
     with pytest.raises(ConfigurationInvalid, match="otel"):
         export_spans()

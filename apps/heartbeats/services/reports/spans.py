@@ -21,7 +21,6 @@ from apps.heartbeats.models import Heartbeat, SpanExport
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.signals.services.reading import SignalFilter, horizon, read_signals
 from apps.tenants.scope import OPS, current_tenant, tenant_transaction
-from arbor.adapters.otlp import OtlpExporter
 from arbor.heartbeat.results import ActionOutcome
 from arbor.signals import Cursor, SignalName
 from arbor.telemetry import (
@@ -57,6 +56,8 @@ def export_spans() -> int:
     """
     if not settings.ARBOR_EXPORT_SPANS:
         return 0
+    from arbor.adapters.otlp import OtlpExporter  # noqa: PLC0415 (loads 90 modules, for this job alone)
+
     exporter = OtlpExporter(service="arbor", headers=settings.OTEL_EXPORTER_OTLP_HEADERS)
     try:
         return export_to(exporter)

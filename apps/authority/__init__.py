@@ -1,0 +1,1 @@
+"""Capabilities, trust and approvals as rows."""

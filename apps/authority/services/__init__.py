@@ -1,0 +1,1 @@
+"""Grant, delegate, revoke, approve."""

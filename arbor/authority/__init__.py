@@ -1,0 +1,1 @@
+"""Rules of what an agent may do: capabilities, signed requests, trust, approvals."""

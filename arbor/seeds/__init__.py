@@ -1,0 +1,1 @@
+"""Seeds: one agent as one signed file."""
