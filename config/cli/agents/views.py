@@ -13,7 +13,8 @@ from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import agent_by_id, genome_of, own_model, system_prompt_of
+from apps.agents.services.profile import agent_by_id, genome_of, own_model
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
