@@ -40,7 +40,6 @@ INTERNAL = {
     "memories.services.store.revision.halve_trust": _AGENT,
     "memories.services.store.revision.revise": _AGENT,
     "selves.services.acceptance.apply_proposal": _AGENT,
-    "selves.services.aspects.revise_aspect": _AGENT,
     "selves.services.beliefs.confirm_belief": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
