@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
-from arbor.goals.values import GoalSource
+from arbor.agents.template import InitialGoal, TemplateSpec
+from arbor.goals.values import GoalSource, GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
