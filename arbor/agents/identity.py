@@ -109,7 +109,11 @@ def unseal_private_key(
     return unseal(sealed, keys=keys, purpose=_SEAL_PURPOSE, bound=bound, subject=subject)
 
 
+def prefixed_bytes(*parts: bytes | str | int) -> bytes:
+    """Join parts, each after its length in four bytes, so that no two lists of parts give the same bytes."""
+    encoded = (part if isinstance(part, bytes) else str(part).encode() for part in parts)
+    return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
+
+
 def _bound_data(version: int, agent_public_id: str, tenant_id: str) -> bytes:
-    # Each part begins with its length, so no two pairs of ids give the same bytes.
-    parts = (_SEAL_LABEL, str(version).encode(), agent_public_id.encode(), tenant_id.encode())
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return prefixed_bytes(_SEAL_LABEL, version, agent_public_id, tenant_id)
