@@ -25,7 +25,8 @@ ArborError
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
-│   └── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── TokenRefused          an API token is missing, unknown, expired or revoked
+│   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── MessageRefused            a message of another agent is not from its sender, not for its receiver, or damaged
@@ -180,6 +181,10 @@ class PermissionDenied(TenancyError):
 
 class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
+
+
+class IdentityRefused(TenancyError):
+    """The agent's identity is not valid: it may not act."""
 
 
 class SignatureRefused(ArborError):
