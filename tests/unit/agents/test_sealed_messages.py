@@ -97,8 +97,9 @@ def test_a_message_with_a_flipped_bit_is_refused(data: st.DataObject) -> None:
     raw = bytearray(getattr(message, part))
     place = data.draw(st.integers(0, len(raw) * 8 - 1))
     raw[place // 8] ^= 1 << place % 8
+    changed: dict[str, Any] = {part: bytes(raw)}
     with pytest.raises(MessageRefused):
-        opened(replace(message, **{part: bytes(raw)}))
+        opened(replace(message, **changed))
 
 
 def test_parts_of_two_messages_do_not_fit_together() -> None:
