@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from apps.agents.services.keychain import CLOSED, RefusedMessage, open_percepts,
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.identities import revoke_identity, suspend_identity
 from apps.fleet.lifecycle import destroy_agent
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.situations.situation import load_agent, load_situation
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant
@@ -21,8 +24,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import IdentityRefused
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory, AgentStateFactory
-from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due, run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
 
 TEXT = "The eels left by the moonlit weir."
 ACTOR = "user:ann"
@@ -227,6 +231,33 @@ def test_a_heartbeat_takes_in_and_opens_a_message(
     assert (percept.content, percept.sealed) == (TEXT, None)
     assert percept.heartbeat_id == last_heartbeat(agent).id
     assert "heartbeats_percept" in tables_with(TEXT)
+
+
+def test_an_observed_message_stays_sealed(agent: Agent, vega: Agent, fleet: Fleet, scripted: Script) -> None:
+    look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})
+    model = scripted(look, REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()  # the heartbeat waits for its model now
+    percept = send(vega, agent)
+    fleet.run()
+    assert "peer_message: a message that is sealed until then" in model.requests[1].messages[-1].content
+    with tenant_transaction(agent.tenant_id):
+        assert Percept.objects.get(id=percept.id).sealed == percept.sealed
+    assert tables_with(TEXT) == set()
+
+
+def test_an_idle_heartbeat_refuses_a_message_too(
+    idle_agent: Agent, vega: Agent, tenant: Tenant, fleet: Fleet, settings: Any
+) -> None:
+    settings.ARBOR_REFLECT_PAUSE = timedelta(days=1)
+    run_heartbeat(fleet, idle_agent)
+    tampered(send(vega, idle_agent), tenant)
+    heartbeat = run_heartbeat(fleet, idle_agent)
+    assert heartbeat.status == HeartbeatStatus.SKIPPED
+    with tenant_transaction(tenant.id):
+        assert Percept.objects.get(agent_id=idle_agent.id).heartbeat_id == heartbeat.id
+        assert AuditEvent.objects.filter(action=AuditAction.MESSAGE_REFUSED).count() == 1
 
 
 def test_a_heartbeat_refuses_a_message_once(

@@ -145,7 +145,8 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
     percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
-    columns = {**columns, "percepts": percepts}
+    waiting = columns["pulse"]["percepts"] - len(refused)
+    columns = {**columns, "percepts": percepts, "pulse": {**columns["pulse"], "percepts": waiting}}
     budget = _budget(columns, due.lease.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
