@@ -24,6 +24,7 @@ from apps.api.routers import (
     graph,
     heartbeats,
     hooks,
+    identities,
     memories,
     policies,
     providers,
@@ -45,6 +46,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
     ("agents", agents.router),
+    ("identities", identities.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
     ("tools", tools.router),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
 from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
@@ -68,6 +68,7 @@ def create_agent(
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    RequestedCapability.objects.bulk_create(_requests(agent, template))
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
     shortened = _create_mind(agent, template, now)
@@ -156,6 +157,19 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
     except IntegrityError as error:
         raise name_in_use from error
     return agent
+
+
+def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
+    return [
+        RequestedCapability(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            resource=request.resource,
+            description=request.description,
+            constraints=request.constraints,
+        )
+        for request in template.spec.required_capabilities
+    ]
 
 
 def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
