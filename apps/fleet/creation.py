@@ -25,7 +25,7 @@ from arbor.agents.birth import (
     SOURCES,
     first_aspects,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -96,6 +96,31 @@ def create_agent(
     return agent
 
 
+@transaction.atomic
+def ensure_agent(
+    *,
+    name: str,
+    template_name: str,
+    actor: str,
+    interval: timedelta | None = None,
+    model: str = "",
+) -> Agent:
+    """Return the tenant's agent of this name, and create it as `create_agent` does if there is none.
+
+    An existing agent stays as it is. Raises AlreadyExists if it was created from another template, and what `create_agent` raises.
+    """
+    existing: Agent | None = Agent.objects.filter(name__iexact=valid_name(name)).first()
+    if existing is None:
+        return create_agent(
+            name=name, template_name=template_name, actor=actor, interval=interval, model=model
+        )
+    if existing.template_name.casefold() != template_name.strip().casefold():
+        raise AlreadyExists(
+            f"there is an agent {existing.name!r} already, created from the template {existing.template_name}, not {template_name}"
+        )
+    return existing
+
+
 def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
     if wanted is None and template.spec.heartbeat_interval_s is not None:
         return timedelta(seconds=template.spec.heartbeat_interval_s)
@@ -163,11 +188,13 @@ def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetim
                 title=goal.heading,
                 description=goal.description,
                 layer=goal.layer,
+                type=goal.type,
+                priority=goal.priority,
                 source=SOURCES[goal.type],
                 state=GoalState.ACTIVE,
             )
         )
     save_backlog(backlog)
     create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
-    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
     return mind.shortened

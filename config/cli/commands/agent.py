@@ -174,6 +174,7 @@ _agent = group(
         ),
         option("--model", default="", help="Its model, as provider/model.  [default: the installation's]"),
         option("--start", "starts", is_flag=True, help="Start it, too."),
+        option("--if-missing", is_flag=True, help="Leave an agent of this name and template as it is."),
         run="agents.lifecycle:create",
         examples=("arbor agent create Vega --template Scout --interval 5m --start",),
     ),

@@ -21,6 +21,15 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
     return "Vega"
 
 
+def test_an_agent_is_created_once_however_often(arbor: Arbor, one_tenant: str) -> None:
+    create = ("agent", "create", "Vega", "--template", "Scout", "--start", "--if-missing", "--json")
+    first, second = (arbor(*create) for _ in range(2))
+    assert (first.code, second.code) == (0, 0), second.err
+    assert first.json["id"] == second.json["id"]
+    assert second.json["status"] == "active"
+    assert arbor("agent", "create", "Vega", "--template", "Monitor", "--if-missing").code != 0
+
+
 def test_an_agent_is_created_and_shown(arbor: Arbor, one_tenant: str) -> None:
     ran = arbor("agent", "create", "Vega", "--template", "Scout")
     assert "arbor agent start Vega" in ran.out
