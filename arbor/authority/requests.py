@@ -82,7 +82,7 @@ class Signer(Protocol):
         ...
 
 
-class RequestKey(Protocol):
+class RequestSigningKey(Protocol):
     """A private signing key in memory."""
 
     @property
@@ -98,7 +98,7 @@ class RequestKey(Protocol):
 class KeySigner:
     """Signs with a key that is opened at the first signature."""
 
-    def __init__(self, key: Callable[[], RequestKey]) -> None:
+    def __init__(self, key: Callable[[], RequestSigningKey]) -> None:
         self._key = key
 
     def sign_requests(self, requests: Sequence[ActionRequest]) -> SignedRequests:
