@@ -36,6 +36,8 @@ class SignalName(StrEnum):
     AGENT_DESTROYED = "agent.destroyed"
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
+    AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -132,6 +134,19 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
         SignalName.AGENT_UNPUBLISHED: _kind(
             "The agent is no longer published to agents elsewhere", name=_NAME, actor=_ACTOR
         ),
+        SignalName.AGENT_IDENTITY_CHANGED: _kind(
+            "The agent's identity was endorsed, suspended, revoked or reinstated, or its keys were rotated",
+            name=_NAME,
+            status="active, suspended or revoked",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_CAPABILITY_CHANGED: _kind(
+            "A capability was granted to the agent, delegated to it, or revoked",
+            name=_NAME,
+            resource="the `arbor://` URI",
+            change="granted, delegated or revoked",
+            actor=_ACTOR,
+        ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
         ),
@@ -208,7 +223,7 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "Archived memories were deleted for good", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
         ),
         SignalName.MEMORY_CORRECTED: _kind(
-            "A memory was confirmed, weighed anew, doubted or revised",
+            "A memory was confirmed, weighed anew, doubted, revised, pinned or unpinned",
             memory="its id",
             changes="the names of the changed values",
             actor="who did it",

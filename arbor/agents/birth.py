@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
-from arbor.goals.values import GoalSource
+from arbor.agents.template import InitialGoal, TemplateSpec
+from arbor.goals.values import GoalSource, GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
@@ -67,9 +67,8 @@ def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
     return tuple(sorted(spec.initial_goals, key=lambda goal: -goal.priority))
 
 
-def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return a new agent's knowledge as semantic memories."""
-    source = f"template:{spec.name}"
+def first_knowledge(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
+    """Return the knowledge of a template as semantic memories."""
     return tuple(
         NewMemory(
             content=item.content,
@@ -78,7 +77,7 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             importance=KNOWLEDGE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
             retention=Retention.PERMANENT,
-            source=source,
+            source=f"template:{spec.name}",
             detail={"category": item.category},
         )
         for item in spec.character.knowledge

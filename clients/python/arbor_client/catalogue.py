@@ -13,6 +13,7 @@ from arbor_client.goals import Goals, Plans
 from arbor_client.graph import Graph
 from arbor_client.heartbeats import Heartbeats
 from arbor_client.hooks import Hooks
+from arbor_client.identities import Identities
 from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
@@ -43,6 +44,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.graph: Graph[C] = Graph(client)
         self.heartbeats: Heartbeats[C] = Heartbeats(client)
         self.hooks: Hooks[C] = Hooks(client)
+        self.identities: Identities[C] = Identities(client)
         self.inbox: Inbox[C] = Inbox(client)
         self.members: Members[C] = Members(client)
         self.memories: Memories[C] = Memories(client)

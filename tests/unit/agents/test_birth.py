@@ -11,10 +11,11 @@ from arbor.agents.birth import (
     SOURCES,
     first_aspects,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
-from arbor.agents.template import GoalType, TemplateSpec
+from arbor.agents.template import TemplateSpec
+from arbor.goals.values import GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
 from arbor.memory.values import MemoryType, Retention
 from arbor.selves.values import TEXT_LENGTH, AspectKind
@@ -58,7 +59,7 @@ def test_every_kind_of_goal_has_a_source(kind: GoalType) -> None:
 
 
 def test_knowledge_becomes_memories_that_do_not_fade() -> None:
-    memories = first_memories(
+    memories = first_knowledge(
         spec(
             knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
         ),

@@ -47,7 +47,21 @@ _NO_OWN_NOTE = f"""
     OR {_FOREIGN_SOURCE.format(memory="n")}
 """
 
-# Relevance fades as in `arbor.memory.forgetting`.
+# Part: the relevance of a memory `m` with the access `c`, which fades as in `arbor.memory.forgetting`.
+RELEVANCE = """
+    m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
+""".strip()
+
+# Part: a memory `m` has evidence.
+EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
+                OR EXISTS (SELECT FROM memories_edge e
+                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
+                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
+                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
+                    AND (e.target_id = m.id AND e.relation = 'supports'
+                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
+                    AND ({_NO_OWN_NOTE})))"""
+
 _CANDIDATES = f"""
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
@@ -56,16 +70,8 @@ SELECT
         WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
             AND c.count >= %(recalled)s AND m.trust >= %(sure)s AND length(m.content) <= 1000
             AND m.created_at <= now() - make_interval(days => %(days)s)
-            AND m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
-                >= %(relevant)s
-            AND ({_FOREIGN_SOURCE.format(memory="m")}
-                OR EXISTS (SELECT FROM memories_edge e
-                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
-                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
-                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
-                    AND (e.target_id = m.id AND e.relation = 'supports'
-                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
-                    AND ({_NO_OWN_NOTE})))
+            AND {RELEVANCE} >= %(relevant)s
+            AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND p.change->>'memory' = m.id::text)
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
