@@ -14,8 +14,10 @@ from arbor.web.addresses import is_address, is_public
 
 #: Actions that look something up on a network; their texts name no private host.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
+#: An answer in a conversation, which is no action of a heartbeat.
+REPLY = "reply"
 #: Actions whose texts leave the agent's mind.
-OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", "reply"}
+OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", REPLY}
 #: Arguments of tools that are run as a command.
 COMMAND_NAMES = frozenset({"command", "cmd", "commands", "script", "shell", "bash", "args", "argv"})
 #: Characters of the shortest token that is compared with the installation's own secrets.

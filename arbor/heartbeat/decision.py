@@ -40,6 +40,8 @@ class DecisionVerdict(StrEnum):
 
     #: The action runs.
     RUN = "run"
+    #: A reflex stops the action, whatever else is permitted.
+    REFLEX = "reflex"
     #: There is no such action.
     UNKNOWN = "unknown"
     #: The agent's template does not allow the action.
@@ -100,20 +102,23 @@ class DecisionLimits:
     most: int = MAX_ACTIONS
     #: The index of the first action within its heartbeat.
     first: int = 0
+    reflexes: Callable[[Decision], Decision] = lambda decision: decision
     boundaries: Callable[[Decision], Decision] = lambda decision: decision
 
 
 def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[Decision, ...]:
     """Decide about each proposed action, in order, and reserve energy for those that run.
 
-    Checked in this order: known, permitted, possible, parameters, boundaries, number of actions, energy. A refused
-    action costs nothing.
+    Checked in this order: reflexes, known, permitted, possible, parameters, boundaries, cool-down, number of actions,
+    energy. A refused action costs nothing.
     """
     decisions: list[Decision] = []
     running, energy, budget = 0, limits.energy, limits.budget
     for index, action in enumerate(proposed, limits.first):
         name = action.action
-        decision = limits.boundaries(_check_action(index, action, limits))
+        decision = limits.reflexes(_proposed(index, action))
+        if decision.runs:
+            decision = limits.boundaries(_check_action(decision, limits))
         if decision.runs and (reason := limits.cooling.get(name) or _repetition_reason(name, decisions)):
             decision = _refuse(decision, DecisionVerdict.TOO_SOON, reason)
         elif decision.runs and running >= limits.most:
@@ -192,8 +197,8 @@ _SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
-def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) -> Decision:
-    decision = Decision(
+def _proposed(index: int, action: ProposedAction) -> Decision:
+    return Decision(
         index=index,
         action=action.action,
         params=action.params,
@@ -202,7 +207,10 @@ def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) ->
         goal_id=action.goal_id,
         intent_id=action.intent_id,
     )
-    name, missing = action.action, limits.missing
+
+
+def _check_action(decision: Decision, limits: DecisionLimits) -> Decision:
+    name, missing = decision.action, limits.missing
     spec, tool = ACTIONS.get(name), limits.tools.get(name)
     if name in missing and name in limits.allowed:
         return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
@@ -216,7 +224,7 @@ def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) ->
             verdict, reason = DecisionVerdict.NOT_PERMITTED, f"your template does not allow {name}"
         return _refuse(decision, verdict, f"{reason}; possible: {possible or 'none'}")
     # Under a strict schema, a model writes null for a parameter that it leaves out.
-    present = {key: value for key, value in action.params.items() if value is not None}
+    present = {key: value for key, value in decision.params.items() if value is not None}
     try:
         params = spec.params.model_validate(present)
     except ValidationError as error:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from arbor.agents.energy import EnergyTerms
+from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
@@ -16,6 +17,7 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
@@ -46,6 +48,7 @@ class RecordedHeartbeat:
     reply_tokens: int
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
+    reflexes: ReflexTerms = DEFAULT_TERMS
     #: Returns the reasons, by action, for which it was too soon.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
@@ -215,6 +218,7 @@ def _decide(
             **consolidation_refusals(heartbeat.situation),
             **heartbeat.cooling(heartbeat.situation.environment),
         },
+        reflexes=partial(apply_reflexes, terms=heartbeat.reflexes),
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(

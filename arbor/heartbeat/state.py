@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.agents.energy import EnergyTerms
+from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.injection import Circumstances
@@ -54,6 +55,7 @@ class Rules:
     conversation_lasts: timedelta
     #: Word lists of the appraisal.
     word_lists: WordLists
+    reflexes: ReflexTerms = DEFAULT_TERMS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

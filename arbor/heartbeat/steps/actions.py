@@ -45,8 +45,8 @@ GLIMPSE = 160
 RECALLED_LENGTH = 600
 #: Characters of a line of its detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
-#: The `AuditAction` of an action that the agent's template does not allow.
-_DENIED = "denied"
+#: The `AuditAction` of refusals that are audited: by the template, and by a reflex.
+_AUDITED = {DecisionVerdict.NOT_PERMITTED: "denied", DecisionVerdict.REFLEX: "reflex"}
 
 #: The execution of one action: yields its needs, returns its result.
 type Act = Generator[Any, Any, ActionResult]
@@ -73,9 +73,7 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
     heartbeat = execution.heartbeat
     denied = [
-        _denial(heartbeat, decision)
-        for decision in heartbeat.decisions
-        if decision.verdict is DecisionVerdict.NOT_PERMITTED
+        _denial(heartbeat, decision) for decision in heartbeat.decisions if decision.verdict in _AUDITED
     ]
     energy = heartbeat.energy
     for result in results:
@@ -109,7 +107,7 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 def _denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
     return AuditNote(
-        action=_DENIED,
+        action=_AUDITED[decision.verdict],
         message=f"{decision.action}: {decision.reason}",
         detail={"heartbeat_id": str(heartbeat.heartbeat_id)},
     )

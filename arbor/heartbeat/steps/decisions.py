@@ -11,6 +11,7 @@ from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_se
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
@@ -35,6 +36,7 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.action_records),
         cooling={**consolidation_refusals(heartbeat.situation), **too_soon},
+        reflexes=partial(apply_reflexes, terms=heartbeat.rules.reflexes),
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)
