@@ -25,7 +25,8 @@ ArborError
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
-│   └── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── TokenRefused          an API token is missing, unknown, expired or revoked
+│   └── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
@@ -179,6 +180,10 @@ class PermissionDenied(TenancyError):
 
 class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
+
+
+class CapabilityDenied(TenancyError):
+    """No grant authorizes this."""
 
 
 class SignatureRefused(ArborError):
