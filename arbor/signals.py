@@ -42,6 +42,8 @@ class SignalName(StrEnum):
     REPLY_UNUSABLE = "agent.reply_unusable"
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
+    APPROVAL_ASKED = "agent.approval_asked"
+    APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
     INTENT_FORMED = "agent.intent_formed"
     PERCEPT_RECEIVED = "agent.percept_received"

@@ -39,8 +39,15 @@ class ApprovalStatus(StrEnum):
 #: The statuses that may follow each status.
 TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyType(
     {
+        # Executed without a decision: a rule has come to allow the action meanwhile.
         ApprovalStatus.PENDING: frozenset(
-            {ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.EXPIRED}
+            {
+                ApprovalStatus.APPROVED,
+                ApprovalStatus.DENIED,
+                ApprovalStatus.EXPIRED,
+                ApprovalStatus.EXECUTED,
+                ApprovalStatus.WITHDRAWN,
+            }
         ),
         # A person may change their mind until the action runs.
         ApprovalStatus.APPROVED: frozenset(
@@ -73,6 +80,8 @@ class ApprovalView:
     expires_at: datetime
     #: The complete parameters of an approved action; empty for other requests.
     params: Mapping[str, Any] = field(default_factory=dict)
+    #: The first text of the parameters, for prompts.
+    about: str = ""
     reasoning: str = ""
     goal_id: str | None = None
     intent_id: str | None = None
@@ -93,7 +102,10 @@ class NewApproval:
     resource: str
     params: Mapping[str, Any]
     body_hash: str
+    about: str
     reasoning: str
+    #: Why a person is asked: the rule and its source.
+    why: str
     goal_id: str | None
     intent_id: str | None
     turn: int
@@ -143,14 +155,16 @@ def permission_of(
     """
     if mode.mode is TrustMode.BLOCK:
         return PermissionDecision(permission=Permission.REFUSED, reason=f"a person blocks it: {mode}")
-    if mode.mode is not TrustMode.ASK:
-        return PermissionDecision(permission=Permission.RUN)
-    standing = [approval for approval in approvals if approval.is_open(now)]
+    valid = [approval for approval in approvals if approval.is_open(now)]
     same = {
         approval.status: approval
-        for approval in standing
+        for approval in valid
         if approval.resource == resource and approval.body_hash == body_hash
     }
+    if mode.mode is not TrustMode.ASK:
+        # A request for the same is used up, so that it does not run again.
+        known = same.get(ApprovalStatus.APPROVED) or same.get(ApprovalStatus.PENDING)
+        return PermissionDecision(permission=Permission.RUN, approval=known)
     if approved := same.get(ApprovalStatus.APPROVED):
         return PermissionDecision(permission=Permission.APPROVED, approval=approved)
     if pending := same.get(ApprovalStatus.PENDING):
@@ -163,7 +177,7 @@ def permission_of(
     made = list(asked)
     if body_hash in made:
         return PermissionDecision(permission=Permission.FULL, reason="this heartbeat asks for it already")
-    waiting = sum(approval.status is ApprovalStatus.PENDING for approval in standing)
+    waiting = sum(approval.status is ApprovalStatus.PENDING for approval in valid)
     if waiting + len(made) >= MAX_PENDING:
         reason = f"{MAX_PENDING} of your requests wait for a person; ask again when some are decided"
         return PermissionDecision(permission=Permission.FULL, reason=reason)
