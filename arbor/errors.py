@@ -26,7 +26,8 @@ ArborError
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
 │   ├── TokenRefused          an API token is missing, unknown, expired or revoked
-│   └── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
+│   ├── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
+│   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
@@ -184,6 +185,10 @@ class TokenRefused(TenancyError):
 
 class CapabilityDenied(TenancyError):
     """No grant authorizes this."""
+
+
+class IdentityRefused(TenancyError):
+    """The agent's identity is not valid: it may not act."""
 
 
 class SignatureRefused(ArborError):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 from uuid import UUID
 
 from arbor.agents.capabilities import SCHEME
@@ -78,8 +77,8 @@ class ApprovalView:
     resource: str
     body_hash: str
     expires_at: datetime
-    #: The complete parameters of an approved action; empty for other requests.
-    params: Mapping[str, Any] = field(default_factory=dict)
+    #: The complete parameters of an approved action as JSON; empty for other requests.
+    body: str = ""
     #: The first text of the parameters, for prompts.
     about: str = ""
     reasoning: str = ""
@@ -100,7 +99,8 @@ class NewApproval:
     id: UUID
     action: str
     resource: str
-    params: Mapping[str, Any]
+    #: The complete parameters as JSON, and their hash.
+    body: str
     body_hash: str
     about: str
     reasoning: str

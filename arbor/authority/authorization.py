@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
+from arbor.authority.approvals import ApprovalView
 from arbor.authority.grants import ALL_AGENTS, Capability, matches, read_uri, widening
+from arbor.authority.modes import DEFAULT_PROFILE, TrustProfile
 from arbor.authority.requests import Nonce, SignedRequests, body_hash
 from arbor.errors import CapabilityInvalid
 
@@ -102,6 +104,33 @@ class AgentAuthority:
     grants: tuple[Capability, ...] = ()
     #: Of counted grants, by their ids.
     uses: Mapping[str, GrantUses] = MappingProxyType({})
+    #: The trust of people in the agent, and its requests for approval.
+    modes: TrustProfile = DEFAULT_PROFILE
+    approvals: tuple[ApprovalView, ...] = ()
+
+    def with_uses(self, capability_ids: Iterable[str]) -> AgentAuthority:
+        """Return a copy with further uses of counted grants, which may not be stored yet."""
+        uses = dict(self.uses)
+        for capability_id in capability_ids:
+            before = uses.get(capability_id, GrantUses())
+            uses[capability_id] = GrantUses(total=before.total + 1, recent=before.recent + 1)
+        return replace(self, uses=uses) if len(uses) > len(self.uses) or uses != self.uses else self
+
+    def permits(self, resource: str, *, now: datetime) -> bool:
+        """Return whether a grant seems to be in force for a resource, to offer it: signatures are not verified."""
+        if self.identity_fault:
+            return False
+        try:
+            wanted = read_uri(resource)
+        except CapabilityInvalid:
+            return False
+        return any(
+            bool(grant.signature)
+            and grant.revoked_at is None
+            and matches(grant.resource, wanted)
+            and _constraint_fault(grant, self.uses.get(grant.id), now) is None
+            for grant in self.grants
+        )
 
 
 def authorize(

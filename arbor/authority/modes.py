@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
 
 from arbor.agents.capabilities import SCHEME, CapabilityUri
+from arbor.errors import ConfigurationInvalid
 
 #: Rules of one agent, and of one tenant, at most.
 MAX_RULES = 100
 _EVERYTHING = f"{SCHEME}**"
 _CACHED_URIS = 4096
+_CACHED_MODES = 4096
 
 
 class TrustMode(StrEnum):
@@ -31,6 +33,11 @@ class TrustMode(StrEnum):
     @property
     def rank(self) -> int:
         return _ORDER[self]
+
+    @property
+    def runs(self) -> bool:
+        """Return whether actions run without a person."""
+        return self in (TrustMode.ALLOW, TrustMode.AUTO)
 
 
 _ORDER = {mode: rank for rank, mode in enumerate(TrustMode)}
@@ -84,6 +91,10 @@ class TrustProfile:
     tenant_rules: tuple[TrustRule, ...] = ()
     #: The preset that the agent's tier may not exceed.
     limit: TrustPreset | None = None
+
+
+#: The trust in an agent without rules.
+DEFAULT_PROFILE = TrustProfile()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,11 +160,13 @@ PRESETS: Mapping[TrustPreset, tuple[TrustRule, ...]] = MappingProxyType(
 )
 
 
+# Every action of every heartbeat asks for its mode, and profiles seldom change.
+@lru_cache(maxsize=_CACHED_MODES)
 def effective_mode(
     resource: str,
     profile: TrustProfile,
     *,
-    ceilings: Sequence[TrustRule] = CEILINGS,
+    ceilings: tuple[TrustRule, ...] = CEILINGS,
     model_limit: TrustPreset | None = None,
 ) -> ModeDecision:
     """Return the strictest of the longest matching rule, the ceilings, and the limits of tier and model."""
@@ -176,6 +189,21 @@ def ceiling_of(resource: str) -> TrustMode:
 def check_prefix(text: str) -> str:
     """Return the prefix of a rule in its canonical form. Raises CapabilityInvalid."""
     return str(CapabilityUri.parse(text.strip()))
+
+
+def limit_of_model(handle: str, limits: Mapping[str, TrustPreset]) -> TrustPreset | None:
+    """Return the preset that an agent may not exceed with a model; the entry of the model goes before its provider's."""
+    return limits.get(handle) or limits.get(handle.partition("/")[0])
+
+
+def parse_model_limits(entries: Mapping[str, str]) -> dict[str, TrustPreset]:
+    """Parse presets by provider or `provider/model`. Raises ConfigurationInvalid."""
+    for model, preset in entries.items():
+        if not model.strip() or preset.strip() not in TrustPreset:
+            raise ConfigurationInvalid(
+                f"a model's limit of trust is one of {', '.join(TrustPreset)}, such as ollama=cautious, got {model}={preset}"
+            )
+    return {model.strip(): TrustPreset(preset.strip()) for model, preset in entries.items()}
 
 
 def _of_profile(resource: str, profile: TrustProfile) -> ModeDecision:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 from django.db import models
 
 from apps.agents.models import Agent
@@ -77,8 +80,9 @@ class ActionApproval(TenantModel):
     index = models.PositiveSmallIntegerField(default=0)
     action = models.CharField(max_length=ACTION_LENGTH)
     resource = models.CharField(max_length=MAX_URI_LENGTH)
-    #: The complete parameters, and their hash (`arbor.authority.requests.body_hash`).
-    params = models.JSONField()
+    #: The complete parameters as canonical JSON, and its hash (`arbor.authority.requests.body_hash`). As text, because the
+    #: database changes numbers and refuses some characters of JSON.
+    body = models.TextField()
     body_hash = models.CharField(max_length=_HASH_LENGTH)
     #: The first text of the parameters, for lists and prompts.
     about = models.CharField(max_length=200, blank=True)
@@ -136,3 +140,9 @@ class ActionApproval(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.action}: {self.status}"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Return the parameters."""
+        parsed: dict[str, Any] = orjson.loads(self.body)
+        return parsed
