@@ -86,4 +86,5 @@ class AgentTrustAdmin(AgentRowsAdmin):
     """List the trust presets of agents."""
 
     list_display = ("agent_link", "preset")
+    ordering = ("agent__name",)
     list_filter = filters_by_agent("preset")
