@@ -24,9 +24,8 @@ from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
-    first_beliefs,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -71,7 +70,7 @@ def create_agent(
     RequestedCapability.objects.bulk_create(_requests(agent, template))
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
-    shortened = _create_mind(agent, template, now)
+    shortened = _create_mind(agent, template, actor, now)
     record(
         action=AuditAction.AGENT_CREATED,
         actor=actor,
@@ -172,7 +171,7 @@ def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability
     ]
 
 
-def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
@@ -196,6 +195,6 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
             )
         )
     save_backlog(backlog)
-    create_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
-    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
+    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
     return mind.shortened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
@@ -44,6 +44,12 @@ class BeliefView(SituationPart):
     confidence: Fraction
     status: BeliefStatus = BeliefStatus.HELD
 
+    @field_validator("category", mode="before")
+    @classmethod
+    def _values_are_aspects(cls, category: object) -> object:
+        # Situations that an earlier version stored have values as beliefs.
+        return BeliefCategory.SELF if category == "values" else category
+
 
 class DriveView(SituationPart):
     """A drive and its level."""
@@ -77,6 +83,8 @@ class ProposalView(SituationPart):
 
     id: str
     kind: ProposalKind
+    #: Of identity, the kind of the proposed aspect, such as `trait`.
+    aspect: str = ""
     content: str
     confidence: Fraction
     deferrals: int = 0

@@ -12,7 +12,6 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.identity_profile import identity_entry
-from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.publication import card_path
 from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
@@ -27,6 +26,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from apps.tenants.models import Role
 from arbor.agents.manifest import IdentityEntry
+from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider
