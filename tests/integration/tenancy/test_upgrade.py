@@ -44,7 +44,12 @@ STRUCTURE = (
     " ORDER BY 1, 2, 3, 4, 5, 6"
 )
 #: Columns that the migrations change in rows that exist: the memories of birth.
-CHANGED = {("memories_memory", "retention"), ("memories_memory", "revision")}
+CHANGED = {
+    ("memories_memory", "retention"),
+    ("memories_memory", "revision"),
+    # Become grants.
+    ("agents_agent", "allowed_actions"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

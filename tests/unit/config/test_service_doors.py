@@ -26,6 +26,10 @@ _DIRECT = "the command and the operation wait for the server's list; the page le
 #: Acts without any door.
 INTERNAL = {
     "agents.services.percepts.create_percept": _AGENT,
+    "authority.services.grants.grant_actions": _AGENT,
+    "authority.services.grants.grant_to_all": _AGENT,
+    "authority.services.grants.revoke_actions": _AGENT,
+    "authority.services.pending.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
@@ -55,6 +59,7 @@ WITHOUT_COMMAND = {
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 WITHOUT_OPERATION = {
+    "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,
     "fleet.accounts.disable_account": _INSTALLATION,
