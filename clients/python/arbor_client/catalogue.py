@@ -8,6 +8,7 @@ from arbor_client.agents import Agents
 from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
+from arbor_client.capabilities import Capabilities
 from arbor_client.contacts import Channels, Inbox, Outbox
 from arbor_client.conversations import Conversations
 from arbor_client.goals import Goals, Plans
@@ -39,6 +40,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
+        self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
         self.conversations: Conversations[C] = Conversations(client)
         self.episodes: Episodes[C] = Episodes(client)
