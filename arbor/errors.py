@@ -25,9 +25,12 @@ ArborError
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
-│   └── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
+│   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
+├── MessageRefused            a message of another agent is not from its sender, not for its receiver, or damaged
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
 │   ├── ModelUnavailable      network, 429, 5xx, or the breaker is open
@@ -181,6 +184,14 @@ class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
 
 
+class CapabilityDenied(TenancyError):
+    """No grant authorizes this."""
+
+
+class IdentityRefused(TenancyError):
+    """The agent's identity is not valid: it may not act."""
+
+
 class SignatureRefused(ArborError):
     """The delivery is for no hook, or its signature is wrong."""
 
@@ -190,6 +201,10 @@ class SignatureRefused(ArborError):
 
 class SealBroken(ArborError):
     """The sealed secret does not open: wrong master key, wrong row, or damaged data."""
+
+
+class MessageRefused(ArborError):
+    """The message of another agent is not from its sender, not for its receiver, or damaged."""
 
 
 # --- The heartbeat's loop, by who handles the error --------------------------------------------------

@@ -36,6 +36,8 @@ class SignalName(StrEnum):
     AGENT_DESTROYED = "agent.destroyed"
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
+    AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -74,6 +76,7 @@ class SignalName(StrEnum):
     PROPOSAL_DEFERRED = "memory.proposal_deferred"
     PROPOSAL_EXPIRED = "memory.proposal_expired"
     IDENTITY_CHANGE = "memory.identity_change"
+    IDENTITY_ROLLBACK = "memory.identity_rollback"
     RELATIONSHIP_CREATED = "memory.relationship_created"
     RELATIONSHIP_UPDATED = "memory.relationship_updated"
     CONVERSATION_CHANGED = "memory.conversation_changed"
@@ -130,6 +133,19 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
         ),
         SignalName.AGENT_UNPUBLISHED: _kind(
             "The agent is no longer published to agents elsewhere", name=_NAME, actor=_ACTOR
+        ),
+        SignalName.AGENT_IDENTITY_CHANGED: _kind(
+            "The agent's identity was endorsed, suspended, revoked or reinstated, or its keys were rotated",
+            name=_NAME,
+            status="active, suspended or revoked",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_CAPABILITY_CHANGED: _kind(
+            "A capability was granted to the agent, delegated to it, or revoked",
+            name=_NAME,
+            resource="the `arbor://` URI",
+            change="granted, delegated or revoked",
+            actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
@@ -244,6 +260,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             what="belief, aspect, preference or boundary",
             target="the id of the part",
             by="who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`",
+        ),
+        SignalName.IDENTITY_ROLLBACK: _kind(
+            "A person rolled the self back to an earlier version",
+            to="the version that was restored",
+            version="the version that this made",
+            by="who decided: `user:NAME`, `cli:NAME`",
         ),
         SignalName.RELATIONSHIP_CREATED: _kind("The agent got to know a peer", peer="the peer's id here"),
         SignalName.RELATIONSHIP_UPDATED: _kind(

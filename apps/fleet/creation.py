@@ -7,32 +7,33 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.models import Agent, AgentState, RequestedCapability
+from apps.agents.services.identity_creation import NewIdentity, create_identities
 from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.grants import grant_actions
 from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
 from apps.selves.services.birth import create_self
 from apps.signals.services.emission import emit
-from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
-    first_beliefs,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
-from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
+from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, Invalid
 from arbor.goals.values import GoalState, NewGoalRequest
+from arbor.heartbeat.actions import first_actions
 from arbor.models.handles import Handle
 from arbor.signals import SignalName, label, signal
 
@@ -60,7 +61,6 @@ def create_agent(
     require_active()
     name = valid_name(name)
     template = find_template(template_name)
-    keys = master_keys()
     beat_every = _interval(interval, template)
     handle = model or template.spec.metadata.handle
     if handle:
@@ -68,17 +68,13 @@ def create_agent(
     now = datetime.now(UTC)
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)
-    AgentKey.objects.create(
-        tenant_id=agent.tenant_id,
-        agent=agent,
-        public_key=pair.public,
-        sealed_private_key=seal_private_key(
-            pair.private, keys=keys, agent_public_id=agent.public_id, tenant_id=str(agent.tenant_id)
-        ).to_json(),
-    )
+    create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    RequestedCapability.objects.bulk_create(_requests(agent, template))
+    actions = first_actions(template.spec.actions)
+    grant_actions(agents=[agent], actions=actions, actor=actor)
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
-    shortened = _create_mind(agent, template, now)
+    shortened = _create_mind(agent, template, actor, now)
     record(
         action=AuditAction.AGENT_CREATED,
         actor=actor,
@@ -89,6 +85,7 @@ def create_agent(
             "template": template.name,
             "interval_s": beat_every.total_seconds(),
             "model": handle,
+            "actions": list(actions),
             "shortened": list(shortened),
         },
     )
@@ -102,6 +99,31 @@ def create_agent(
         )
     )
     return agent
+
+
+@transaction.atomic
+def ensure_agent(
+    *,
+    name: str,
+    template_name: str,
+    actor: str,
+    interval: timedelta | None = None,
+    model: str = "",
+) -> Agent:
+    """Return the tenant's agent of this name, and create it as `create_agent` does if there is none.
+
+    An existing agent stays as it is. Raises AlreadyExists if it was created from another template, and what `create_agent` raises.
+    """
+    existing: Agent | None = Agent.objects.filter(name__iexact=valid_name(name)).first()
+    if existing is None:
+        return create_agent(
+            name=name, template_name=template_name, actor=actor, interval=interval, model=model
+        )
+    if existing.template_name.casefold() != template_name.strip().casefold():
+        raise AlreadyExists(
+            f"there is an agent {existing.name!r} already, created from the template {existing.template_name}, not {template_name}"
+        )
+    return existing
 
 
 def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
@@ -129,7 +151,6 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
         trust_tier=spec.trust_tier,
         character=spec.character.model_dump(mode="json"),
         genome=spec.genome.model_dump(mode="json") if spec.genome else None,
-        allowed_actions=list(spec.actions),
         pipeline=spec.pipeline,
         model=handle,
     )
@@ -141,7 +162,20 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
     return agent
 
 
-def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
+    return [
+        RequestedCapability(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            resource=request.resource,
+            description=request.description,
+            constraints=request.constraints,
+        )
+        for request in template.spec.required_capabilities
+    ]
+
+
+def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
@@ -158,11 +192,13 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
                 title=goal.heading,
                 description=goal.description,
                 layer=goal.layer,
+                type=goal.type,
+                priority=goal.priority,
                 source=SOURCES[goal.type],
                 state=GoalState.ACTIVE,
             )
         )
     save_backlog(backlog)
-    create_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
-    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
+    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
     return mind.shortened

@@ -28,6 +28,7 @@ from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -74,9 +75,7 @@ def outbox(agent: Agent) -> list[OutboxMessage]:
 
 def allow_public(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(
-            allowed_actions=["reach_out_user", "reach_out_public", "rest"]
-        )
+        allow(agent, "reach_out_user", "reach_out_public", "rest")
         add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
 
 
@@ -294,17 +293,14 @@ def test_two_agents_reach_each_other_by_default(
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent_id=bo.id)
         assert Memory.objects.get(content="I wrote to the agent Bo: Have the eels left?").agent_id == agent.id
-    assert (percept.kind, percept.peer_id, percept.content) == (
-        "peer_message",
-        agent.id,
-        "Have the eels left?",
-    )
+    assert (percept.kind, percept.peer_id, percept.content) == ("peer_message", agent.id, "")
     # Bo reads the message at its next due heartbeat: otherwise two agents that answer each other would never rest.
     assert schedule_of(bo).next_due_at == due_at
     with tenant_transaction(tenant.id):
         claim_now(agent_id=bo.id)
     fleet.run()
     with tenant_transaction(tenant.id):
+        assert Percept.objects.get(agent_id=bo.id).content == "Have the eels left?"
         assert PeerModel.objects.get(agent_id=bo.id).peer_id == agent.id
 
 
@@ -333,7 +329,7 @@ def test_an_agent_may_write_to_agents_only_if_allowed(
 ) -> None:
     new_agent(tenant, name="Bo")
     with tenant_transaction(tenant.id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
+        allow(agent, "rest")
     prompt = run_replies(REST)
     assert "reach_out_agent" not in prompt
     assert "Other agents" not in prompt

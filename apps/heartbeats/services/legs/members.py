@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from apps.agents.services.identity_column import AgentIdentity
 from apps.calls.models import CallStatus
+from arbor.authority.authorization import AgentAuthority
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -41,6 +43,10 @@ class LeasedAgent:
     status: str
     #: The agent's own pipeline as DOT; empty for the built-in one.
     pipeline: str
+    #: The agent's keys and endorsement, verified.
+    identity: AgentIdentity
+    #: What the agent may do, as it is now.
+    authority: AgentAuthority
 
     @property
     def graph(self) -> Graph:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.heartbeats.services.legs.tendencies import TENDENCY_COLUMNS, propose_tendencies
 from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
@@ -113,7 +114,8 @@ SELECT
         ORDER BY x.level DESC, m.id LIMIT %(most_preconscious)s
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
-        AND created_at < now() - %(pending_for)s) AS overdue
+        AND created_at < now() - %(pending_for)s) AS overdue,
+    {TENDENCY_COLUMNS}
 """  # noqa: S608 (no external input)
 
 
@@ -129,10 +131,24 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
-    if it always succeeded; a large cluster as an insight; a memory that was activated without a recall as preconscious.
+    if it always succeeded; what actions show of the agent as a trait or capability; a large cluster as an insight; a memory that was activated without a recall as preconscious.
     Expires proposals that have been pending for too long.
     """
-    ((memories, actions, worked, known, experiences, clusters, preconscious, overdue),) = fetch(
+    (
+        (
+            memories,
+            actions,
+            worked,
+            known,
+            experiences,
+            clusters,
+            preconscious,
+            overdue,
+            learned,
+            qualities,
+            known_tendencies,
+        ),
+    ) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -156,6 +172,9 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
     proposals += [_habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposals += propose_tendencies(
+        actions=actions, learned=learned, qualities=qualities, known=known_tendencies, source=SOURCE
+    )
     proposals += [_insight(cluster) for cluster in clusters]
     proposals += [_preconscious(memory) for memory in preconscious]
     deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
