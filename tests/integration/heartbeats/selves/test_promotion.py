@@ -134,8 +134,8 @@ def propose_now(agent: Agent) -> list[Proposal]:
 
 
 def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> None:
-    ready = {"trust": 0.9, "importance": 0.9, "days": 4, "count": 4, "sources": ["almanac"]}
-    lacks = {
+    ready: dict[str, Any] = {"trust": 0.9, "importance": 0.9, "days": 4, "count": 4, "sources": ["almanac"]}
+    lacks: dict[str, dict[str, Any]] = {
         "": {},
         "2.0 of 3 days old": {"days": 2},
         "trust 0.70 of 0.75": {"trust": 0.7},
