@@ -157,6 +157,7 @@ SECTIONS: tuple[Section, ...] = (
             _list("Aspects", "selves_identityaspect"),
             _list("Preferences", "selves_preference"),
             _list("Boundaries", "selves_boundary"),
+            _page("Self versions", "self-versions"),
             _list("Self history", "selves_selfchange"),
             _list("Evidence", "selves_beliefevidence"),
             _list("Experiences", "selves_experience"),
