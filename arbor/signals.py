@@ -36,12 +36,15 @@ class SignalName(StrEnum):
     AGENT_DESTROYED = "agent.destroyed"
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
+    AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
     REPLY_UNUSABLE = "agent.reply_unusable"
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
+    APPROVAL_ASKED = "agent.approval_asked"
+    APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
     INTENT_FORMED = "agent.intent_formed"
     PERCEPT_RECEIVED = "agent.percept_received"
@@ -131,6 +134,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
         SignalName.AGENT_UNPUBLISHED: _kind(
             "The agent is no longer published to agents elsewhere", name=_NAME, actor=_ACTOR
         ),
+        SignalName.AGENT_IDENTITY_CHANGED: _kind(
+            "The agent's identity was endorsed, suspended, revoked or reinstated, or its keys were rotated",
+            name=_NAME,
+            status="active, suspended or revoked",
+            actor=_ACTOR,
+        ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
         ),
@@ -161,6 +170,18 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A boundary applied to something that the agent was about to do, say or read",
             name="the boundary's name",
             response="refuse, negotiate or flag",
+        ),
+        SignalName.APPROVAL_ASKED: _kind(
+            "The agent asked for a person's approval",
+            approval="the id of the request",
+            action="the action's name",
+        ),
+        SignalName.APPROVAL_DECIDED: _kind(
+            "A request for approval was decided, or has expired",
+            approval="the id of the request",
+            action="the action's name",
+            status="approved, denied or expired",
+            by=_ACTOR,
         ),
         SignalName.DECISION: _kind(
             "An action was decided and has its outcome",

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
+from apps.authority.services.reflexes import reflex_terms
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedHeartbeat
@@ -105,6 +106,7 @@ def _rules() -> Rules:
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
         conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST, LONGEST),
         word_lists=word_lists(),
+        reflexes=reflex_terms(),
     )
 
 
