@@ -150,6 +150,8 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
                 title=goal.heading,
                 description=goal.description,
                 layer=goal.layer,
+                type=goal.type,
+                priority=goal.priority,
                 source=SOURCES[goal.type],
                 state=GoalState.ACTIVE,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import models, transaction
@@ -13,6 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.models import ExternalCall
 from apps.contacts.models import Channel, ChatSession, OutboxMessage
+from apps.fleet.reseeding import reseed_knowledge
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
@@ -50,7 +52,7 @@ _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Start a new or stopped agent. Raises NotFound, TransitionIllegal."""
+    """Start a new or stopped agent, and store knowledge of its template that has gone. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.START, actor)
 
 
@@ -121,13 +123,16 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             switch_on(agent_id=agent_id, now=datetime.now(UTC))
         else:
             switch_off(agent_id=agent_id)
+        detail: dict[str, Any] = {"from": previous, "to": agent.status}
+        if verb is LifecycleVerb.START and (reseeded := reseed_knowledge(agent)):
+            detail["reseeded"] = [str(memory_id) for memory_id in reseeded]
         action, word = _ACTS[verb]
         record(
             action=action,
             actor=actor,
             agent_id=agent_id,
             message=f"{word} {agent.name}",
-            detail={"from": previous, "to": agent.status},
+            detail=detail,
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
     return agent

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
-from arbor.goals.values import GoalSource
+from arbor.agents.template import InitialGoal, TemplateSpec
+from arbor.goals.values import GoalSource, GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
@@ -68,10 +68,9 @@ def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
     return tuple(sorted(spec.initial_goals, key=lambda goal: -goal.priority))
 
 
-def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return a new agent's knowledge and values as semantic memories."""
-    source = f"template:{spec.name}"
-    knowledge = [
+def first_knowledge(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
+    """Return the knowledge of a template as semantic memories."""
+    return tuple(
         NewMemory(
             content=item.content,
             occurred_at=now,
@@ -79,11 +78,15 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             importance=KNOWLEDGE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
             retention=Retention.PERMANENT,
-            source=source,
+            source=f"template:{spec.name}",
             detail={"category": item.category},
         )
         for item in spec.character.knowledge
-    ]
+    )
+
+
+def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
+    """Return a new agent's knowledge and values as semantic memories."""
     values = [
         NewMemory(
             content=f"I value {value}",
@@ -92,12 +95,12 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             importance=VALUE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
             retention=Retention.PERMANENT,
-            source=source,
+            source=f"template:{spec.name}",
             detail={"category": "value"},
         )
         for value in (spec.values or spec.character.values)
     ]
-    return (*knowledge, *values)
+    return (*first_knowledge(spec, now=now), *values)
 
 
 def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:

@@ -11,7 +11,7 @@ from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
@@ -146,7 +146,9 @@ class GoalView(SituationPart):
     description: str = ""
     state: GoalState
     layer: GoalLayer
+    type: GoalType = GoalType.ACHIEVE
     source: GoalSource
+    #: As computed from the stated priority and other terms.
     priority: float = 0.0
     fraction: Fraction = 0.0
     notes: list[str] = []

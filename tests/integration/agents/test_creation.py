@@ -27,7 +27,7 @@ from arbor.agents.identity import open_private_key, public_id, sign, verify
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
 from arbor.goals.backlog import Backlog
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, GoalType
 from arbor.memory.values import MemoryType
 from arbor.sealing import SealedRecord
 from config.keys import KeySource
@@ -121,6 +121,9 @@ def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: MakeAge
     make(template_name="Mapper")
     with tenant_transaction(tenant.id):
         states = dict(Goal.objects.values_list("title", "state"))
+        stated = dict(Goal.objects.values_list("title", "priority"))
+        assert set(Goal.objects.values_list("type", flat=True)) == {GoalType.EXPLORE}
+    assert stated == {f"Region {number}": number * 10 for number in range(6)}
     assert {title for title, state in states.items() if state == GoalState.ACTIVE} == {
         "Region 5",
         "Region 4",

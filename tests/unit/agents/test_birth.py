@@ -15,7 +15,8 @@ from arbor.agents.birth import (
     first_memories,
     first_mind,
 )
-from arbor.agents.template import GoalType, TemplateSpec
+from arbor.agents.template import TemplateSpec
+from arbor.goals.values import GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
 from arbor.memory.values import MemoryType, Retention
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory
