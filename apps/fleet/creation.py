@@ -24,7 +24,6 @@ from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
-    first_beliefs,
     first_goals,
     first_memories,
     first_mind,
@@ -70,7 +69,7 @@ def create_agent(
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
-    shortened = _create_mind(agent, template, now)
+    shortened = _create_mind(agent, template, actor, now)
     record(
         action=AuditAction.AGENT_CREATED,
         actor=actor,
@@ -133,7 +132,7 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
     return agent
 
 
-def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
@@ -157,6 +156,6 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
             )
         )
     save_backlog(backlog)
-    create_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
+    create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
     store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
     return mind.shortened

@@ -1,4 +1,4 @@
-"""The initial working memory, goals, memories, beliefs and aspects of a new agent, from its template."""
+"""The initial working memory, goals, memories and aspects of a new agent, from its template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.goals.values import GoalSource, GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
-from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
+from arbor.selves.values import TEXT_LENGTH, AspectKind, NewAspect
 
 #: The source of a template's goal, by its type. Most goals are what the agent was made for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
@@ -31,10 +31,9 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
 #: Initial memories neither fade nor are archived, and are more important than a passing remark.
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
-VALUE_IMPORTANCE = 0.8
-#: A template's beliefs and aspects are nearly certain and stable, because the agent was designed with them.
-INNATE_CONFIDENCE = 0.9
+#: A template's aspects are stable, because the agent was designed with them, and its values important.
 INNATE_STABILITY = 0.8
+VALUE_IMPORTANCE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,51 +85,41 @@ def first_knowledge(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ..
 
 
 def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return a new agent's knowledge and values as semantic memories."""
-    values = [
-        NewMemory(
-            content=f"I value {value}",
-            occurred_at=now,
-            type=MemoryType.SEMANTIC,
-            importance=VALUE_IMPORTANCE,
-            decay_rate=INNATE_DECAY_RATE,
-            retention=Retention.PERMANENT,
-            source=f"template:{spec.name}",
-            detail={"category": "value"},
-        )
-        for value in (spec.values or spec.character.values)
-    ]
-    return (*first_knowledge(spec, now=now), *values)
-
-
-def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
-    """Return a new agent's beliefs: its values."""
-    return tuple(
-        NewBelief(
-            statement=value,
-            category=BeliefCategory.VALUES,
-            confidence=INNATE_CONFIDENCE,
-            stability=INNATE_STABILITY,
-            source=f"template:{spec.name}",
-        )
-        for value in (spec.values or spec.character.values)
-    )
+    """Return a new agent's first memories: its knowledge."""
+    return first_knowledge(spec, now=now)
 
 
 def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
-    """Return a new agent's aspects; texts too long for an aspect are shortened."""
+    """Return a new agent's aspects, traits and values; texts too long for an aspect are shortened."""
+    character, source = spec.character, f"template:{spec.name}"
     text_of_kind = {
-        AspectKind.SELF_CONCEPT: spec.character.nature,
-        AspectKind.PURPOSE: spec.character.role,
-        AspectKind.EMOTIONAL_BASELINE: spec.character.tone,
+        AspectKind.SELF_CONCEPT: character.nature,
+        AspectKind.PURPOSE: character.role,
+        AspectKind.EMOTIONAL_BASELINE: character.tone,
     }
-    return tuple(
-        NewAspect(
-            content=shorten(text, TEXT_LENGTH),
-            kind=kind,
-            stability=INNATE_STABILITY,
-            source=f"template:{spec.name}",
-        )
+    aspects = [
+        NewAspect(content=shorten(text, TEXT_LENGTH), kind=kind, stability=INNATE_STABILITY, source=source)
         for kind, text in text_of_kind.items()
         if text
-    )
+    ]
+    traits = [
+        NewAspect(
+            content=trait.name,
+            kind=AspectKind.TRAIT,
+            strength=trait.intensity,
+            stability=INNATE_STABILITY,
+            source=source,
+        )
+        for trait in character.traits
+    ]
+    values = [
+        NewAspect(
+            content=value,
+            kind=AspectKind.VALUE,
+            strength=VALUE_IMPORTANCE,
+            stability=INNATE_STABILITY,
+            source=source,
+        )
+        for value in (*character.values, *spec.values)
+    ]
+    return (*aspects, *traits, *values)

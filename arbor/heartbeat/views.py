@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
@@ -43,6 +43,12 @@ class BeliefView(SituationPart):
     statement: str
     confidence: Fraction
     status: BeliefStatus = BeliefStatus.HELD
+
+    @field_validator("category", mode="before")
+    @classmethod
+    def _values_are_aspects(cls, category: object) -> object:
+        # Situations that an earlier version stored have values as beliefs.
+        return BeliefCategory.SELF if category == "values" else category
 
 
 class DriveView(SituationPart):

@@ -11,7 +11,6 @@ from django.utils.dateparse import parse_datetime
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.publication import card_path
 from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
@@ -24,6 +23,7 @@ from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
+from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, ScheduleState
-from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
@@ -18,6 +18,8 @@ from apps.fleet.creation import create_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
+from apps.selves.services.birth import birth_self_of
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import tenant_models
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant, TenantStatus
@@ -30,6 +32,7 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState, GoalType
 from arbor.memory.values import MemoryType
 from arbor.sealing import SealedRecord
+from arbor.selves.history import PartKind
 from config.keys import KeySource
 from tests.integration.agents.conftest import ACTOR, MakeAgent
 
@@ -71,16 +74,19 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         assert state.working_memory["started_at"]
         assert {goal.title for goal in Goal.objects.all()} == {goal.heading for goal in spec.initial_goals}
         known = set(Memory.objects.filter(type=MemoryType.SEMANTIC).values_list("content", flat=True))
-        assert {item.content for item in spec.character.knowledge} < known
-        assert {f"I value {value}" for value in spec.values} < known
-        assert set(Belief.objects.values_list("statement", "category", "status")) == {
-            (value, "values", "held") for value in spec.values
-        }
+        assert {item.content for item in spec.character.knowledge} == known
+        assert not Belief.objects.exists()
         assert set(IdentityAspect.objects.values_list("kind", "content")) == {
             ("self_concept", spec.character.nature),
             ("purpose", spec.character.role),
             ("emotional_baseline", spec.character.tone),
+            *(("trait", trait.name) for trait in spec.character.traits),
+            *(("value", value) for value in spec.values),
         }
+        aspects = birth_self_of(agent.id).of(PartKind.ASPECT)
+        assert {UUID(target): values["content"] for target, values in aspects.items()} == dict(
+            IdentityAspect.objects.values_list("id", "content")
+        )
         event = AuditEvent.objects.get()
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
@@ -138,8 +144,10 @@ def test_a_tenants_own_template_goes_before_a_built_in_one(make: MakeAgent, tena
     assert make(template_name="Scout").template_version == "2.0"
 
 
-def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent) -> None:
-    prompt = system_prompt_of(make(name="Wren", template_name="Kestrel"))
+def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent, tenant: Tenant) -> None:
+    agent = make(name="Wren", template_name="Kestrel")
+    with tenant_transaction(tenant.id):
+        prompt = system_prompt_of(agent)
     assert prompt.startswith("# Character: Wren\n")
     assert "strongly experimental" in prompt
 

@@ -61,6 +61,7 @@ from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 from arbor.selves.memory_filters import filters_of
+from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
 from arbor.tools.names import is_tool_action
 
 #: Agents whose system prompts a process caches, a few KB each.
@@ -146,7 +147,9 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     budget = _budget(columns, due.lease.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
-    genome, character = _identity(columns["character"], columns["genome"], columns["name"])
+    genome, character = _identity(
+        columns["character"], columns["genome"], columns["name"], self_knowledge_of(columns["aspects"])
+    )
     tools = tools_of(columns)
     missing = missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
     handle = columns["model"] or rules.default_model
@@ -204,11 +207,13 @@ def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
 
 
 @lru_cache(maxsize=_IDENTITIES_CACHED)
-def _identity(character: str, genome: str | None, name: str) -> tuple[AgentGenome | None, str]:
-    """Parse the genome, if any, and render the system prompt; both never change."""
+def _identity(
+    character: str, genome: str | None, name: str, knowledge: SelfKnowledge
+) -> tuple[AgentGenome | None, str]:
+    """Parse the genome, if any, and render the system prompt, which changes only with the self-knowledge."""
     own_genome = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
     parsed = Character.model_validate_json(character)
-    return own_genome, to_system_prompt(parsed, name=name, genome=own_genome)
+    return own_genome, to_system_prompt(parsed, name=name, genome=own_genome, knowledge=knowledge)
 
 
 def found_state(columns: _Columns, *, begun_with: float = 0) -> FoundState:

@@ -29,7 +29,7 @@ from arbor.heartbeat.views import (
 from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
-from arbor.selves.values import MAX_ASPECTS, MAX_BELIEFS, MAX_PREFERENCES
+from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
 
 #: The origin of seed 000 shows five proposals; Arbor chose the other limits.
 PROPOSALS_SHOWN = 5
@@ -115,7 +115,7 @@ SELF_COLUMNS = f"""
 def self_values() -> dict[str, Any]:
     """Return the statement's values."""
     return {
-        "aspects": MAX_ASPECTS,
+        "aspects": ASPECTS_READ,
         "beliefs": MAX_BELIEFS,
         "contradictions": CONTRADICTIONS_SHOWN,
         "evenly_trusted": EVENLY_TRUSTED,
