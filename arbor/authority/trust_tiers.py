@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.agents.template import TrustTier
+from arbor.authority.modes import TrustPreset
 
 #: The least score of each tier, 0 to 100.
 TIER_FLOORS: Mapping[TrustTier, int] = MappingProxyType(
@@ -35,6 +36,8 @@ PROVEN_AFTER = timedelta(days=3)
 GRACE = timedelta(days=7)
 #: How far below a tier's floor a score must be to lower it, so that a score near the floor moves nothing.
 MARGIN = 5
+#: The actions and heartbeats together below which a score moves nothing: an agent that does little is neither good nor bad.
+LEAST_RECORDS = 20
 #: The days that a score looks back.
 SCORED_DAYS = 30
 #: A part without records has this value, and weighs as much as this number of records.
@@ -56,6 +59,19 @@ class TrustPart(StrEnum):
     #: Changes of the self that were not rolled back.
     ROLLBACK = "rollback"
 
+
+#: The preset of an agent for which nobody has chosen one, by its tier.
+TIER_PRESETS: Mapping[TrustTier, TrustPreset] = MappingProxyType(
+    {
+        TrustTier.UNTRUSTED: TrustPreset.CAUTIOUS,
+        TrustTier.PROBATIONARY: TrustPreset.BALANCED,
+        TrustTier.TRUSTED: TrustPreset.HANDS_OFF,
+        TrustTier.VETERAN: TrustPreset.HANDS_OFF,
+        TrustTier.AUTONOMOUS: TrustPreset.FULL_TRUST,
+    }
+)
+#: The tier of an agent from before tiers were computed: what it may do stays.
+TIER_BEFORE = TrustTier.TRUSTED
 
 #: The weight of each part; their sum is 1.
 WEIGHTS: Mapping[TrustPart, float] = MappingProxyType(
@@ -120,6 +136,11 @@ def score_of(parts: tuple[ScoredPart, ...]) -> float:
     return round(sum(part.points for part in parts), 1)
 
 
+def records_of(parts: tuple[ScoredPart, ...]) -> int:
+    """Return the number of actions and heartbeats behind a score."""
+    return sum(part.total for part in parts if part.part in (TrustPart.SUCCESS, TrustPart.UPTIME))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TierStatus:
     """An agent's tier and the times that decide about its next change."""
@@ -149,16 +170,16 @@ def tier_at_birth(requested: str) -> TrustTier:
     return min(TrustTier(requested), HIGHEST_AT_BIRTH, key=TIERS.index)
 
 
-def next_tier(status: TierStatus, *, score: float, breach: str, now: datetime) -> TierDecision:
-    """Decide about a tier by a score from 0 to 100, and by a breach since the last decision (empty: none).
+def next_tier(status: TierStatus, *, score: float, records: int, breach: str, now: datetime) -> TierDecision:
+    """Decide about a tier by a score from 0 to 100, the records behind it, and a breach since the last decision, if any.
 
     A breach lowers the tier at once, by one. A score raises it by one after three days at the next tier's floor, up to
     veteran, and lowers it by one after three days that are five points below its own floor; not within seven days after
-    a change, and not where a person set the tier.
+    a change, not where a person set the tier, and not with fewer than twenty records.
     """
     if breach:
         return _after_breach(status, breach, now)
-    status = _with_times(status, score, now)
+    status = _with_times(status, score, records, now)
     place = TIERS.index(status.tier)
     if _is_proven(status.above_since, now) and _is_past_breach(status, now):
         higher = TIERS[place + 1]
@@ -186,13 +207,16 @@ def _after_breach(status: TierStatus, breach: str, now: datetime) -> TierDecisio
     return TierDecision(status=TierStatus(tier=lower, since=now, breached_at=now), reason=breach)
 
 
-def _with_times(status: TierStatus, score: float, now: datetime) -> TierStatus:
+def _with_times(status: TierStatus, score: float, records: int, now: datetime) -> TierStatus:
     """Return the status with the times since when its score has been high, or low, enough for a change."""
     place = TIERS.index(status.tier)
+    is_known = records >= LEAST_RECORDS
     rises = (
-        status.tier not in (HIGHEST_BY_SCORE, TrustTier.AUTONOMOUS) and score >= TIER_FLOORS[TIERS[place + 1]]
+        is_known
+        and status.tier not in (HIGHEST_BY_SCORE, TrustTier.AUTONOMOUS)
+        and score >= TIER_FLOORS[TIERS[place + 1]]
     )
-    falls = place > 0 and not status.by_person and score < TIER_FLOORS[status.tier] - MARGIN
+    falls = is_known and place > 0 and not status.by_person and score < TIER_FLOORS[status.tier] - MARGIN
     return TierStatus(
         tier=status.tier,
         since=status.since,

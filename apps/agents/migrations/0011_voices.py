@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0007_percepts_by_agent'),
+        ('agents', '0008_identities'),
     ]
 
     operations = [

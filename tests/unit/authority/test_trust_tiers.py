@@ -31,7 +31,7 @@ def _days(status: TierStatus, scores: Iterable[float], *, start: datetime = BORN
     """Return the status after each day with its score."""
     history = []
     for number, score in enumerate(scores):
-        status = next_tier(status, score=score, breach="", now=start + number * DAY).status
+        status = next_tier(status, score=score, records=100, breach="", now=start + number * DAY).status
         history.append(status)
     return history
 
@@ -120,6 +120,7 @@ def test_a_breach_lowers_at_once_even_in_grace() -> None:
     decision = next_tier(
         TierStatus(tier=TrustTier.VETERAN, since=BORN),
         score=99,
+        records=100,
         breach="a secret in a message",
         now=BORN + DAY,
     )
@@ -129,7 +130,7 @@ def test_a_breach_lowers_at_once_even_in_grace() -> None:
 
 def test_a_breach_delays_the_way_up_by_a_week() -> None:
     fallen = next_tier(
-        TierStatus(tier=TrustTier.TRUSTED, since=BORN), score=99, breach="forged", now=BORN
+        TierStatus(tier=TrustTier.TRUSTED, since=BORN), score=99, records=100, breach="forged", now=BORN
     ).status
     history = _days(fallen, [99] * 20)
     first = next(number for number, status in enumerate(history) if status.tier is TrustTier.TRUSTED)
@@ -138,7 +139,7 @@ def test_a_breach_delays_the_way_up_by_a_week() -> None:
 
 def test_a_breach_of_an_untrusted_agent_begins_anew() -> None:
     status = _days(TierStatus(tier=TrustTier.UNTRUSTED, since=BORN), [99, 99, 99])[-1]
-    decision = next_tier(status, score=99, breach="forged", now=BORN + 3 * DAY)
+    decision = next_tier(status, score=99, records=100, breach="forged", now=BORN + 3 * DAY)
     assert decision.status.tier is TrustTier.UNTRUSTED
     assert decision.status.above_since is None
     assert not decision.reason
@@ -148,7 +149,7 @@ def test_a_person_s_tier_falls_by_a_breach_alone() -> None:
     given_by_person = TierStatus(tier=TrustTier.AUTONOMOUS, since=BORN, by_person=True)
     history = _days(given_by_person, [10] * 60)
     assert _tiers(history) == [TrustTier.AUTONOMOUS]
-    fallen = next_tier(history[-1], score=10, breach="forged", now=BORN + 60 * DAY).status
+    fallen = next_tier(history[-1], score=10, records=100, breach="forged", now=BORN + 60 * DAY).status
     assert fallen.tier is TrustTier.VETERAN
     assert not fallen.by_person
 
@@ -160,9 +161,18 @@ def test_a_person_s_tier_falls_by_a_breach_alone() -> None:
 def test_tiers_move_by_one_and_never_to_autonomous(start: TrustTier, days: list[tuple[float, bool]]) -> None:
     status = TierStatus(tier=start, since=BORN)
     for number, (score, breached) in enumerate(days):
-        decision = next_tier(status, score=score, breach="forged" * breached, now=BORN + number * DAY)
+        decision = next_tier(
+            status, score=score, records=100, breach="forged" * breached, now=BORN + number * DAY
+        )
         step = TIERS.index(decision.status.tier) - TIERS.index(status.tier)
         assert abs(step) <= 1
         assert decision.status.tier is not TrustTier.AUTONOMOUS
         assert bool(decision.reason) == (step != 0)
         status = decision.status
+
+
+def test_an_agent_that_does_little_moves_neither_way() -> None:
+    status = TierStatus(tier=TrustTier.TRUSTED, since=BORN)
+    for number in range(60):
+        status = next_tier(status, score=40, records=19, breach="", now=BORN + number * DAY).status
+    assert status.tier is TrustTier.TRUSTED
