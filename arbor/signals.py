@@ -37,6 +37,7 @@ class SignalName(StrEnum):
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -139,6 +140,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "The agent's identity was endorsed, suspended, revoked or reinstated, or its keys were rotated",
             name=_NAME,
             status="active, suspended or revoked",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_CAPABILITY_CHANGED: _kind(
+            "A capability was granted to the agent, delegated to it, or revoked",
+            name=_NAME,
+            resource="the `arbor://` URI",
+            change="granted, delegated or revoked",
             actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(

@@ -6,12 +6,35 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 
+# One grant for each allowed action, not signed: `arbor prepare` signs them, and nobody may act by one before. Who may write to
+# users may write to other agents. The owner of the tables passes row-level security only while it is not forced.
+_GRANT_ALLOWED_ACTIONS = """
+DO $$
+DECLARE
+    forced boolean := (SELECT relforcerowsecurity FROM pg_class WHERE oid = 'agents_agent'::regclass);
+BEGIN
+    IF forced THEN
+        ALTER TABLE agents_agent NO FORCE ROW LEVEL SECURITY;
+    END IF;
+    INSERT INTO authority_capabilitygrant (id, tenant_id, agent_id, resource, granted_by, granted_at)
+    SELECT gen_random_uuid(), a.tenant_id, a.id, 'arbor://actions/execute/' || action.name, 'system:migration', now()
+    FROM agents_agent a CROSS JOIN LATERAL (
+        SELECT jsonb_array_elements_text(a.allowed_actions) AS name
+        UNION SELECT 'reach_out_agent' WHERE a.allowed_actions ? 'reach_out_user'
+    ) action;
+    IF forced THEN
+        ALTER TABLE agents_agent FORCE ROW LEVEL SECURITY;
+    END IF;
+END $$
+"""
+
+
 class Migration(migrations.Migration):
 
     initial = True
 
     dependencies = [
-        ('agents', '0007_percepts_by_agent'),
+        ('agents', '0008_identities'),
         ('tenants', '0004_default_model'),
     ]
 
@@ -87,4 +110,6 @@ class Migration(migrations.Migration):
             model_name='capabilityuse',
             index=models.Index(fields=['tenant', 'capability', 'at'], name='authority_use_by_time'),
         ),
+        # Last, because PostgreSQL changes no table that has rows to check at the end of the transaction.
+        migrations.RunSQL(_GRANT_ALLOWED_ACTIONS, migrations.RunSQL.noop),
     ]

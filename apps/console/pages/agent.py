@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.publication import card_path
+from apps.authority.services.explaining import action_names
 from apps.console.acts import Act, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
@@ -115,6 +116,8 @@ class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
     key: str
+    #: The names of the actions that it has a grant of.
+    actions: Sequence[str]
     columns: Sequence[GoalColumn]
     tree: Sequence[Branch]
     intents: Sequence[Intent]
@@ -164,6 +167,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPa
     return AgentPage(
         **{part.name: getattr(overview, part.name) for part in fields(overview)},
         key=_public_key(agent),
+        actions=action_names(agent.id),
         columns=_columns(goals),
         tree=_tree(goals),
         intents=list(

@@ -22,6 +22,7 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import HeartbeatState, Moment, Opening, Rules, Selfhood
+from arbor.heartbeat.steps.authority import sign
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
@@ -95,6 +96,11 @@ def heartbeat_of(**changes: Any) -> HeartbeatState:
         "model": "openai/large",
     }
     return HeartbeatState(**(values | changes))
+
+
+def signed(heartbeat: HeartbeatState) -> HeartbeatState:
+    """Return the heartbeat with its decisions signed, as the step `decide` leaves it."""
+    return replace(heartbeat, signed=sign(heartbeat, heartbeat.decisions))
 
 
 def decision_of(action: str, **params: Any) -> Decision:

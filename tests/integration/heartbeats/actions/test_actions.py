@@ -16,6 +16,7 @@ from apps.memories.models import Edge, Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
+from tests.factories.authority import allow
 from tests.integration.heartbeats.actions.conftest import RunReplies, act, memory_of, outcome_of, reply
 from tests.integration.heartbeats.conftest import heartbeats_of, last_heartbeat
 
@@ -85,12 +86,12 @@ def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
 
 def test_a_disallowed_action_is_neither_offered_nor_charged(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
+        allow(agent, "rest")
     names = [name for name in ACTIONS if name != "rest"]
     prompt = run_replies(reply(*map(act, names[:10]))).requests[0].system
 
     assert "- recall (1): " not in prompt
-    assert {action["verdict"] for action in last_heartbeat(agent).actions} == {"not_permitted"}
+    assert {action["verdict"] for action in last_heartbeat(agent).actions} == {"not_authorized"}
     assert last_heartbeat(agent).energy_end == last_heartbeat(agent).energy_start
 
 
