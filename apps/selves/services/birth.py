@@ -1,4 +1,4 @@
-"""Create the selves of new agents, and read them again later."""
+"""Create the selves of new agents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
 from arbor.ids import uuid7
 from arbor.memory.content import content_hash
-from arbor.selves.history import BIRTH, BIRTH_CHANGE, PartKind, RecordedChange, SelfState, fold
+from arbor.selves.history import BIRTH, BIRTH_CHANGE, PartKind, SelfState
 from arbor.selves.values import NewAspect
 
 
@@ -36,15 +36,6 @@ def create_selves(*, selves: Sequence[SelfAtBirth], actor: str) -> None:
     born = [(own.agent_id, _aspects(own)) for own in selves]
     IdentityAspect.objects.bulk_create([aspect for _, aspects in born for aspect in aspects])
     SelfChange.objects.bulk_create([_birth(agent_id, aspects, actor) for agent_id, aspects in born])
-
-
-def birth_self_of(agent_id: UUID) -> SelfState:
-    """Return the self of an agent at its birth; empty without a record. One statement."""
-    births = SelfChange.objects.filter(agent_id=agent_id, what=BIRTH_CHANGE).values_list("after", flat=True)
-    return fold(
-        RecordedChange(version=BIRTH, what=BIRTH_CHANGE, target_id=str(agent_id), before={}, after=after)
-        for after in births[:1]
-    )
 
 
 def _aspects(own: SelfAtBirth) -> list[IdentityAspect]:

@@ -18,7 +18,7 @@ from apps.fleet.creation import create_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
-from apps.selves.services.birth import birth_self_of
+from apps.selves.services.history import birth_self_of
 from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import tenant_models
 from apps.tenants.keys import master_keys

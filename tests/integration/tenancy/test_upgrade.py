@@ -18,7 +18,7 @@ from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
 from apps.selves.models import Belief, IdentityAspect, PeerModel, SelfChange
-from apps.selves.services.birth import birth_self_of
+from apps.selves.services.history import birth_self_of
 from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import unprotected_tables
 from apps.tenants.scope import OWNER, tenant_transaction
