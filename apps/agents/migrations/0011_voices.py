@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0008_identities'),
+        ('agents', '0010_allowed_actions'),
     ]
 
     operations = [

@@ -71,7 +71,8 @@ class ApprovalInput(Input):
 
     reason: _Reason = ""
     always: bool = Field(
-        default=False, description="True: the agent may do this without asking from now on, with any parameters."
+        default=False,
+        description="True: the agent may do this without asking from now on, with any parameters.",
     )
 
 
@@ -202,7 +203,9 @@ def put_preset(request: HttpRequest, agent_id: UUID, wish: PresetInput) -> Trust
     return _trust(agent_id)
 
 
-@router.put("/agents/{uuid:agent_id}/trust/rules", response=TrustResource, summary="Set an agent's trust rule")
+@router.put(
+    "/agents/{uuid:agent_id}/trust/rules", response=TrustResource, summary="Set an agent's trust rule"
+)
 def put_rule(request: HttpRequest, agent_id: UUID, rule: TrustRuleInput) -> TrustResource:
     """Set the mode of a resource and everything below it, for one agent."""
     set_mode(agent_id=agent_id, prefix=rule.prefix, mode=rule.mode, actor=access_of(request).actor)

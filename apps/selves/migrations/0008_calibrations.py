@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'calibration',
+                'db_table': 'selves_calibration',
                 'ordering': ['kind'],
                 'abstract': False,
                 'base_manager_name': 'objects',

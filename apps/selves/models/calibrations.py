@@ -28,6 +28,7 @@ class ProposalCalibration(TenantModel):
     computed_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
+        db_table = "selves_calibration"
         verbose_name = "calibration"
         ordering = ["kind"]
         constraints = [
