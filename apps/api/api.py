@@ -16,6 +16,7 @@ from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
 from apps.api.routers import (
     administration,
     agents,
+    approvals,
     boundaries,
     chat,
     contacts,
@@ -44,6 +45,8 @@ PATH = "/api/v1"
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
+    # Before the agents too.
+    ("approvals", approvals.router),
     ("agents", agents.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),

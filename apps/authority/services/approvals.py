@@ -77,11 +77,11 @@ def deny(*, approval_id: UUID, actor: str, reason: str = "") -> ActionApproval:
 
 
 @transaction.atomic
-def expire_approvals(*, now: datetime) -> int:
-    """Expire the requests of the current tenant that nobody decided, and the approvals that were not used; return their number."""
+def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
+    """Expire an agent's requests that nobody decided, and its approvals that were not used; return their number."""
     rows = list(
         ActionApproval.objects.select_for_update(skip_locked=True)
-        .filter(status__in=_OPEN, expires_at__lte=now)
+        .filter(agent_id=agent_id, status__in=_OPEN, expires_at__lte=now)
         .order_by("id")
     )
     for row in rows:

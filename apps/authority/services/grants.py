@@ -67,11 +67,10 @@ def grant_capability(
     agent = lock_agent(agent_id)
     _check_room(agent)
     stored = constraints.to_json() or None
+    limits = Q(constraints=stored) if stored is not None else Q(constraints__isnull=True)
     same = CapabilityGrant.objects.filter(
-        agent_id=agent_id, resource=str(uri), constraints=stored, revoked_at=None, parent=None
+        limits, agent_id=agent_id, resource=str(uri), revoked_at=None, parent=None
     )
-    if stored is None:
-        same = same.filter(constraints__isnull=True)
     if existing := same.first():
         raise AlreadyExists(f"{agent.name} has {capability_name(existing.id)} for {uri} already")
     row = CapabilityGrant(
@@ -95,7 +94,11 @@ def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: s
     now, wanted = datetime.now(UTC), [action_resource(action) for action in dict.fromkeys(actions)]
     held = set(
         CapabilityGrant.objects.filter(
-            agent__in=agents, resource__in=wanted, constraints=None, revoked_at=None, parent=None
+            agent__in=agents,
+            resource__in=wanted,
+            constraints__isnull=True,
+            revoked_at=None,
+            parent=None,
         ).values_list("agent_id", "resource")
     )
     return _create_direct(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
@@ -17,6 +17,7 @@ from apps.tenants.scope import current_tenant
 from arbor.authority.approvals import ApprovalStatus, Suggestion, suggestion_of
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import (
+    DEFAULT_PRESET,
     MAX_RULES,
     ModeDecision,
     TrustMode,
@@ -45,21 +46,15 @@ class ActionMode:
 
 
 def trust_of(agent_id: UUID) -> TrustProfile:
-    """Return the preset and the rules of an agent. Two statements. Raises nothing for an unknown agent."""
+    """Return the preset and the rules of an agent. Three statements. Raises nothing for an unknown agent."""
     chosen = AgentTrust.objects.filter(agent_id=agent_id).first()
-    rules = ModeRule.objects.filter(Q(agent_id=agent_id) | Q(agent_id=None)).order_by("prefix")
-    own, shared = [], []
-    for row in rules:
-        rule = TrustRule(prefix=row.prefix, mode=TrustMode(row.mode))
-        (shared if row.agent_id is None else own).append(rule)
-    preset = {} if chosen is None else {"preset": TrustPreset(chosen.preset)}
-    return TrustProfile(rules=tuple(own), tenant_rules=tuple(shared), **preset)
+    preset = DEFAULT_PRESET if chosen is None else TrustPreset(chosen.preset)
+    return TrustProfile(preset=preset, rules=_rules(agent_id), tenant_rules=tenant_rules())
 
 
 def tenant_rules() -> tuple[TrustRule, ...]:
     """Return the rules for all agents of the tenant."""
-    rows = ModeRule.objects.filter(agent_id=None).order_by("prefix")
-    return tuple(TrustRule(prefix=row.prefix, mode=TrustMode(row.mode)) for row in rows)
+    return _rules(None)
 
 
 def action_modes(profile: TrustProfile) -> list[ActionMode]:
@@ -100,15 +95,14 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
     if mode.rank > ceiling.rank:
         raise Invalid(f"{prefix} is never above {ceiling}; choose block or {ceiling}")
     whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
-    rules = ModeRule.objects.filter(agent_id=agent_id)
-    if not rules.filter(prefix=prefix).exists() and rules.count() >= MAX_RULES:
-        raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
-    row, _ = ModeRule.objects.update_or_create(
-        agent_id=agent_id,
-        prefix=prefix,
-        defaults={"mode": mode, "set_by": actor},
-        create_defaults={"tenant_id": current_tenant(), "mode": mode, "set_by": actor},
-    )
+    rules = _rows(agent_id)
+    row: ModeRule | None = rules.select_for_update().filter(prefix=prefix).first()
+    if row is None:
+        if rules.count() >= MAX_RULES:
+            raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
+        row = ModeRule(tenant_id=current_tenant(), agent_id=agent_id, prefix=prefix)
+    row.mode, row.set_by = mode, actor
+    row.save()
     record(
         action=AuditAction.TRUST_CHANGED,
         actor=actor,
@@ -123,7 +117,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
 def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
     """Remove a rule, so that shorter prefixes and the preset decide. Raises NotFound."""
     prefix = check_prefix(prefix)
-    deleted, _ = ModeRule.objects.filter(agent_id=agent_id, prefix=prefix).delete()
+    deleted, _ = _rows(agent_id).filter(prefix=prefix).delete()
     if not deleted:
         raise NotFound(f"there is no trust rule for {prefix} here")
     whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
@@ -150,3 +144,14 @@ def suggestions_of(agent_id: UUID) -> list[Suggestion]:
         for suggestion in found
         if suggestion is not None and effective_mode(suggestion.resource, profile).mode is TrustMode.ASK
     ]
+
+
+def _rows(agent_id: UUID | None) -> QuerySet[ModeRule]:
+    """Return the rules of an agent; None: those for all agents of the tenant."""
+    rows = ModeRule.objects.all()
+    return rows.filter(agent__isnull=True) if agent_id is None else rows.filter(agent_id=agent_id)
+
+
+def _rules(agent_id: UUID | None) -> tuple[TrustRule, ...]:
+    rows = _rows(agent_id).order_by("prefix")
+    return tuple(TrustRule(prefix=row.prefix, mode=TrustMode(row.mode)) for row in rows)

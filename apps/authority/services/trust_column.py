@@ -9,14 +9,15 @@ from uuid import UUID
 
 from apps.tenants.encoding import from_json
 from arbor.authority.approvals import ApprovalStatus, ApprovalView
+from arbor.authority.authorization import AgentAuthority
 from arbor.authority.modes import (
     DEFAULT_PRESET,
-    DEFAULT_PROFILE,
     TrustMode,
     TrustPreset,
     TrustProfile,
     TrustRule,
 )
+from arbor.values import replace
 
 # The oldest request first. The parameters are read of approved requests only, which are few.
 _APPROVALS = """(
@@ -47,14 +48,19 @@ TRUST_COLUMN = f"""(
 #: Trust that a process has parsed: most agents of a tenant have the same rules, and no requests.
 _PARSED = 2048
 
-type AgentTrustState = tuple[TrustProfile, tuple[ApprovalView, ...]]
+type _Trust = tuple[TrustProfile, tuple[ApprovalView, ...]]
+
+
+def with_trust(authority: AgentAuthority, text: str | None) -> AgentAuthority:
+    """Return the authority of an agent with the trust that `TRUST_COLUMN` read."""
+    if text is None:
+        return authority
+    modes, approvals = _parse(text)
+    return replace(authority, modes=modes, approvals=approvals)
 
 
 @lru_cache(maxsize=_PARSED)
-def parse_trust(text: str | None) -> AgentTrustState:
-    """Parse the trust that `TRUST_COLUMN` read."""
-    if text is None:
-        return DEFAULT_PROFILE, ()
+def _parse(text: str) -> _Trust:
     preset, own, shared, approvals = from_json(text)
     profile = TrustProfile(
         preset=TrustPreset(preset) if preset else DEFAULT_PRESET,

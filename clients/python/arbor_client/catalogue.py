@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
+from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
 from arbor_client.contacts import Channels, Inbox, Outbox
@@ -32,6 +33,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
 
     def __init__(self, client: C) -> None:
         self.agents: Agents[C] = Agents(client)
+        self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
@@ -60,4 +62,5 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)
+        self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)

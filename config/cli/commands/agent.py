@@ -7,6 +7,7 @@ from decimal import Decimal
 import click
 
 from arbor.heartbeat.budgets import BudgetKind
+from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
 from config.cli.kit.declarations import (
     agent_command,
@@ -249,6 +250,7 @@ _agent = group(
     ),
     _policy,
     _template,
+    TRUST,
 )
 
 _chat = agent_command(

@@ -154,7 +154,8 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     heartbeat = run_actions(decision, answers=done, vectors=vectors)
 
     (need,) = done.needs
-    assert need == Service(decision=decision, situation=heartbeat.situation, vectors=vectors, model=MODEL)
+    verified = decision.model_copy(update={"capability_id": need.decision.capability_id})
+    assert need == Service(decision=verified, situation=heartbeat.situation, vectors=vectors, model=MODEL)
     assert heartbeat.action_records[0].result.summary == "done"
     wrote = heartbeat.state.last_reach_out_at
     assert wrote == (NOW if decision.action == "reach_out_user" else None)
