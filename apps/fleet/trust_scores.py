@@ -21,7 +21,7 @@ _RECENT = timedelta(days=1)
 
 # An agent's own breaches: an outgoing secret or a private address that a reflex blocked, and a forged or replayed request. Refusals
 # of the installation, such as a heartbeat of a suspended identity, are the doing of others.
-_BREACH = f"""(e.action = '{AuditAction.REFLEX}' OR e.action = '{AuditAction.REQUEST_REFUSED}' AND e.actor LIKE 'agent:%')"""
+_BREACH = f"""(e.action = '{AuditAction.REFLEX}' OR e.action = '{AuditAction.REQUEST_REFUSED}' AND e.actor LIKE 'agent:%%')"""
 _WAITING = f"""
 SELECT a.id AS agent_id FROM agents_agent a
 LEFT JOIN authority_trustscore s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
@@ -44,7 +44,7 @@ SELECT
             AND status IN ('done', 'failed')
     ) AS uptime,
     (SELECT count(*) FROM audit_auditevent e WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
-        AND e.at > %(from)s AND e.at <= %(now)s AND {_BREACH.replace("%", "%%")}
+        AND e.at > %(from)s AND e.at <= %(now)s AND {_BREACH}
     ) AS breaches,
     (SELECT json_build_array(coalesce(sum("right"), 0), coalesce(sum("right" + wrong), 0)) FROM selves_calibration
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
@@ -53,7 +53,7 @@ SELECT
         FROM selves_selfchange WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND at > %(from)s AND at <= %(now)s
     ) AS changes,
     (SELECT e.message FROM audit_auditevent e WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
-        AND e.at > %(since)s AND e.at <= %(now)s AND {_BREACH.replace("%", "%%")} ORDER BY e.at DESC LIMIT 1
+        AND e.at > %(since)s AND e.at <= %(now)s AND {_BREACH} ORDER BY e.at DESC LIMIT 1
     ) AS breach
 """  # noqa: S608 (no external input)
 

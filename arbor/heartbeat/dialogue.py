@@ -48,7 +48,7 @@ VOICES: Mapping[str, str] = {
 }
 
 
-class Advice(StrEnum):
+class VoiceAdvice(StrEnum):
     """The advice of a voice."""
 
     #: Carry it out as it is.
@@ -114,7 +114,7 @@ def read_view(voice: str, text: str) -> VoiceView:
             return VoiceView(
                 voice=voice,
                 view=storable(view.strip())[:VIEW_LENGTH],
-                advice=advice if advice in list(Advice) else "",
+                advice=advice if advice in list(VoiceAdvice) else "",
             )
     raise ReplyInvalid('it holds no JSON object with "view"')
 

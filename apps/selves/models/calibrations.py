@@ -14,7 +14,7 @@ from arbor.selves.proposals import ProposalKind
 
 
 class ProposalCalibration(TenantModel):
-    """How often an agent's accepted proposals of one kind proved right; computed by maintenance."""
+    """The share of an agent's accepted proposals of one kind that proved right; computed by maintenance."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="calibrations")

@@ -17,7 +17,7 @@ from arbor.selves.values import AspectKind, BeliefStatus
 
 @dataclass(frozen=True, kw_only=True)
 class SelfDrift:
-    """How far the values and the traits of an agent are from those of its birth."""
+    """The distance of the values and traits of an agent from those of its birth."""
 
     values: Drift
     traits: Drift
