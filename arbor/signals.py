@@ -245,7 +245,7 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "Archived memories were deleted for good", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
         ),
         SignalName.MEMORY_CORRECTED: _kind(
-            "A memory was confirmed, weighed anew, doubted or revised",
+            "A memory was confirmed, weighed anew, doubted, revised, pinned or unpinned",
             memory="its id",
             changes="the names of the changed values",
             actor="who did it",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
 from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
@@ -27,7 +27,7 @@ from arbor.agents.birth import (
     SOURCES,
     first_aspects,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -70,6 +70,7 @@ def create_agent(
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    RequestedCapability.objects.bulk_create(_requests(agent, template))
     actions = first_actions(template.spec.actions)
     grant_actions(agents=[agent], actions=actions, actor=actor)
     create_tiers([agent], now=now)
@@ -100,6 +101,31 @@ def create_agent(
         )
     )
     return agent
+
+
+@transaction.atomic
+def ensure_agent(
+    *,
+    name: str,
+    template_name: str,
+    actor: str,
+    interval: timedelta | None = None,
+    model: str = "",
+) -> Agent:
+    """Return the tenant's agent of this name, and create it as `create_agent` does if there is none.
+
+    An existing agent stays as it is. Raises AlreadyExists if it was created from another template, and what `create_agent` raises.
+    """
+    existing: Agent | None = Agent.objects.filter(name__iexact=valid_name(name)).first()
+    if existing is None:
+        return create_agent(
+            name=name, template_name=template_name, actor=actor, interval=interval, model=model
+        )
+    if existing.template_name.casefold() != template_name.strip().casefold():
+        raise AlreadyExists(
+            f"there is an agent {existing.name!r} already, created from the template {existing.template_name}, not {template_name}"
+        )
+    return existing
 
 
 def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
@@ -138,6 +164,19 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
     return agent
 
 
+def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
+    return [
+        RequestedCapability(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            resource=request.resource,
+            description=request.description,
+            constraints=request.constraints,
+        )
+        for request in template.spec.required_capabilities
+    ]
+
+
 def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
@@ -163,5 +202,5 @@ def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetim
         )
     save_backlog(backlog)
     create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
-    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
     return mind.shortened

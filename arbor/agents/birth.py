@@ -84,11 +84,6 @@ def first_knowledge(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ..
     )
 
 
-def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return a new agent's first memories: its knowledge."""
-    return first_knowledge(spec, now=now)
-
-
 def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
     """Return a new agent's aspects, traits and values; texts too long for an aspect are shortened."""
     character, source = spec.character, f"template:{spec.name}"

@@ -83,6 +83,8 @@ class ProposalView(SituationPart):
 
     id: str
     kind: ProposalKind
+    #: Of identity, the kind of the proposed aspect, such as `trait`.
+    aspect: str = ""
     content: str
     confidence: Fraction
     deferrals: int = 0

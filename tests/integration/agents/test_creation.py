@@ -14,7 +14,7 @@ from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, S
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
-from apps.fleet.creation import create_agent
+from apps.fleet.creation import create_agent, ensure_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
@@ -221,12 +221,15 @@ STEPS = [
     (Agent, "save"),
     (creation, "create_identities"),
     (creation, "create_schedule"),
+    (creation, "create_policy"),
     (creation, "first_mind"),
     (AgentState, "save"),
     (Backlog, "add"),
     (creation, "save_backlog"),
+    (creation, "create_self"),
     (creation, "store"),
     (creation, "record"),
+    (creation, "emit"),
 ]
 
 
@@ -260,3 +263,14 @@ def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
         with pytest.raises(InjectedError):
             create_agent(name="Vega", template_name="Scout", actor=ACTOR)
     assert rows_of_tenants() == {"agents_template": 1, "audit_auditevent": 1}
+
+
+def test_an_agent_that_exists_is_ensured_without_a_change(make: MakeAgent, tenant: Tenant) -> None:
+    agent, rows = make(name="Vega"), rows_of_tenants()
+    with tenant_transaction(tenant.id):
+        again = ensure_agent(name="vega", template_name="scout", actor=ACTOR)
+        with pytest.raises(AlreadyExists, match="created from the template Scout, not Monitor"):
+            ensure_agent(name="Vega", template_name="Monitor", actor=ACTOR)
+        other = ensure_agent(name="Rigel", template_name="Scout", actor=ACTOR)
+    assert (again.id, other.name) == (agent.id, "Rigel")
+    assert rows_of_tenants()["agents_agent"] == rows["agents_agent"] + 1

@@ -11,7 +11,7 @@ from arbor.agents.birth import (
     SOURCES,
     first_aspects,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
 from arbor.agents.template import TemplateSpec
@@ -59,7 +59,7 @@ def test_every_kind_of_goal_has_a_source(kind: GoalType) -> None:
 
 
 def test_knowledge_becomes_memories_that_do_not_fade() -> None:
-    memories = first_memories(
+    memories = first_knowledge(
         spec(
             knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
         ),

@@ -14,6 +14,8 @@ from django.conf import settings
 
 from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
+from apps.agents.services.keychain import RefusedMessage, open_percepts
+from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
@@ -51,6 +53,7 @@ from arbor.goals.review import GoalFlag
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
+from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.replies.turns import turns_allowed
@@ -174,6 +177,9 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
 def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHeartbeat:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
+    percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
+    waiting = columns["pulse"]["percepts"] - len(refused)
+    columns = {**columns, "percepts": percepts, "pulse": {**columns["pulse"], "percepts": waiting}}
     budget = _budget(columns, due.lease.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
@@ -199,6 +205,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         heartbeat_id=heartbeat_id,
         trigger=due.lease.trigger,
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
+        effects=_refusals(refused),
         selfhood=_selfhood(columns),
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
@@ -227,6 +234,21 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         slot_at=due.lease.slot_at,
         trigger=due.lease.trigger,
         checkpoint=begin(graph, heartbeat),
+    )
+
+
+def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
+    """Return the effects of refused messages: they are taken in unopened, and audited."""
+    return Effects(
+        received_percepts=tuple(message.percept_id for message in refused),
+        audit=tuple(
+            AuditNote(
+                action=AuditAction.MESSAGE_REFUSED,
+                message=f"refused a message of {message.sender or 'an agent that is no more'}: {message.reason}",
+                detail={"percept_id": str(message.percept_id)},
+            )
+            for message in refused
+        ),
     )
 
 
