@@ -4,6 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
+        ('agents', '0009_sealed_messages'),
         ('agents', '0010_allowed_actions'),
     ]
 

@@ -52,9 +52,16 @@ def create_tiers(agents: list[Agent], *, now: datetime) -> None:
 
 def trust_score_of(agent_id: UUID) -> TrustScore:
     """Return the tier and score of an agent; unsaved for one from before tiers. Raises NotFound."""
-    agent = agent_by_id(agent_id)
-    score: TrustScore | None = TrustScore.objects.filter(agent_id=agent_id).first()
-    return score or _score_before(agent)
+    return read_trust_score(agent_by_id(agent_id))
+
+
+def read_trust_score(agent: Agent) -> TrustScore:
+    """Return the tier and score of an agent; unsaved for one from before tiers. One statement."""
+    score: TrustScore | None = TrustScore.objects.filter(agent_id=agent.id).first()
+    # Before tiers were computed, agents were trusted: what they may do stays.
+    return score or TrustScore(
+        tenant_id=current_tenant(), agent=agent, tier=TIER_BEFORE, since=agent.created_at
+    )
 
 
 def tier_changes_of(agent_id: UUID) -> list[TierChange]:
@@ -70,7 +77,7 @@ def set_tier(
     """Set an agent's tier for a person: no score lowers it afterwards, a breach does. Raises NotFound, Invalid."""
     now = now or datetime.now(UTC)
     agent = lock_agent(agent_id)
-    score = _locked(agent)
+    score = read_trust_score(agent)
     if score.tier == tier and score.by_person:
         raise Invalid(f"{agent.name} is {tier} by a person's decision already")
     status = TierStatus(tier=tier, since=now, by_person=True, breached_at=score.breached_at)
@@ -87,7 +94,7 @@ def apply_tallies(
     Raises NotFound.
     """
     agent = lock_agent(agent_id)
-    score = _locked(agent)
+    score = read_trust_score(agent)
     parts = score_parts(tallies)
     score.score = score_of(parts)
     score.parts = [asdict(part) for part in parts]
@@ -95,17 +102,6 @@ def apply_tallies(
     decision = next_tier(score.status, score=score.score, records=records_of(parts), breach=breach, now=now)
     _store(score, decision.status, decided_by=ACTOR, reason=decision.reason, now=now)
     return score
-
-
-def _score_before(agent: Agent) -> TrustScore:
-    """Return the tier of an agent that was created before tiers were computed."""
-    return TrustScore(tenant_id=current_tenant(), agent=agent, tier=TIER_BEFORE, since=agent.created_at)
-
-
-def _locked(agent: Agent) -> TrustScore:
-    """Return the score of a locked agent."""
-    score: TrustScore | None = TrustScore.objects.filter(agent_id=agent.id).first()
-    return score or _score_before(agent)
 
 
 def _store(score: TrustScore, status: TierStatus, *, decided_by: str, reason: str, now: datetime) -> None:

@@ -9,6 +9,7 @@ import click
 from arbor.heartbeat.budgets import BudgetKind
 from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
+from config.cli.commands.tier import TIER
 from config.cli.kit.declarations import (
     agent_command,
     argument,
@@ -293,6 +294,7 @@ _agent = group(
         examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
     ),
     _identity,
+    TIER,
     _policy,
     _template,
     TRUST,
