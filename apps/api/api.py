@@ -37,6 +37,7 @@ from apps.api.routers import (
     signals,
     templates,
     tenant,
+    tiers,
     tools,
     webhooks,
 )
@@ -53,6 +54,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("approvals", approvals.router),
     ("agents", agents.router),
     ("identities", identities.router),
+    ("tiers", tiers.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
     ("tools", tools.router),

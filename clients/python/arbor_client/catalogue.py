@@ -25,6 +25,7 @@ from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)
+        self.tiers: Tiers[C] = Tiers(client)
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)
