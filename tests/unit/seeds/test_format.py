@@ -94,7 +94,7 @@ def test_a_written_seed_is_read(sections: Sections) -> None:
 def test_the_digest_is_of_the_state_alone(sections: Sections) -> None:
     digest = seed(sections)[1].trailer.digest
 
-    assert seed(dict(reversed(sections.items())), capture_reason="again")[1].trailer.digest == digest
+    assert seed(dict(reversed(list(sections.items()))), capture_reason="again")[1].trailer.digest == digest
     assert seed({**sections, "history": [{"id": "1"}]})[1].trailer.digest == digest
     assert seed({**sections, "aspects": [{"id": "1"}]})[1].trailer.digest != digest
 

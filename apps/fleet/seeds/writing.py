@@ -1,0 +1,183 @@
+"""Write the rows of a verified seed into an agent, in batches and in the open transaction."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from apps.fleet.seeds import queries
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, Section, SeedGroup, Values
+from apps.memories.models import Mind, Term
+from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.store.term_counts import count_terms
+from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack
+from apps.tenants.statements import change
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import SeedInvalid
+from arbor.memory.detail_text import indexed_terms
+from arbor.memory.text.lexical import document_vector
+from arbor.memory.values import MemoryStatus
+from arbor.seeds.identities import IdMapping
+from arbor.seeds.reading import SeedReader, SeedRow
+
+#: Rows that are written by one statement.
+_BATCH = 500
+_HEAD_BYTES = 4
+#: The text of a row's words, by section.
+_WORDS = {"buffer": "content", "episodes": "summary"}
+
+
+@dataclass(kw_only=True)
+class RowWriter:
+    """Writes the rows of some groups of a seed into one agent; the caller has locked agent and mind."""
+
+    agent_id: UUID
+    #: The embedding model of the agent's mind, and whether the vectors of the seed were made by it.
+    model: EmbeddingModel
+    carries_vectors: bool
+    groups: frozenset[SeedGroup]
+    #: None: rows keep their ids.
+    mapping: IdMapping | None = None
+    #: Tables outside of the seed that rows refer to: the ids that exist.
+    known: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+    #: Columns of the seed that this Arbor does not have, by section.
+    unknown: dict[str, set[str]] = field(default_factory=dict)
+    _batch: list[Values] = field(default_factory=list)
+    _later: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
+    _words: list[Mapping[int, float]] = field(default_factory=list)
+
+    def delete_others(self, ids: Mapping[str, set[bytes]]) -> None:
+        """Delete the agent's rows that the seed does not have."""
+        for section in reversed(SECTIONS):
+            if section.group not in self.groups or section.appended:
+                continue
+            if section.key == ("id",):
+                retained = [UUID(bytes=row_id) for row_id in ids.get(section.name, ())]
+                change(queries.delete_others(section.name), agent=self.agent_id, ids=retained)
+            else:
+                change(queries.delete_all(section.name), agent=self.agent_id)
+
+    def write(self, reader: SeedReader) -> dict[str, list[Values]]:
+        """Write all rows, and return those of the sections that are no tables."""
+        others: dict[str, list[Values]] = {}
+        section: Section | None = None
+        for row in reader.rows():
+            found = BY_NAME.get(row.section)
+            if found is None:
+                others.setdefault(row.section, []).append(self._mapped(row.values))
+                continue
+            if found.group not in self.groups:
+                continue
+            if section is not found:
+                self._flush(section)
+                section = found
+            self._batch.append(self._row(found, row))
+            if len(self._batch) >= _BATCH:
+                self._flush(section)
+        self._flush(section)
+        for (name, column), rows in self._later.items():
+            change(queries.update_references(name, column), rows=to_json(rows))
+        if SeedGroup.MEMORIES in self.groups:
+            Term.objects.filter(agent_id=self.agent_id).delete()
+            count_terms(self.agent_id, self._words, sign=1)
+        return others
+
+    def _mapped(self, values: Values) -> Values:
+        return values if self.mapping is None else self.mapping.apply(values)
+
+    def _row(self, section: Section, row: SeedRow) -> Values:
+        values = {column.column: value for column, value in self._carried(section, self._mapped(row.values))}
+        for column, target in section.references.items():
+            if values.get(column) is None:
+                continue
+            if target is section.model:
+                later = self._later.setdefault((section.name, column), [])
+                later.append({"id": values["id"], "target": values[column]})
+                values[column] = None
+            elif target._meta.label in self.known and UUID(values[column]) not in self.known[target._meta.label]:
+                values[column] = None
+        for column_name in section.packed:
+            values[column_name] = f"\\x{pack(values[column_name]).hex()}"
+        self._add_vectors(section, values, row.vectors)
+        return values
+
+    def _carried(self, section: Section, values: Values) -> Iterable[tuple[Any, Any]]:
+        names = set()
+        for column in section.columns:
+            names.add(column.column)
+            if column.column in values:
+                value = values[column.column]
+                if column.choices and value not in dict(column.flatchoices):
+                    raise SeedInvalid(
+                        f"{section.name} of the seed have {column.column} {str(value)[:60]!r}, which this Arbor does not know"
+                    )
+                yield column, value
+            else:
+                yield column, column.get_default()
+        if more := values.keys() - names:
+            self.unknown.setdefault(section.name, set()).update(more)
+
+    def _add_vectors(self, section: Section, values: Values, vectors: Mapping[str, str]) -> None:
+        for vector_field in section.vectors:
+            text = vectors.get(vector_field.column) if self.carries_vectors else None
+            values[vector_field.column] = None if text is None else self._vector(text)
+        if not section.vectors or section.name == "clusters":
+            return
+        has_vector = values.get("embedding") is not None
+        values["embedding_model"] = vectors.get("embedding_model", "") if has_vector else ""
+        if section.name == "memories":
+            terms = self._terms_of_memory(values)
+        elif values[_WORDS[section.name]]:
+            terms = document_vector(values[_WORDS[section.name]])
+        else:
+            values["lexical"] = None
+            return
+        values["lexical"] = sparsevec_text(terms)
+
+    def _terms_of_memory(self, values: Values) -> Mapping[int, float]:
+        terms = fitting(
+            indexed_terms(values["content"], speaker=values["role"], detail=values["detail"]),
+            session=values["session"],
+            dimension=self.model.dimension,
+        )
+        if values["status"] == MemoryStatus.ACTIVE:
+            self._words.append(terms)
+        return terms
+
+    def _vector(self, text: str) -> str:
+        try:
+            numbers = np.frombuffer(base64.b64decode(text, validate=True)[_HEAD_BYTES:], dtype=">f2")
+        except ValueError as error:
+            raise SeedInvalid("a vector of the seed cannot be read") from error
+        if len(numbers) != self.model.dimension or not np.isfinite(numbers).all():
+            raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
+        return halfvec_texts(numbers[np.newaxis])[0]
+
+    def _flush(self, section: Section | None) -> None:
+        if section is None or not self._batch:
+            return
+        statement = queries.insert_rows_of(section.name, tuple(self._batch[0]))
+        change(statement, agent=self.agent_id, rows=to_json(self._batch))
+        self.written[section.name] = self.written.get(section.name, 0) + len(self._batch)
+        self._batch = []
+
+
+def set_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
+    """Create the mind of an agent that has none."""
+    Mind.objects.get_or_create(
+        agent_id=agent_id,
+        defaults={
+            "tenant_id": tenant_id,
+            "embedding_model": model.name,
+            "embedding_dimension": model.dimension,
+        },
+    )
+
+
