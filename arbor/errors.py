@@ -26,7 +26,8 @@ ArborError
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
-│   └── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── TokenRefused          an API token is missing, unknown, expired or revoked
+│   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
 ├── ReplyInvalid              the model is asked again
@@ -184,6 +185,10 @@ class PermissionDenied(TenancyError):
 
 class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
+
+
+class IdentityRefused(TenancyError):
+    """The agent's identity is not valid: it may not act."""
 
 
 class SignatureRefused(ArborError):

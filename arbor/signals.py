@@ -36,6 +36,7 @@ class SignalName(StrEnum):
     AGENT_DESTROYED = "agent.destroyed"
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
+    AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -130,6 +131,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
         ),
         SignalName.AGENT_UNPUBLISHED: _kind(
             "The agent is no longer published to agents elsewhere", name=_NAME, actor=_ACTOR
+        ),
+        SignalName.AGENT_IDENTITY_CHANGED: _kind(
+            "The agent's identity was endorsed, suspended, revoked or reinstated, or its keys were rotated",
+            name=_NAME,
+            status="active, suspended or revoked",
+            actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"

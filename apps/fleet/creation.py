@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.identity_creation import NewIdentity, create_identities
 from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
@@ -18,7 +19,6 @@ from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.store.remember import store
 from apps.selves.services.birth import create_self
 from apps.signals.services.emission import emit
-from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
 from arbor.agents.birth import (
@@ -29,7 +29,7 @@ from arbor.agents.birth import (
     first_memories,
     first_mind,
 )
-from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
+from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, Invalid
 from arbor.goals.values import GoalState, NewGoalRequest
@@ -60,7 +60,6 @@ def create_agent(
     require_active()
     name = valid_name(name)
     template = find_template(template_name)
-    keys = master_keys()
     beat_every = _interval(interval, template)
     handle = model or template.spec.metadata.handle
     if handle:
@@ -68,14 +67,7 @@ def create_agent(
     now = datetime.now(UTC)
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)
-    AgentKey.objects.create(
-        tenant_id=agent.tenant_id,
-        agent=agent,
-        public_key=pair.public,
-        sealed_private_key=seal_private_key(
-            pair.private, keys=keys, agent_public_id=agent.public_id, tenant_id=str(agent.tenant_id)
-        ).to_json(),
-    )
+    create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
     shortened = _create_mind(agent, template, now)

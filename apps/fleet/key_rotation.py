@@ -14,6 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.sealed_columns import (
     AGENT_KEYS,
+    AUTHORITY_KEYS,
     HOOK_SECRETS,
     PROVIDER_KEYS,
     SESSIONS,
@@ -119,6 +120,7 @@ def record_retirement(*, key: str, actor: str) -> None:
 def _columns() -> tuple[SealedColumn, ...]:
     of_sessions = (SESSIONS,) if settings.ARBOR_SESSIONS_DERIVED else ()
     return (
+        AUTHORITY_KEYS,
         AGENT_KEYS,
         WEBHOOK_SECRETS,
         SIGNAL_WEBHOOK_SECRETS,

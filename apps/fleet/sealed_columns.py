@@ -13,7 +13,8 @@ from django.core.signing import BadSignature
 from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
-from apps.agents.models import AgentKey
+from apps.agents.models import AgentKey, AuthorityKey
+from apps.agents.services.authority import seal_authority_key, unseal_authority_key
 from apps.calls.models import ProviderKey
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
@@ -21,6 +22,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.sessions import read_session, sign_session
 from apps.tools.models import ToolServer
 from arbor.agents.identity import PrivateKey, seal_private_key, unseal_private_key
+from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.contacts.signing import seal_secret, unseal_secret
 from arbor.errors import SealBroken
 from arbor.models.provider_keys import seal_provider_key, unseal_provider_key
@@ -55,12 +57,16 @@ def _of_tenants() -> Iterator[OpenTransaction]:
         yield partial(tenant_transaction, tenant_id)
 
 
+def _of_installation() -> Iterator[OpenTransaction]:
+    yield partial(transaction.atomic, using=router.db_for_write(AuthorityKey))
+
+
 def _of_sessions() -> Iterator[OpenTransaction]:
     yield partial(transaction.atomic, using=router.db_for_write(ConsoleSession))
 
 
 def _agent_keys() -> models.QuerySet[Any]:
-    rows: models.QuerySet[Any] = AgentKey.objects.select_related("agent")
+    rows: models.QuerySet[Any] = AgentKey.objects.select_related("agent").exclude(sealed_private_key={})
     return rows
 
 
@@ -70,6 +76,7 @@ def _open_agent_key(row: AgentKey, keys: MasterKeys) -> OpenedSecret:
         keys=keys,
         agent_public_id=row.agent.public_id,
         tenant_id=str(row.tenant_id),
+        slot=slot_of(KeyPurpose(row.purpose), row.number),
     )
 
 
@@ -79,7 +86,21 @@ def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
         keys=keys,
         agent_public_id=row.agent.public_id,
         tenant_id=str(row.tenant_id),
+        slot=slot_of(KeyPurpose(row.purpose), row.number),
     ).to_json()
+
+
+def _authority_keys() -> models.QuerySet[Any]:
+    return AuthorityKey.objects.all()
+
+
+def _open_authority_key(row: AuthorityKey, keys: MasterKeys) -> OpenedSecret:
+    return unseal_authority_key(row.sealed_private_key, number=row.number, keys=keys)
+
+
+def _renew_authority_key(row: AuthorityKey, keys: MasterKeys) -> dict[str, int | str]:
+    private = PrivateKey(raw=_open_authority_key(row, keys).raw)
+    return seal_authority_key(private, number=row.number, keys=keys)
 
 
 def _webhook_channels() -> models.QuerySet[Any]:
@@ -165,10 +186,19 @@ AGENT_KEYS = SealedColumn(
     kind="agent keys",
     rows=_agent_keys,
     field="sealed_private_key",
-    order="agent_id",
+    order="id",
     key_of=lambda row, keys: _open_agent_key(row, keys).key_id,
     renewed=_renew_agent_key,
     transactions=_of_tenants,
+)
+AUTHORITY_KEYS = SealedColumn(
+    kind="keys of the System Authority",
+    rows=_authority_keys,
+    field="sealed_private_key",
+    order="number",
+    key_of=lambda row, keys: _open_authority_key(row, keys).key_id,
+    renewed=_renew_authority_key,
+    transactions=_of_installation,
 )
 WEBHOOK_SECRETS = SealedColumn(
     kind="webhook secrets",

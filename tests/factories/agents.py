@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import factory
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
-from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, Template
+from apps.agents.models import Agent, AgentPolicy, AgentState, Template
+from apps.agents.services.identity_creation import NewIdentity, create_identities
+from arbor.agents.identity import KeyPair, PrivateKey
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.rows import TenantRowFactory, minutes_ago
+
+
+def key_pair(name: str) -> KeyPair:
+    """Return the key pair of an agent, derived from its name."""
+    private = PrivateKey(raw=hashlib.sha256(name.encode()).digest())
+    public = Ed25519PrivateKey.from_private_bytes(private.raw).public_key().public_bytes_raw()
+    return KeyPair(public=public, private=private)
 
 
 class TemplateFactory(TenantRowFactory[Template]):
@@ -29,7 +40,7 @@ class AgentFactory(TenantRowFactory[Agent]):
         model = Agent
 
     name = factory.Sequence(lambda n: f"agent-{n}")
-    public_id = factory.LazyAttribute(lambda o: "agent_" + hashlib.sha256(o.name.encode()).hexdigest())
+    public_id = factory.LazyAttribute(lambda o: key_pair(o.name).public_id)
     status = AgentStatus.ACTIVE
     template_name = "Scout"
     template_version = "1.0.0"
@@ -42,6 +53,14 @@ class AgentFactory(TenantRowFactory[Agent]):
         }
     )
     allowed_actions = factory.LazyFunction(lambda: ["recall", "remember", "reflect", "rest"])
+
+    @classmethod
+    def _create(cls, model_class: type[Agent], *args: Any, **fields: Any) -> Agent:
+        agent: Agent = super()._create(model_class, *args, **fields)  # type: ignore[no-untyped-call]  # of factory-boy
+        pair = key_pair(agent.name)
+        if agent.public_id == pair.public_id:
+            create_identities([NewIdentity(agent=agent, pair=pair)], now=timezone.now())
+        return agent
 
 
 class AgentStateFactory(TenantRowFactory[AgentState]):
@@ -60,17 +79,6 @@ class AgentStateFactory(TenantRowFactory[AgentState]):
         }
     )
     last_beat_at = factory.LazyFunction(lambda: minutes_ago(5))
-
-
-class AgentKeyFactory(TenantRowFactory[AgentKey]):
-    class Meta:
-        model = AgentKey
-
-    agent = factory.SubFactory(AgentFactory)
-    public_key = factory.LazyAttribute(lambda o: hashlib.sha256(o.agent.name.encode()).digest())
-    sealed_private_key = factory.LazyFunction(
-        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
-    )
 
 
 class AgentPolicyFactory(TenantRowFactory[AgentPolicy]):

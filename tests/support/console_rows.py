@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Model
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentEndorsement, AgentKey, RequestedCapability
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import HeartbeatStatus
@@ -15,7 +15,6 @@ from arbor.contacts.values import Speaker
 from tests.factories.access import ApiTokenFactory, IdempotentRequestFactory
 from tests.factories.agents import (
     AgentFactory,
-    AgentKeyFactory,
     AgentPolicyFactory,
     AgentStateFactory,
     TemplateFactory,
@@ -124,7 +123,11 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
                     "engagement": 0.5,
                 },
             ),
-            AgentKeyFactory(agent=agent),
+            *AgentKey.objects.filter(agent=agent),
+            AgentEndorsement.objects.get(agent=agent),
+            RequestedCapability.objects.create(
+                tenant_id=tenant.id, agent=agent, resource="arbor://fs/read/**", description=text
+            ),
             token := ApiTokenFactory(agent=agent, name=text[:100], created_by=text[:200]),
             IdempotentRequestFactory(token=token, key=text[:100]),
             AgentPolicyFactory(agent=agent),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
+from apps.agents.services.identity import signer_for
 from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.models import Channel, Hook, SignalWebhook
@@ -29,7 +29,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tools.models import ToolServer
 from apps.tools.services.servers import add_server, address_of
-from arbor.agents.identity import generate_key_pair, open_private_key, seal_private_key, sign, verify
+from arbor.agents.identity import open_private_key, sign, verify
+from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.sealing import SealedRecord
@@ -81,8 +82,11 @@ class Secrets:
                     keys=master_keys(),
                     agent_public_id=key.agent.public_id,
                     tenant_id=str(self.tenant.id),
+                    slot=slot_of(KeyPurpose(key.purpose), key.number),
                 )
-                assert verify(bytes(key.public_key), b"me", sign(private, b"me"))
+                if key.purpose == KeyPurpose.SIGNING:
+                    assert verify(bytes(key.public_key), b"me", sign(private, b"me"))
+                    assert signer_for(key.agent_id).number == key.number
             channel = Channel.objects.get(id=self.channel_id)
             assert secret_of(channel) == self.webhook_secret.encode()
             webhook = SignalWebhook.objects.get(id=self.signal_webhook_id)
@@ -136,18 +140,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
     )
 
 
-def make_agent_key(**fields: Any) -> AgentKey:
-    """Create an agent whose key is sealed under the current master key."""
-    pair = generate_key_pair()
-    agent = AgentFactory(public_id=pair.public_id)
-    sealed = seal_private_key(
-        pair.private,
-        keys=master_keys(),
-        agent_public_id=agent.public_id,
-        tenant_id=str(agent.tenant_id),
-    )
-    record = {"sealed_private_key": sealed.to_json()} | fields
-    key: AgentKey = AgentKey.objects.create(
-        tenant_id=agent.tenant_id, agent=agent, public_key=pair.public, **record
-    )
+def make_agent_key() -> AgentKey:
+    """Create an agent; return its signing key, which is sealed under the current master key."""
+    key: AgentKey = AgentFactory().keys.get(purpose=KeyPurpose.SIGNING)
     return key

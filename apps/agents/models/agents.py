@@ -169,23 +169,3 @@ class AgentPolicy(TenantModel):
     def __str__(self) -> str:
         agent = self._state.fields_cache.get("agent")
         return f"policy of {agent.name if agent else self.agent_id}"
-
-
-class AgentKey(TenantModel):
-    """An agent's key pair; the private half only as a sealed record, which no page shows."""
-
-    #: A key never changes, and is deleted with its agent; only a rotation of the master key seals it anew.
-    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
-    ops_privileges: ClassVar[str] = ""
-
-    agent = TenantOneToOne(Agent, primary_key=True, related_name="key")
-    public_key = models.BinaryField()
-    #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the agent and tenant (`arbor.agents.identity`).
-    sealed_private_key = models.JSONField()
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta(TenantModel.Meta):
-        pass
-
-    def __str__(self) -> str:
-        return f"key of {self.agent_id}"

@@ -30,9 +30,9 @@ class AgentStateAdmin(AgentRowsAdmin):
 class AgentKeyAdmin(AgentRowsAdmin):
     """List agents' public keys. Private keys are never read from the database."""
 
-    list_display = ("agent_link", "public_half", "created_at")
-    ordering = ("-agent_id",)
-    fields = ("agent", "public_half", "created_at")
+    list_display = ("agent_link", "purpose", "number", "public_half", "created_at")
+    ordering = ("-agent_id", "purpose", "-number")
+    fields = ("agent", "purpose", "number", "public_half", "created_at")
     unread = (*AgentRowsAdmin.unread, "sealed_private_key")
 
     public_half = columns.cell("public key", lambda key: cells.mono(bytes(key.public_key).hex()))

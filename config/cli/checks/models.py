@@ -17,6 +17,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import open_private_key
+from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
@@ -173,6 +174,7 @@ def check_keys() -> Finding:
                 keys=keys,
                 agent_public_id=row.agent.public_id,
                 tenant_id=str(row.tenant_id),
+                slot=slot_of(KeyPurpose(row.purpose), row.number),
             )
         except ArborError as error:
             return fail("agents' keys", str(error), "use the master key under which the agents were created")
@@ -182,4 +184,4 @@ def check_keys() -> Finding:
 def _some_keys(tenant: Tenant) -> list[AgentKey]:
     # A tenant's transaction, because the operations role may not read keys.
     with tenant_transaction(tenant.id):
-        return list(AgentKey.objects.select_related("agent")[:_KEYS_TRIED])
+        return list(AgentKey.objects.select_related("agent").exclude(sealed_private_key={})[:_KEYS_TRIED])

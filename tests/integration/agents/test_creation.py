@@ -88,7 +88,7 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
 def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
-        key = AgentKey.objects.get(agent=agent)
+        key = AgentKey.objects.get(agent=agent, purpose="signing")
     assert agent.public_id == public_id(bytes(key.public_key))
     sealed = SealedRecord.from_json(key.sealed_private_key)
     keys = master_keys()

@@ -79,7 +79,7 @@ def test_an_early_retirement_fails(arbor: Arbor, source: KeySource, tenant: Tena
 def test_a_damaged_secret_is_an_exit_code(arbor: Arbor, source: KeySource, tenant: Tenant) -> None:
     make_secrets(tenant, agents=1)
     with tenant_transaction(tenant.id):
-        key = AgentKey.objects.get()
+        key = AgentKey.objects.get(purpose="signing")
         AgentKey.objects.update(
             sealed_private_key=key.sealed_private_key | {"tag": "AAAAAAAAAAAAAAAAAAAAAA=="}
         )

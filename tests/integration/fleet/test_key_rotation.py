@@ -38,7 +38,8 @@ from tests.support.sealed import AGENTS, Secrets, key_file, make_agent_key, make
 ROOT = Path(__file__).parents[3]
 ALL = {
     "role passwords": 3,
-    "agent keys": AGENTS,
+    "keys of the System Authority": 1,
+    "agent keys": 2 * AGENTS,
     "webhook secrets": 1,
     "signal webhook secrets": 1,
     "hook secrets": 1,
@@ -75,7 +76,7 @@ def test_everything_is_sealed_anew(secrets: Secrets, source: KeySource) -> None:
     rotation = rotate(keys, batch=4, progress=lambda done, total: steps.append((done, total)))
     assert rotation.changed == ALL
     assert rotation.is_complete(keys)
-    assert steps == [(4, 12), *((done, 12) for done in range(6, 13))]
+    assert steps == [(done, 19) for done in (1, 5, 9, 13, *range(14, 20))]
     assert (uses_of(keys.current_id), uses_of(old)) == (ALL, {})
     secrets.assert_readable()
     assert require_unused(keys) == old
@@ -111,7 +112,7 @@ def test_a_key_that_seals_something_cannot_be_retired(secrets: Secrets, source: 
         require_unused(master_keys())
     keys = source.begin_rotation()
     with pytest.raises(
-        TransitionIllegal, match=rf"{keys.other_id} still seals .*{AGENTS} agent keys, 1 webhook"
+        TransitionIllegal, match=rf"{keys.other_id} still seals .*{2 * AGENTS} agent keys, 1 webhook"
     ):
         require_unused(keys)
 
@@ -132,16 +133,16 @@ def test_secrets_of_another_key_are_reported_and_left(secrets: Secrets, source: 
     with tenant_transaction(secrets.tenant.id):
         foreign = make_agent_key()
         record = dict(foreign.sealed_private_key, k="0badf00d")
-        AgentKey.objects.filter(agent_id=foreign.agent_id).update(sealed_private_key=record)
+        AgentKey.objects.filter(id=foreign.id).update(sealed_private_key=record)
     keys = source.begin_rotation()
     rotation = rotate(keys)
     assert not rotation.is_complete(keys)
     (use,) = (use for use in rotation.uses if use.kind == "agent keys")
-    assert (use.sealed, use.unreadable) == ({keys.current_id: AGENTS}, 1)
+    assert (use.sealed, use.unreadable) == ({keys.current_id: 2 * AGENTS + 1}, 1)
     assert "it is sealed under the master key 0badf00d, and here is" in use.errors[0]
     assert known is not None
     with tenant_transaction(secrets.tenant.id):
-        assert AgentKey.objects.get(agent_id=foreign.agent_id).sealed_private_key == record
+        assert AgentKey.objects.get(id=foreign.id).sealed_private_key == record
 
 
 def test_a_session_that_a_password_ended_stays_ended(secrets: Secrets, source: KeySource) -> None:

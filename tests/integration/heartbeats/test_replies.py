@@ -303,7 +303,7 @@ def test_a_heartbeat_stores_no_private_key(heartbeats: HeartbeatRunner, agent: A
     heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get()
-        sealed = agent.key.sealed_private_key["ct"]
+        sealed = agent.keys.get(purpose="signing").sealed_private_key["ct"]
         stored = json.dumps(
             [call.request, call.sections, last_heartbeat(agent).situation, last_heartbeat(agent).actions]
         )

@@ -11,6 +11,9 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.agents.models import HeartbeatSchedule, ScheduleState
+from apps.agents.services.identity_column import IDENTITY_COLUMN, parse_identity
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
@@ -42,8 +45,8 @@ ORDER BY s.agent_id FOR UPDATE OF s
 """
 # A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
 # has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
-_AGENTS_AND_BEATS = """
-SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
+_AGENTS_AND_BEATS = f"""
+SELECT a.id, a.name, a.status, a.pipeline, a.public_id, {IDENTITY_COLUMN}, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a
 LEFT JOIN LATERAL (
@@ -56,7 +59,7 @@ LEFT JOIN LATERAL (
     WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
 ) c ON true
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
-"""
+"""  # noqa: S608 (no external input)
 _RUN = """
 UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
@@ -159,9 +162,18 @@ def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
 def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
     """Read agents, and their open heartbeats with their latest calls."""
     found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
-    for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
+    tenant_id = current_tenant()
+    tenant = str(tenant_id)
+    for agent_id, name, status, pipeline, public_id, identity, *rest in fetch(
+        _AGENTS_AND_BEATS, agents=list(agent_ids)
+    ):
         agent = LeasedAgent(
-            id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
+            id=agent_id,
+            tenant_id=tenant_id,
+            name=name,
+            status=status,
+            pipeline=pipeline,
+            identity=parse_identity(identity, public_id=public_id, tenant_id=tenant),
         )
         heartbeat = None
         if rest[0]:
@@ -191,6 +203,9 @@ def _resolve(
     lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
 ) -> Due | None:
     """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
+    if agent.identity.refusal:
+        _refuse(lease, agent, heartbeat, is_running=is_running)
+        return None
     if lease.state != ScheduleState.QUEUED and not is_running:
         # Only a heartbeat whose call has ended can go on; any other message is a double.
         waiting = heartbeat is not None and heartbeat.status == HeartbeatStatus.WAITING
@@ -273,6 +288,29 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
         state=ScheduleState.RUNNING, lease_until=Now() + waiting
     )
     return None
+
+
+def _refuse(lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, *, is_running: bool) -> None:
+    """Refuse the heartbeat of an agent whose identity is not valid: a new one is skipped, one under way ends as failed.
+
+    The schedule is switched off; to reinstate the identity switches it on.
+    """
+    is_ours = lease.state == ScheduleState.QUEUED or is_running
+    has_waited = heartbeat is not None and heartbeat.status == HeartbeatStatus.WAITING
+    if not is_ours and not (heartbeat is not None and has_waited and heartbeat.call.has_ended):
+        return
+    reason = agent.identity.refusal
+    if heartbeat is None:
+        _skip(lease, reason=reason)
+    else:
+        end_unknown(_ending(agent, heartbeat, lease), reason=reason)
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state=ScheduleState.OFF)
+    record(
+        action=AuditAction.REQUEST_REFUSED,
+        actor="system:heartbeat",
+        agent_id=agent.id,
+        message=f"refused a heartbeat of {agent.name}: {reason}",
+    )
 
 
 def _skip(lease: Lease, *, reason: str) -> None:

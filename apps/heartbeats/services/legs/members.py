@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from apps.agents.services.identity_column import AgentIdentity
 from apps.calls.models import CallStatus
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
@@ -41,6 +42,8 @@ class LeasedAgent:
     status: str
     #: The agent's own pipeline as DOT; empty for the built-in one.
     pipeline: str
+    #: The agent's keys and endorsement, verified.
+    identity: AgentIdentity
 
     @property
     def graph(self) -> Graph:

@@ -1,0 +1,92 @@
+"""The System Authority of this installation: the keys with which it endorses agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from apps.agents.models import AuthorityKey
+from apps.tenants.encoding import from_json, to_json
+from apps.tenants.keys import master_keys
+from arbor.agents.endorsement import SYSTEM_AUTHORITY
+from arbor.agents.identity import PrivateKey, generate_key_pair, prefixed_bytes
+from arbor.agents.keys import FIRST, SigningKey
+from arbor.errors import SealBroken
+from arbor.sealing import SEAL_VERSION, MasterKeys, OpenedSecret, SealedRecord, seal, unseal
+
+_SEAL_PURPOSE = "authority-private-key"
+_SEAL_LABEL = "arbor/seal/authority/v1"
+#: Keys of the System Authority that a process has opened.
+_KEYS_CACHED = 64
+
+
+def ensure_system_authority() -> SigningKey:
+    """Return the System Authority's key that signs now; create the first one where there is none.
+
+    Raises ConfigurationInvalid without a master key, and SealBroken under another one.
+    """
+    row = AuthorityKey.objects.order_by("-number").first() or _create_first()
+    return _opened(row)
+
+
+def authority_public_keys() -> dict[int, bytes]:
+    """Return the System Authority's public keys by number, each checked against its private half. Raises SealBroken."""
+    return {row.number: _opened(row).public for row in AuthorityKey.objects.all()}
+
+
+def own_key(number: int, public: bytes, sealed: str) -> SigningKey:
+    """Return a key of the System Authority from its stored parts, `sealed` in JSON text; opened once per process.
+
+    Raises SealBroken if the private half does not open, or belongs to another public key.
+    """
+    key = _built(number, sealed)
+    if key.public != public:
+        raise SealBroken(
+            f"the key {number} of the System Authority is not the one that was created: it was replaced"
+        )
+    return key
+
+
+def seal_authority_key(private: PrivateKey, *, number: int, keys: MasterKeys) -> dict[str, int | str]:
+    """Seal the private half of a key, bound to its number."""
+    return seal(private.raw, keys=keys, purpose=_SEAL_PURPOSE, bound=_bound(SEAL_VERSION, number)).to_json()
+
+
+def unseal_authority_key(record: Mapping[str, Any], *, number: int, keys: MasterKeys) -> OpenedSecret:
+    """Open the private half of a key. Raises SealBroken."""
+    sealed = SealedRecord.from_json(record)
+    return unseal(
+        sealed,
+        keys=keys,
+        purpose=_SEAL_PURPOSE,
+        bound=_bound(sealed.v, number),
+        subject=f"the sealed key {number} of the System Authority",
+    )
+
+
+def _create_first() -> AuthorityKey:
+    pair = generate_key_pair()
+    row = AuthorityKey(
+        number=FIRST,
+        public_key=pair.public,
+        sealed_private_key=seal_authority_key(pair.private, number=FIRST, keys=master_keys()),
+    )
+    # Another process may create the first key at the same moment; one of the two remains.
+    AuthorityKey.objects.bulk_create([row], ignore_conflicts=True)
+    created: AuthorityKey = AuthorityKey.objects.get(number=FIRST)
+    return created
+
+
+def _opened(row: AuthorityKey) -> SigningKey:
+    return own_key(row.number, bytes(row.public_key), to_json(row.sealed_private_key))
+
+
+@lru_cache(maxsize=_KEYS_CACHED)
+def _built(number: int, sealed: str) -> SigningKey:
+    secret = unseal_authority_key(from_json(sealed), number=number, keys=master_keys())
+    return SigningKey.built(PrivateKey(raw=secret.raw), public_id=SYSTEM_AUTHORITY, number=number)
+
+
+def _bound(version: int, number: int) -> bytes:
+    return prefixed_bytes(_SEAL_LABEL, version, number)

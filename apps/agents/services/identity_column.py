@@ -1,0 +1,124 @@
+"""The identity of an agent as one column of a statement, and its parser: what every heartbeat reads and checks.
+
+The column is text, so that a process parses and verifies an identity once, however often its agent's heartbeats read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from apps.agents.services.authority import own_key
+from apps.agents.services.signers import signing_key
+from apps.tenants.encoding import from_json
+from arbor.agents.endorsement import (
+    Endorsement,
+    EndorsementStatus,
+    inactive_reason,
+    verify_statement,
+)
+from arbor.agents.keys import ChainKey, KeyChain, SigningKey
+from arbor.errors import IdentityRefused, SealBroken
+
+#: The identity of the agent `a` as JSON text, null for an agent without an endorsement. Needs `%(tenant)s`.
+IDENTITY_COLUMN = """(
+    SELECT json_build_object('status', e.status, 'serial', e.serial, 'at', e.at, 'reason', e.reason,
+        'signature', encode(e.signature, 'hex'), 'authority',
+        json_build_array(w.number, encode(w.public_key, 'hex'), w.sealed_private_key::text),
+        'keys', (
+            SELECT json_agg(json_build_array(k.number, encode(k.public_key, 'hex'), encode(k.previous_signature, 'hex'),
+                k.sealed_private_key::text) ORDER BY k.number)
+            FROM agents_agentkey k
+            WHERE k.tenant_id = %(tenant)s AND k.agent_id = a.id AND k.purpose = 'signing'
+        ))::text
+    FROM agents_agentendorsement e JOIN agents_authoritykey w ON w.number = e.authority_number
+    WHERE e.tenant_id = %(tenant)s AND e.agent_id = a.id
+)"""
+#: Identities that a process has parsed, about 3 KB each.
+_IDENTITIES_CACHED = 2048
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentIdentity:
+    """An agent's keys and endorsement as stored, and whether they are genuine."""
+
+    chain: KeyChain
+    endorsement: Endorsement | None
+    #: Why the agent may not act, for people; empty if it may.
+    refusal: str
+    #: The current signing key's private half as a sealed record in JSON text.
+    sealed: str = field(default="", repr=False)
+
+    @property
+    def is_genuine(self) -> bool:
+        """Return whether the identity is endorsed, be it active, suspended or revoked."""
+        if self.endorsement is None:
+            return False
+        return not self.refusal or not self.endorsement.is_active
+
+    def require_active(self) -> None:
+        """Raise IdentityRefused with the reason unless the agent may act."""
+        if self.refusal:
+            raise IdentityRefused(self.refusal)
+
+    def signing_key(self) -> SigningKey:
+        """Return the key with which the agent signs. Raises IdentityRefused unless it may act, and SealBroken."""
+        self.require_active()
+        return signing_key(
+            self.sealed,
+            public_id=self.chain.public_id,
+            tenant_id=self.chain.tenant_id,
+            number=self.chain.current.number,
+        )
+
+
+def parse_identity(text: str | None, *, public_id: str, tenant_id: str) -> AgentIdentity:
+    """Parse the identity that `IDENTITY_COLUMN` read, and verify it; the result says whether the agent may act."""
+    if text is None:
+        return _refused(public_id, tenant_id, f"{public_id} is not endorsed; `arbor prepare` endorses agents")
+    identity, authority = _parsed(text, public_id, tenant_id)
+    try:
+        # Not cached with the rest: after a rotation of the master key a process may open the key a moment later.
+        own_key(*authority)
+    except SealBroken as error:
+        return _refused(public_id, tenant_id, str(error))
+    return identity
+
+
+def _refused(public_id: str, tenant_id: str, reason: str) -> AgentIdentity:
+    chain = KeyChain(public_id=public_id, tenant_id=tenant_id, keys=())
+    return AgentIdentity(chain=chain, endorsement=None, refusal=reason)
+
+
+@lru_cache(maxsize=_IDENTITIES_CACHED)
+def _parsed(text: str, public_id: str, tenant_id: str) -> tuple[AgentIdentity, tuple[int, bytes, str]]:
+    """Parse and verify an identity, given the authority's key of its row, which is returned to be checked."""
+    columns: dict[str, Any] = from_json(text)
+    keys: list[Any] = columns["keys"] or []
+    chain = KeyChain(
+        public_id=public_id,
+        tenant_id=tenant_id,
+        keys=tuple(
+            ChainKey(number=number, public=bytes.fromhex(public), signature=bytes.fromhex(signature))
+            for number, public, signature, _ in keys
+        ),
+    )
+    number, public, sealed = columns["authority"]
+    authority = (number, bytes.fromhex(public), sealed)
+    endorsement = Endorsement(
+        status=EndorsementStatus(columns["status"]),
+        serial=columns["serial"],
+        at=datetime.fromisoformat(columns["at"]),
+        reason=columns["reason"],
+        authority_number=number,
+        signature=bytes.fromhex(columns["signature"]),
+    )
+    own = keys[-1][3] if keys else None
+    try:
+        verify_statement(chain, endorsement, {number: authority[1]})
+    except IdentityRefused as error:
+        return AgentIdentity(chain=chain, endorsement=None, refusal=str(error)), authority
+    refusal = "" if endorsement.is_active else inactive_reason(endorsement)
+    return AgentIdentity(chain=chain, endorsement=endorsement, refusal=refusal, sealed=own or ""), authority
