@@ -37,6 +37,7 @@ class SignalName(StrEnum):
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_SEED_CAPTURED = "agent.seed_captured"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -137,6 +138,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             name=_NAME,
             status="active, suspended or revoked",
             actor=_ACTOR,
+        ),
+        SignalName.AGENT_SEED_CAPTURED: _kind(
+            "A seed of the agent was exported or saved",
+            name=_NAME,
+            digest="the digest of the agent's state",
+            reason="export, or why the installation saved the seed",
         ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"

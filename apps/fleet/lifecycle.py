@@ -88,14 +88,10 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
     Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
-    _lock_ahead(agent_id)
-    agent = lock_agent(agent_id)
+    agent = lock_whole_agent(agent_id)
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
     counts = _count_own(agent_id)
-    # Whoever has one of these locks may still need the agent's row.
-    lock_minds([agent_id])
-    _lock_rows(agent_id, *_EDITED)
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
     record(
@@ -130,6 +126,16 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             detail={"from": previous, "to": agent.status},
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
+    return agent
+
+
+def lock_whole_agent(agent_id: UUID) -> Agent:
+    """Lock an agent with all of its rows that others change, in the order of all writers. Raises NotFound."""
+    _lock_ahead(agent_id)
+    agent = lock_agent(agent_id)
+    # Whoever has one of these locks may still need the agent's row.
+    lock_minds([agent_id])
+    _lock_rows(agent_id, *_EDITED)
     return agent
 
 

@@ -106,7 +106,9 @@ class ChainLink(_Part):
 class SeedSignatures(_Part):
     """The signatures of a seed by its agent and by the System Authority of its installation."""
 
-    keys: Annotated[tuple[ChainLink, ...], Field(max_length=1000)]
+    #: The tenant that the chain of keys is bound to, where the agent lives.
+    tenant_id: Annotated[str, Field(max_length=36)]
+    keys: Annotated[tuple[ChainLink, ...], Field(min_length=1, max_length=1000)]
     agent: SeedSignature
     authority: SeedSignature
 

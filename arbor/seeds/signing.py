@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
-from itertools import pairwise
+from collections.abc import Collection
 from typing import Protocol
 
-from arbor.agents.identity import KeyPair, generate_key_pair, public_id, sign, verify
-from arbor.errors import SeedInvalid
+from arbor.agents.identity import KeyPair, generate_key_pair, sign, verify
+from arbor.agents.keys import ChainKey, KeyChain
+from arbor.errors import IdentityRefused, SeedInvalid
 from arbor.seeds.manifest import ChainLink, SeedManifest, SeedSignature, SeedSignatures
-
-type LinkBytes = Callable[[str, int, bytes], bytes]
 
 
 class SeedSigner(Protocol):
@@ -30,42 +28,57 @@ class FakeSeedSigner:
 
     def __call__(self, signed: bytes, /) -> SeedSignatures:
         """Return signatures by both keys."""
-        link = ChainLink(number=1, public_key=self.agent.public.hex())
+        chain = KeyChain(
+            public_id=self.agent.public_id,
+            tenant_id="",
+            keys=(ChainKey(number=1, public=self.agent.public),),
+        )
         return SeedSignatures(
-            keys=(link,),
-            agent=signature_of(signed, self.agent, number=1),
-            authority=signature_of(signed, self.authority, number=1),
+            tenant_id=chain.tenant_id,
+            keys=links_of(chain),
+            agent=signature_of(self.agent.public, sign(self.agent.private, signed), number=1),
+            authority=signature_of(self.authority.public, sign(self.authority.private, signed), number=1),
         )
 
 
-def signature_of(signed: bytes, pair: KeyPair, *, number: int) -> SeedSignature:
-    """Return a key pair's signature."""
-    return SeedSignature(
-        key_number=number, public_key=pair.public.hex(), signature=sign(pair.private, signed).hex()
+def links_of(chain: KeyChain) -> tuple[ChainLink, ...]:
+    """Return the public keys of a chain."""
+    return tuple(
+        ChainLink(number=key.number, public_key=key.public.hex(), previous_signature=key.signature.hex())
+        for key in chain.keys
     )
 
 
-def verify_signatures(manifest: SeedManifest, *, link_bytes: LinkBytes) -> None:
-    """Check that the agent of the header and some System Authority signed the seed.
+def signature_of(public: bytes, signature: bytes, *, number: int) -> SeedSignature:
+    """Return the record of a signature."""
+    return SeedSignature(key_number=number, public_key=public.hex(), signature=signature.hex())
 
-    `link_bytes(public_id, number, public_key)` are the bytes that a key signs to appoint the next. Raises SeedInvalid.
-    """
-    signed = manifest.trailer.signed_bytes()
+
+def verify_signatures(manifest: SeedManifest) -> None:
+    """Check that the agent of the header and some System Authority signed the seed. Raises SeedInvalid."""
     signatures = manifest.signatures
-    links = signatures.keys
-    if not links or public_id(bytes.fromhex(links[0].public_key)) != manifest.header.public_id:
-        raise SeedInvalid("the seed is not signed by the agent that it names: its first key has another id")
-    for before, link in pairwise(links):
-        appointed = link_bytes(manifest.header.public_id, link.number, bytes.fromhex(link.public_key))
-        if link.number != before.number + 1 or not _verified(
-            before.public_key, appointed, link.previous_signature
-        ):
-            raise SeedInvalid(f"key {link.number} of the seed's agent is not signed by the key before it")
-    agent = signatures.agent
-    if agent.public_key != links[-1].public_key or not _verified(agent.public_key, signed, agent.signature):
-        raise SeedInvalid("the seed is not signed by its agent: it was changed after its export")
-    if not _verified(signatures.authority.public_key, signed, signatures.authority.signature):
-        raise SeedInvalid("the seed is not signed by a System Authority: it was changed after its export")
+    chain = KeyChain(
+        public_id=manifest.header.public_id,
+        tenant_id=signatures.tenant_id,
+        keys=tuple(
+            ChainKey(
+                number=link.number,
+                public=bytes.fromhex(link.public_key),
+                signature=bytes.fromhex(link.previous_signature),
+            )
+            for link in signatures.keys
+        ),
+    )
+    try:
+        chain.verify()
+    except IdentityRefused as error:
+        raise SeedInvalid(f"the seed is not signed by the agent that it names: {error}") from error
+    signed = manifest.trailer.signed_bytes()
+    for signer, signature in (("its agent", signatures.agent), ("a System Authority", signatures.authority)):
+        if not _verified(signature, signed):
+            raise SeedInvalid(f"the seed is not signed by {signer}: it was changed after its export")
+    if bytes.fromhex(signatures.agent.public_key) != chain.current.public:
+        raise SeedInvalid("the seed is not signed by the last key of its agent: it was changed after its export")
 
 
 def is_own(manifest: SeedManifest, authority_keys: Collection[bytes]) -> bool:
@@ -74,8 +87,8 @@ def is_own(manifest: SeedManifest, authority_keys: Collection[bytes]) -> bool:
     return any(secrets.compare_digest(signer, key) for key in authority_keys)
 
 
-def _verified(public_key: str, message: bytes, signature: str) -> bool:
+def _verified(signature: SeedSignature, message: bytes) -> bool:
     try:
-        return verify(bytes.fromhex(public_key), message, bytes.fromhex(signature))
+        return verify(bytes.fromhex(signature.public_key), message, bytes.fromhex(signature.signature))
     except ValueError:
         return False

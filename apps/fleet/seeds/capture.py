@@ -12,9 +12,10 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.agents.models import Agent, HeartbeatSchedule
+from apps.agents.models import Agent, RequestedCapability
+from apps.fleet.seeds.profiles import profile_values
 from apps.fleet.seeds.queries import ONE_SNAPSHOT, read_rows
-from apps.fleet.seeds.sections import SECTIONS, Section, Values
+from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, Section, Values
 from apps.fleet.seeds.signing import seed_signer
 from apps.memories.models import Mind
 from apps.tenants.encoding import from_json
@@ -26,21 +27,6 @@ from arbor.seeds.manifest import SEED_VERSION, SeedHeader, SeedManifest, VectorM
 from arbor.seeds.writing import SeedOutput, SeedWriter
 from arbor.version import VERSION
 
-#: Sections of single values of an agent.
-PROFILE, REQUESTS = "profile", "requests"
-#: The columns of an agent that a seed carries.
-PROFILE_COLUMNS = (
-    "name",
-    "template_name",
-    "template_version",
-    "trust_tier",
-    "character",
-    "genome",
-    "pipeline",
-    "model",
-    "published",
-    "public_description",
-)
 #: Rows that are read from the database at once.
 _BATCH = 500
 
@@ -60,7 +46,7 @@ def capture(*, agent_id: UUID, output: SeedOutput, options: CaptureOptions) -> S
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     writer = SeedWriter(output, _header(agent, options))
     writer.begin_section(PROFILE)
-    writer.write_row(_profile(agent))
+    writer.write_row(profile_values(agent))
     writer.begin_section(REQUESTS, digested=False)
     for request in _requests(agent):
         writer.write_row(request)
@@ -80,10 +66,10 @@ def take_snapshot() -> None:
 def rows_of(section: Section, agent_id: UUID) -> Iterator[tuple[Values, dict[str, str]]]:
     """Yield the rows of a section in the order of their keys, each with its vectors."""
     with connections[APP].chunked_cursor() as cursor:
-        cursor.itersize = _BATCH
         cursor.execute(read_rows(section.name), {"tenant": current_tenant(), "agent": agent_id})
-        for text, *vectors in cursor:
-            yield _values(section, from_json(text)), _vectors(section, vectors)
+        while rows := cursor.fetchmany(_BATCH):
+            for text, *vectors in rows:
+                yield _values(section, from_json(text)), _vectors(section, vectors)
 
 
 def _values(section: Section, values: Values) -> Values:
@@ -119,12 +105,12 @@ def _header(agent: Agent, options: CaptureOptions) -> SeedHeader:
     )
 
 
-def _profile(agent: Agent) -> Values:
-    interval = HeartbeatSchedule.objects.filter(agent_id=agent.id).values_list("interval_s", flat=True).first()
-    return {**{column: getattr(agent, column) for column in PROFILE_COLUMNS}, "interval_s": interval}
-
-
 def _requests(agent: Agent) -> Iterator[Values]:
     """Yield the capabilities that the agent asks for where it is imported; none of them is a grant."""
-    for action in sorted(agent.allowed_actions):
-        yield {"resource": f"arbor://actions/execute/{action}", "description": "", "constraints": {}}
+    rows = RequestedCapability.objects.filter(agent_id=agent.id).values("resource", "description", "constraints")
+    requests = {row["resource"]: row for row in rows}
+    for action in agent.allowed_actions:
+        resource = f"arbor://actions/execute/{action}"
+        requests.setdefault(resource, {"resource": resource, "description": "", "constraints": {}})
+    for resource in sorted(requests):
+        yield dict(requests[resource])

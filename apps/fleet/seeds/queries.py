@@ -72,7 +72,8 @@ def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     changes = ", ".join(
         f'"{column}" = {_new_value(section, column)}' for column in columns if column not in section.key
     )
-    conflict = "DO NOTHING" if section.appended or not changes else f"DO UPDATE SET {changes}"
+    owned = "" if section.of else " WHERE t.agent_id = %(agent)s::uuid"
+    conflict = "DO NOTHING" if section.appended or not changes else f"DO UPDATE SET {changes}{owned}"
     return (
         f"INSERT INTO {table} AS t ({own}, {names}) SELECT {values}, {names}"  # noqa: S608
         f" FROM json_to_recordset(%(rows)s::json) AS new ({typed}) ON CONFLICT ({keys}) {conflict}"

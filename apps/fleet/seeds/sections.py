@@ -123,10 +123,10 @@ class Section:
         return tuple(name for name in names if name not in ("tenant_id", "agent_id"))
 
     @cached_property
-    def references(self) -> dict[str, type[models.Model]]:
-        """Return the tables that the carried columns refer to, by column."""
+    def references(self) -> dict[str, tuple[str, bool]]:
+        """Return the tables that the carried columns refer to, by column, and whether the reference may be empty."""
         return {
-            field.column: field.remote_field.model
+            str(field.column): (field.remote_field.model._meta.label, bool(field.null))
             for field in self.columns
             if isinstance(field, WithinTenant)
         }
@@ -177,7 +177,9 @@ SECTIONS: tuple[Section, ...] = (
         prepare=_released,
     ),
     Section(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, of="goal"),
-    Section(name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS),
+    Section(
+        name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
+    ),
     Section(name="experiences", model=Experience, group=SeedGroup.STATE),
     Section(name="peers", model=PeerModel, group=SeedGroup.STATE),
     Section(
@@ -190,6 +192,9 @@ SECTIONS: tuple[Section, ...] = (
 )
 BY_NAME = {section.name: section for section in SECTIONS}
 
+#: Sections of single values of an agent, and their tables.
+PROFILE, REQUESTS = "profile", "requests"
+OTHER_SECTIONS: dict[str, str] = {"agents.Agent": PROFILE, "agents.RequestedCapability": REQUESTS}
 #: Tables that are computed again from what a seed has, and how.
 DERIVED: dict[str, str] = {
     "memories.Mind": "the header names the embedding model; jobs set the times of their runs",
@@ -200,8 +205,8 @@ DERIVED: dict[str, str] = {
 }
 #: Tables that no seed has, and why.
 LEFT_OUT: dict[str, str] = {
-    "agents.Agent": "the section `profile` has its values; a row begins with a new identity",
     "agents.AgentKey": "a private key never leaves its row; the signatures have the public keys",
+    "agents.AgentEndorsement": "a statement of this installation about its own agent",
     "agents.HeartbeatSchedule": "the time of the next heartbeat is the dispatcher's; the section `profile` has the interval",
     "agents.Template": "a tenant's own text, which agents only name",
     "heartbeats.Heartbeat": "a record of this installation; experiences and memories are what the agent took from it",

@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from apps.agents.models import Agent, AgentKey
+from apps.agents.services.authority import authority_public_keys, ensure_system_authority
+from apps.agents.services.identity_rows import chain_key, chain_of, open_key
 from apps.tenants.keys import master_keys
-from arbor.agents.identity import KeyPair, PrivateKey, open_private_key
-from arbor.errors import SeedInvalid
-from arbor.sealing import SealedRecord, derive_secret
-from arbor.seeds.manifest import ChainLink, SeedManifest, SeedSignatures
-from arbor.seeds.signing import SeedSigner, is_own, signature_of, verify_signatures
-
-_AUTHORITY_PURPOSE = "seed-authority"
+from arbor.agents.identity import sign
+from arbor.agents.keys import KeyPurpose
+from arbor.errors import IdentityRefused
+from arbor.seeds.manifest import SeedManifest, SeedSignatures
+from arbor.seeds.signing import SeedSigner, is_own, links_of, signature_of, verify_signatures
 
 
 def seed_signer(agent: Agent) -> SeedSigner:
-    """Return the signer of an agent's seeds. Raises SeedInvalid for an agent without a key, and SealBroken."""
-    key = AgentKey.objects.filter(agent_id=agent.id).first()
-    if key is None:
-        raise SeedInvalid(f"{agent.name} has no key to sign its seed with; `arbor doctor` finds such agents")
-    private = open_private_key(
-        SealedRecord.from_json(key.sealed_private_key),
-        keys=master_keys(),
-        agent_public_id=agent.public_id,
-        tenant_id=str(agent.tenant_id),
-    )
-    pair = KeyPair(public=bytes(key.public_key), private=private)
-    authority = _authority(master_keys().current)
+    """Return the signer of an agent's seeds; a suspended or revoked identity signs them too.
 
-    def sign(signed: bytes, /) -> SeedSignatures:
+    Raises IdentityRefused for an agent without a key, and SealBroken.
+    """
+    rows = list(AgentKey.objects.filter(agent_id=agent.id, purpose=KeyPurpose.SIGNING).order_by("number"))
+    if not rows:
+        raise IdentityRefused(f"{agent.name} has no key to sign its seed with")
+    chain = chain_of(agent, [chain_key(row) for row in rows])
+    chain.verify()
+    private = open_key(agent, rows[-1], master_keys())
+    authority = ensure_system_authority()
+
+    def sign_seed(signed: bytes, /) -> SeedSignatures:
         return SeedSignatures(
-            keys=(ChainLink(number=1, public_key=pair.public.hex()),),
-            agent=signature_of(signed, pair, number=1),
-            authority=signature_of(signed, authority, number=1),
+            tenant_id=chain.tenant_id,
+            keys=links_of(chain),
+            agent=signature_of(chain.current.public, sign(private, signed), number=chain.current.number),
+            authority=signature_of(authority.public, authority.sign(signed), number=authority.number),
         )
 
-    return sign
+    return sign_seed
 
 
 def verify_seed_signatures(manifest: SeedManifest) -> bool:
     """Check the signatures of a seed, and return whether this installation made it. Raises SeedInvalid."""
-    verify_signatures(manifest, link_bytes=_no_link)
-    return is_own(manifest, [_authority(key).public for key in master_keys().opening])
-
-
-def _no_link(_agent: str, number: int, _public_key: bytes) -> bytes:
-    raise SeedInvalid(f"key {number} of the seed's agent cannot be verified")
-
-
-def _authority(master_key: bytes) -> KeyPair:
-    raw = derive_secret(master_key, _AUTHORITY_PURPOSE)
-    public = Ed25519PrivateKey.from_private_bytes(raw).public_key().public_bytes_raw()
-    return KeyPair(public=public, private=PrivateKey(raw=raw))
+    verify_signatures(manifest)
+    return is_own(manifest, authority_public_keys().values())

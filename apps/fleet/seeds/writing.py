@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from apps.tenants.packing import pack
 from apps.tenants.statements import change
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import SeedInvalid
+from arbor.ids import read_id
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
@@ -44,9 +45,11 @@ class RowWriter:
     groups: frozenset[SeedGroup]
     #: None: rows keep their ids.
     mapping: IdMapping | None = None
-    #: Tables outside of the seed that rows refer to: the ids that exist.
-    known: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
+    #: The ids that rows may refer to, by table.
+    known: Mapping[str, Set[bytes]]
     written: dict[str, int] = field(default_factory=dict)
+    #: The number of rows that refer to what is not known, by section.
+    dropped: dict[str, int] = field(default_factory=dict)
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, set[str]] = field(default_factory=dict)
     _batch: list[Values] = field(default_factory=list)
@@ -78,6 +81,9 @@ class RowWriter:
             if section is not found:
                 self._flush(section)
                 section = found
+            if not self._resolve(found, row.values):
+                self.dropped[found.name] = self.dropped.get(found.name, 0) + 1
+                continue
             self._batch.append(self._row(found, row))
             if len(self._batch) >= _BATCH:
                 self._flush(section)
@@ -92,19 +98,28 @@ class RowWriter:
     def _mapped(self, values: Values) -> Values:
         return values if self.mapping is None else self.mapping.apply(values)
 
+    def _resolve(self, section: Section, values: Values) -> bool:
+        """Empty references to what is not known; return whether the row can be written without them."""
+        for column, (target, nullable) in section.references.items():
+            reference = values.get(column)
+            known = self.known.get(target)
+            if reference is None or known is None or read_bytes(reference) in known:
+                continue
+            if not nullable:
+                return False
+            values[column] = None
+        return True
+
     def _row(self, section: Section, row: SeedRow) -> Values:
         values = {column.column: value for column, value in self._carried(section, self._mapped(row.values))}
-        for column, target in section.references.items():
-            if values.get(column) is None:
-                continue
-            if target is section.model:
+        own = section.model._meta.label
+        for column, (target, _) in section.references.items():
+            if target == own and values[column] is not None:
                 later = self._later.setdefault((section.name, column), [])
                 later.append({"id": values["id"], "target": values[column]})
                 values[column] = None
-            elif target._meta.label in self.known and UUID(values[column]) not in self.known[target._meta.label]:
-                values[column] = None
-        for column_name in section.packed:
-            values[column_name] = f"\\x{pack(values[column_name]).hex()}"
+        for column in section.packed:
+            values[column] = f"\\x{pack(values[column]).hex()}"
         self._add_vectors(section, values, row.vectors)
         return values
 
@@ -167,6 +182,14 @@ class RowWriter:
         change(statement, agent=self.agent_id, rows=to_json(self._batch))
         self.written[section.name] = self.written.get(section.name, 0) + len(self._batch)
         self._batch = []
+
+
+def read_bytes(text: Any) -> bytes:
+    """Return the bytes of an id. Raises SeedInvalid."""
+    row_id = read_id(text) if isinstance(text, str) else None
+    if row_id is None:
+        raise SeedInvalid(f"a row of the seed refers to {str(text)[:60]!r}, which is no id")
+    return row_id.bytes
 
 
 def set_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
