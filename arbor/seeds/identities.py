@@ -8,6 +8,8 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: The bits of a UUID of version 7 before its random ones: the time, so that new ids sort like the old ones.
 _TIME_BITS = 48
@@ -34,21 +36,13 @@ class IdMapping:
         value = value & ~(0xF << 76) | (0x7 << 76)
         return UUID(int=value & ~(0b11 << 62) | (0b10 << 62))
 
-    def apply(self, value: Any) -> Any:
-        """Return a value of JSON with every id of the seed's rows replaced, within texts and keys as well."""
-        if isinstance(value, str):
-            return self._of_text(value)
-        if isinstance(value, list):
-            return [self.apply(item) for item in value]
-        if isinstance(value, dict):
-            return {self._of_text(key): self.apply(item) for key, item in value.items()}
-        return value
-
-    def _of_text(self, text: str) -> str:
+    def apply(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return a row with every id of the seed's rows replaced, within texts and keys as well."""
+        text = orjson.dumps(values).decode()
         for old, new in self._texts.items():
-            if old in text:
-                text = text.replace(old, new)
-        return _ID.sub(self._replacement, text) if "-" in text else text
+            text = text.replace(old, new)
+        applied: dict[str, Any] = orjson.loads(_ID.sub(self._replacement, text))
+        return applied
 
     def _replacement(self, match: re.Match[str]) -> str:
         found = UUID(match[0])

@@ -67,7 +67,8 @@ def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     names = ", ".join(f'"{column}"' for column in columns)
     typed = ", ".join(f'"{column}" {_type(section, column)}' for column in columns)
     own = "tenant_id" if section.of else "tenant_id, agent_id"
-    values = "%(tenant)s" if section.of else "%(tenant)s, %(agent)s::uuid"
+    values = ", ".join(_read_value(section, column) for column in columns)
+    owner = "%(tenant)s" if section.of else "%(tenant)s, %(agent)s::uuid"
     keys = ", ".join(["tenant_id", *(section.key or ("agent_id",))])
     changes = ", ".join(
         f'"{column}" = {_new_value(section, column)}' for column in columns if column not in section.key
@@ -75,7 +76,7 @@ def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     owned = "" if section.of else " WHERE t.agent_id = %(agent)s::uuid"
     conflict = "DO NOTHING" if section.appended or not changes else f"DO UPDATE SET {changes}{owned}"
     return (
-        f"INSERT INTO {table} AS t ({own}, {names}) SELECT {values}, {names}"  # noqa: S608
+        f"INSERT INTO {table} AS t ({own}, {names}) SELECT {owner}, {values}"  # noqa: S608
         f" FROM json_to_recordset(%(rows)s::json) AS new ({typed}) ON CONFLICT ({keys}) {conflict}"
     )
 
@@ -89,6 +90,14 @@ def update_references(name: str, column: str) -> str:
         " FROM json_to_recordset(%(rows)s::json) AS r (id uuid, target uuid)"
         " WHERE t.tenant_id = %(tenant)s AND t.id = r.id"
     )
+
+
+def _read_value(section: Section, column: str) -> str:
+    """Return a column of a new row; that of a vector has its place among the numbers that are sent beside the rows."""
+    if not any(field.column == column for field in section.vectors):
+        return f'new."{column}"'
+    end = f'(new."{column}" * %(dimension)s)'
+    return f"(%(numbers)s::real[])[{end} - %(dimension)s + 1 : {end}]::halfvec"
 
 
 def _new_value(section: Section, column: str) -> str:
@@ -132,4 +141,6 @@ def _model_column(section: Section) -> str:
 
 def _type(section: Section, column: str) -> str:
     field = next(field for field in section.model._meta.concrete_fields if field.column == column)
+    if field in section.vectors:
+        return "int"
     return str(field.db_type(connections[APP]))

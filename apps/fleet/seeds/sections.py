@@ -67,6 +67,16 @@ class SeedGroup(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnCheck:
+    """A column of a section, the values that it may have, and its default."""
+
+    column: str
+    #: None: any value of its type.
+    allowed: frozenset[Any] | None
+    default: Callable[[], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """A table of an agent's rows in a seed."""
 
@@ -102,6 +112,18 @@ class Section:
                 or field.column in {"tenant_id", "agent_id", *self.omit}
                 or isinstance(field, _VECTORS)
             )
+        )
+
+    @cached_property
+    def checks(self) -> tuple[ColumnCheck, ...]:
+        """Return the carried columns with their values that are allowed, and the value of a row without the column."""
+        return tuple(
+            ColumnCheck(
+                column=str(field.column),
+                allowed=frozenset(value for value, _ in field.flatchoices) if field.choices else None,
+                default=field.get_default,
+            )
+            for field in self.columns
         )
 
     @cached_property

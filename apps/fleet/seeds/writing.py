@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 
 from apps.fleet.seeds import queries
 from apps.fleet.seeds.sections import BY_NAME, SECTIONS, Section, SeedGroup, Values
 from apps.memories.models import Mind, Term
-from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack
+from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import SeedInvalid
@@ -26,6 +28,8 @@ from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
 from arbor.seeds.identities import IdMapping
 from arbor.seeds.reading import SeedReader, SeedRow
+
+type Vector = npt.NDArray[np.float16]
 
 #: Rows that are written by one statement.
 _BATCH = 500
@@ -53,6 +57,7 @@ class RowWriter:
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, set[str]] = field(default_factory=dict)
     _batch: list[Values] = field(default_factory=list)
+    _numbers: list[Vector] = field(default_factory=list)
     _later: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
     _words: list[Mapping[int, float]] = field(default_factory=list)
 
@@ -111,7 +116,7 @@ class RowWriter:
         return True
 
     def _row(self, section: Section, row: SeedRow) -> Values:
-        values = {column.column: value for column, value in self._carried(section, self._mapped(row.values))}
+        values = self._carried(section, self._mapped(row.values))
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
             if target == own and values[column] is not None:
@@ -123,29 +128,30 @@ class RowWriter:
         self._add_vectors(section, values, row.vectors)
         return values
 
-    def _carried(self, section: Section, values: Values) -> Iterable[tuple[Any, Any]]:
-        names = set()
-        for column in section.columns:
-            names.add(column.column)
-            if column.column in values:
-                value = values[column.column]
-                if column.choices and value not in dict(column.flatchoices):
-                    raise SeedInvalid(
-                        f"{section.name} of the seed have {column.column} {str(value)[:60]!r}, which this Arbor does not know"
-                    )
-                yield column, value
-            else:
-                yield column, column.get_default()
-        if more := values.keys() - names:
+    def _carried(self, section: Section, values: Values) -> Values:
+        """Return the values of all columns. Raises SeedInvalid for one that this Arbor does not know."""
+        carried: Values = {}
+        for check in section.checks:
+            column = check.column
+            value = carried[column] = values[column] if column in values else check.default()
+            if check.allowed is not None and value not in check.allowed:
+                raise SeedInvalid(
+                    f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
+                )
+        if more := values.keys() - carried.keys():
             self.unknown.setdefault(section.name, set()).update(more)
+        return carried
 
     def _add_vectors(self, section: Section, values: Values, vectors: Mapping[str, str]) -> None:
         for vector_field in section.vectors:
             text = vectors.get(vector_field.column) if self.carries_vectors else None
-            values[vector_field.column] = None if text is None else self._vector(text)
+            if text is not None:
+                self._numbers.append(self._vector(text))
+            # Vectors are sent as numbers: their texts would take longer than all else of the rows.
+            values[vector_field.column] = None if text is None else len(self._numbers)
         if not section.vectors or section.name == "clusters":
             return
-        has_vector = values.get("embedding") is not None
+        has_vector = values["embedding"] is not None
         values["embedding_model"] = vectors.get("embedding_model", "") if has_vector else ""
         if section.name == "memories":
             terms = self._terms_of_memory(values)
@@ -166,22 +172,27 @@ class RowWriter:
             self._words.append(terms)
         return terms
 
-    def _vector(self, text: str) -> str:
+    def _vector(self, text: str) -> Vector:
         try:
             numbers = np.frombuffer(base64.b64decode(text, validate=True)[_HEAD_BYTES:], dtype=">f2")
         except ValueError as error:
             raise SeedInvalid("a vector of the seed cannot be read") from error
         if len(numbers) != self.model.dimension or not np.isfinite(numbers).all():
             raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
-        return halfvec_texts(numbers[np.newaxis])[0]
+        return numbers
 
     def _flush(self, section: Section | None) -> None:
         if section is None or not self._batch:
             return
         statement = queries.insert_rows_of(section.name, tuple(self._batch[0]))
-        change(statement, agent=self.agent_id, rows=to_json(self._batch))
+        numbers = {
+            "numbers": Reals(np.concatenate(self._numbers)) if self._numbers else None,
+            "dimension": self.model.dimension,
+        }
+        sent = numbers if section.vectors else {}
+        change(statement, agent=self.agent_id, rows=to_json(self._batch), **sent)
         self.written[section.name] = self.written.get(section.name, 0) + len(self._batch)
-        self._batch = []
+        self._batch, self._numbers = [], []
 
 
 def read_bytes(text: Any) -> bytes:

@@ -32,7 +32,9 @@ def test_own_ids_are_replaced_wherever_they_are() -> None:
 
 
 def test_ids_of_others_stay() -> None:
-    assert mapping().apply(f"peer {FOREIGN}, {OWN}!") == f"peer {FOREIGN}, {mapping().id_of(OWN)}!"
+    applied = mapping().apply({"text": f"peer {FOREIGN}, {OWN}!"})
+
+    assert applied == {"text": f"peer {FOREIGN}, {mapping().id_of(OWN)}!"}
 
 
 @given(st.lists(st.uuids(), min_size=2, unique=True))
