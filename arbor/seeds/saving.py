@@ -42,9 +42,7 @@ class SavedAt:
     at: datetime
 
 
-def expired_seeds(
-    saved: Iterable[SavedAt], *, existing: frozenset[UUID], now: datetime
-) -> tuple[UUID, ...]:
+def expired_seeds(saved: Iterable[SavedAt], *, existing: frozenset[UUID], now: datetime) -> tuple[UUID, ...]:
     """Return the ids of the seeds that are no longer saved; `existing` are the agents that are not destroyed."""
     expired: list[UUID] = []
     counts: dict[UUID, int] = {}

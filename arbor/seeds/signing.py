@@ -78,7 +78,9 @@ def verify_signatures(manifest: SeedManifest) -> None:
         if not _verified(signature, signed):
             raise SeedInvalid(f"the seed is not signed by {signer}: it was changed after its export")
     if bytes.fromhex(signatures.agent.public_key) != chain.current.public:
-        raise SeedInvalid("the seed is not signed by the last key of its agent: it was changed after its export")
+        raise SeedInvalid(
+            "the seed is not signed by the last key of its agent: it was changed after its export"
+        )
 
 
 def is_own(manifest: SeedManifest, authority_keys: Collection[bytes]) -> bool:

@@ -107,7 +107,9 @@ def _header(agent: Agent, options: CaptureOptions) -> SeedHeader:
 
 def _requests(agent: Agent) -> Iterator[Values]:
     """Yield the capabilities that the agent asks for where it is imported; none of them is a grant."""
-    rows = RequestedCapability.objects.filter(agent_id=agent.id).values("resource", "description", "constraints")
+    rows = RequestedCapability.objects.filter(agent_id=agent.id).values(
+        "resource", "description", "constraints"
+    )
     requests = {row["resource"]: row for row in rows}
     for action in agent.allowed_actions:
         resource = f"arbor://actions/execute/{action}"

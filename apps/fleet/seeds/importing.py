@@ -101,7 +101,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     pair = generate_key_pair()
     agent = Agent(id=uuid7(), tenant_id=current_tenant(), public_id=pair.public_id)
     profile = _profile_of(seed)
-    requests = _create_agent(agent, pair, profile, seed, options)
+    requests = _create_agent(agent, pair, profile, options)
     lock_minds([agent.id])
     model = installation_model()
     set_mind(agent.id, agent.tenant_id, model)
@@ -153,7 +153,6 @@ def _create_agent(
     agent: Agent,
     pair: KeyPair,
     first: dict[str, list[Values]],
-    seed: VerifiedSeed,
     options: ImportOptions,
 ) -> tuple[str, ...]:
     """Store the agent with its identity, schedule and requests, and return the requested capabilities."""

@@ -32,7 +32,9 @@ PROFILE_COLUMNS = (
 
 def profile_values(agent: Agent) -> Values:
     """Return the profile of an agent."""
-    interval = HeartbeatSchedule.objects.filter(agent_id=agent.id).values_list("interval_s", flat=True).first()
+    interval = (
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).values_list("interval_s", flat=True).first()
+    )
     return {**{column: getattr(agent, column) for column in PROFILE_COLUMNS}, "interval_s": interval}
 
 

@@ -128,7 +128,10 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
             apply_profile(agent, values)
     digest = seed.manifest.trailer.digest
     record_self_differences(
-        agent_id, before, actor=actor, reason=f"restored the seed of {seed.manifest.header.captured_at:%Y-%m-%d %H:%M} UTC"
+        agent_id,
+        before,
+        actor=actor,
+        reason=f"restored the seed of {seed.manifest.header.captured_at:%Y-%m-%d %H:%M} UTC",
     )
     report = SeedReport(
         agent_id=agent_id,

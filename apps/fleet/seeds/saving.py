@@ -48,7 +48,11 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
         message=f"saved a seed of {row.name}: {reason}",
         detail={"seed_id": str(row.id), "digest": row.digest, "bytes": row.bytes},
     )
-    emit(signal(SignalName.AGENT_SEED_CAPTURED, agent_id, name=row.name, digest=row.digest, reason=reason.value))
+    emit(
+        signal(
+            SignalName.AGENT_SEED_CAPTURED, agent_id, name=row.name, digest=row.digest, reason=reason.value
+        )
+    )
     return row
 
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
@@ -167,7 +166,10 @@ SECTIONS: tuple[Section, ...] = (
     Section(name="state", model=AgentState, group=SeedGroup.STATE),
     Section(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     Section(
-        name="memories", model=Memory, group=SeedGroup.MEMORIES, omit=frozenset({"revision", "embedding_model"})
+        name="memories",
+        model=Memory,
+        group=SeedGroup.MEMORIES,
+        omit=frozenset({"revision", "embedding_model"}),
     ),
     Section(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, of="memory"),
     Section(name="practices", model=Practice, group=SeedGroup.MEMORIES, of="memory"),
@@ -199,9 +201,7 @@ SECTIONS: tuple[Section, ...] = (
         prepare=_released,
     ),
     Section(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, of="goal"),
-    Section(
-        name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
-    ),
+    Section(name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True),
     Section(name="experiences", model=Experience, group=SeedGroup.STATE),
     Section(name="peers", model=PeerModel, group=SeedGroup.STATE),
     Section(

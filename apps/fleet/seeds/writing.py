@@ -213,5 +213,3 @@ def set_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
             "embedding_dimension": model.dimension,
         },
     )
-
-

@@ -10,7 +10,6 @@ from apps.agents.models import Agent, AgentKey
 from apps.agents.services.authority import authority_public_keys
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
-from apps.fleet.seeds import signing
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.restoring import SeedReport
@@ -22,13 +21,16 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, SeedInvalid
 from arbor.seeds.manifest import SeedManifest
+from arbor.seeds.signing import is_own, verify_signatures
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
 SEED_ROWS = {section.name for section in SECTIONS}
 
 
-def import_into(tenant: Tenant, file: io.BytesIO, name: str = "Copy", *, trust_foreign: bool = False) -> SeedReport:
+def import_into(
+    tenant: Tenant, file: io.BytesIO, name: str = "Copy", *, trust_foreign: bool = False
+) -> SeedReport:
     return import_seed(
         tenant_id=tenant.id,
         seed=verify_seed(file),
@@ -77,9 +79,7 @@ def test_ids_of_rows_are_new_and_still_refer_to_each_other(world: World, export:
         assert Term.objects.filter(agent_id=report.agent_id).exists()
 
 
-def test_a_seed_is_imported_into_another_tenant(
-    world: World, other_tenant: Tenant, export: Export
-) -> None:
+def test_a_seed_is_imported_into_another_tenant(world: World, other_tenant: Tenant, export: Export) -> None:
     report = import_into(other_tenant, export(world.agent.id))
 
     with tenant_transaction(other_tenant.id):
@@ -100,8 +100,8 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this installation have other keys than the seeds before."""
 
     def verified(manifest: SeedManifest) -> bool:
-        signing.verify_signatures(manifest)
-        return signing.is_own(manifest, [bytes(32)])
+        verify_signatures(manifest)
+        return is_own(manifest, [bytes(32)])
 
     monkeypatch.setattr("apps.fleet.seeds.files.verify_seed_signatures", verified)
 
@@ -132,9 +132,7 @@ def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:
 
 
 def test_a_fork_has_the_same_memories(world: World, export: Export) -> None:
-    report = fork_agent(
-        tenant_id=world.tenant.id, agent_id=world.agent.id, name="Twin", actor="cli:ann"
-    )
+    report = fork_agent(tenant_id=world.tenant.id, agent_id=world.agent.id, name="Twin", actor="cli:ann")
 
     with tenant_transaction(world.tenant.id):
         forked = AuditEvent.objects.get(action=AuditAction.SEED_FORKED)

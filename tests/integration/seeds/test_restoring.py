@@ -72,7 +72,7 @@ def test_capture_restore_and_capture_have_one_digest(world: World, export: Expor
     report = restore(world, file)
 
     assert digest(export(world.agent.id)) == digest(file) == report.digest
-    assert report.dropped == report.unknown == {}
+    assert (report.dropped, report.unknown) == ({}, {})
 
 
 def test_a_restore_saves_a_seed_of_the_state_before(world: World, export: Export) -> None:
@@ -113,7 +113,10 @@ def test_a_skipped_group_stays_as_it_is(world: World, export: Export, group: See
     changed = {name for name in wanted if after[name] != wanted[name]} - {"self_history", "upkeep"}
     # Links between memories and what is skipped are gone with one of their ends.
     assert changed - {"goal_memories", "evidence"} <= sections
-    assert {name for name in sections if after[name] == damaged[name]} >= sections - {"goal_memories", "evidence"}
+    assert {name for name in sections if after[name] == damaged[name]} >= sections - {
+        "goal_memories",
+        "evidence",
+    }
 
 
 def section_digests(file: io.BytesIO) -> dict[str, str]:
@@ -127,7 +130,9 @@ def test_a_dry_run_changes_nothing(world: World, export: Export) -> None:
 
     report = restore(world, file, dry_run=True)
 
-    assert report.rows == {name: rows for name, rows in verify_seed(file).manifest.rows.items() if name in report.rows}
+    assert report.rows == {
+        name: rows for name, rows in verify_seed(file).manifest.rows.items() if name in report.rows
+    }
     assert digest(export(world.agent.id)) == before
     with tenant_transaction(world.tenant.id):
         assert not SavedSeed.objects.exists()

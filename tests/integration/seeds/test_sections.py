@@ -16,13 +16,18 @@ def test_each_table_is_in_seeds_or_left_out_for_a_reason() -> None:
 def test_no_section_carries_a_secret() -> None:
     columns = {str(field.column) for section in SECTIONS for field in section.columns}
 
-    assert not {column for column in columns if any(word in column for word in ("sealed", "secret", "private"))}
+    assert not {
+        column for column in columns if any(word in column for word in ("sealed", "secret", "private"))
+    }
 
 
 def test_write_once_tables_are_added_to() -> None:
     for section in SECTIONS:
         write_once = "DELETE" not in section.model.app_privileges
-        assert (section.appended, section.digested) == (write_once, not write_once and section.name != "upkeep")
+        assert (section.appended, section.digested) == (
+            write_once,
+            not write_once and section.name != "upkeep",
+        )
 
 
 def test_sections_of_one_app_follow_what_they_refer_to() -> None:
