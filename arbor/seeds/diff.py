@@ -151,13 +151,12 @@ def _examples(
 
 
 def _key(row: SeedRow, same_agent: bool) -> bytes | None:
-    if not same_agent:
-        names = _NATURAL.get(row.section)
-        return None if names is None else canonical([row.values.get(name) for name in names])
-    if "id" in row.values:
+    if same_agent and "id" in row.values:
         return str(row.values["id"]).encode()
-    names = tuple(sorted(name for name in row.values if name.endswith("_id") or name == "relation"))
-    return canonical([row.values[name] for name in names])
+    names = _NATURAL.get(row.section)
+    if names is None and same_agent:
+        names = tuple(sorted(name for name in row.values if name.endswith("_id") or name == "relation"))
+    return None if names is None else canonical([row.values.get(name) for name in names])
 
 
 def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:

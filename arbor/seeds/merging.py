@@ -45,7 +45,7 @@ class MergePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnKnowledge:
-    """What the agent has before a merge."""
+    """The knowledge that the agent has before a merge."""
 
     #: Hashes of the contents of its memories of each type, in hexadecimal.
     memories: frozenset[tuple[str, str]]

@@ -15,7 +15,7 @@ from django.db import connections
 from apps.agents.models import Agent, RequestedCapability
 from apps.fleet.seeds.profiles import profile_values
 from apps.fleet.seeds.queries import ONE_SNAPSHOT, read_rows
-from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, Section, Values
+from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, SeedSection, Values
 from apps.fleet.seeds.signing import seed_signer
 from apps.memories.models import Mind
 from apps.tenants.encoding import from_json
@@ -57,13 +57,13 @@ def capture(*, agent_id: UUID, output: SeedOutput, options: CaptureOptions) -> S
     return writer.finish(seed_signer(agent))
 
 
-def take_snapshot() -> None:
+def begin_snapshot() -> None:
     """Make the transaction that has just begun see the rows of one moment."""
     with connections[APP].cursor() as cursor:
         cursor.execute(ONE_SNAPSHOT)
 
 
-def rows_of(section: Section, agent_id: UUID) -> Iterator[tuple[Values, dict[str, str]]]:
+def rows_of(section: SeedSection, agent_id: UUID) -> Iterator[tuple[Values, dict[str, str]]]:
     """Yield the rows of a section in the order of their keys, each with its vectors."""
     with connections[APP].chunked_cursor() as cursor:
         cursor.execute(read_rows(section.name), {"tenant": current_tenant(), "agent": agent_id})
@@ -72,14 +72,14 @@ def rows_of(section: Section, agent_id: UUID) -> Iterator[tuple[Values, dict[str
                 yield _values(section, from_json(text)), _vectors(section, vectors)
 
 
-def _values(section: Section, values: Values) -> Values:
+def _values(section: SeedSection, values: Values) -> Values:
     for column in section.packed:
         packed = values[column]
         values[column] = None if packed is None else unpack(bytes.fromhex(packed.removeprefix("\\x")))
     return section.prepare(values) if section.prepare else values
 
 
-def _vectors(section: Section, read: list[Any]) -> dict[str, str]:
+def _vectors(section: SeedSection, read: list[Any]) -> dict[str, str]:
     vectors: dict[str, str] = {}
     for field, vector, model in zip(section.vectors, read[::2], read[1::2], strict=True):
         if vector is not None:

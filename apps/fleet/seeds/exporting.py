@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.fleet.seeds.capture import CaptureOptions, capture, take_snapshot
+from apps.fleet.seeds.capture import CaptureOptions, capture, begin_snapshot
 from apps.signals.services.emission import emit
 from apps.tenants.scope import tenant_transaction
 from arbor.seeds.manifest import SeedManifest
@@ -19,7 +19,7 @@ def export_seed(
 ) -> SeedManifest:
     """Write an agent's seed as it is at one moment, and return its manifest. Raises NotFound, IdentityRefused."""
     with tenant_transaction(tenant_id):
-        take_snapshot()
+        begin_snapshot()
         manifest = capture(agent_id=agent_id, output=output, options=options)
         record(
             action=AuditAction.SEED_EXPORTED,

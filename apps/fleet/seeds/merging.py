@@ -31,7 +31,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class MergeOptions:
-    """Whether a seed of another installation is trusted, and whether the merge only reports what it would do."""
+    """Options of a merge: trust in a seed of another installation, and a dry run, which only reports."""
 
     trust_foreign: bool = False
     dry_run: bool = False

@@ -9,7 +9,7 @@ from functools import cache
 
 from django.db import connections, models
 
-from apps.fleet.seeds.sections import BY_NAME, Section
+from apps.fleet.seeds.sections import BY_NAME, SeedSection
 from apps.tenants.fields import WithinTenant
 from apps.tenants.scope import APP
 
@@ -92,7 +92,7 @@ def update_references(name: str, column: str) -> str:
     )
 
 
-def _read_value(section: Section, column: str) -> str:
+def _read_value(section: SeedSection, column: str) -> str:
     """Return a column of a new row; that of a vector has its place among the numbers that are sent beside the rows."""
     if not any(field.column == column for field in section.vectors):
         return f'new."{column}"'
@@ -100,7 +100,7 @@ def _read_value(section: Section, column: str) -> str:
     return f"(%(numbers)s::real[])[{end} - %(dimension)s + 1 : {end}]::halfvec"
 
 
-def _new_value(section: Section, column: str) -> str:
+def _new_value(section: SeedSection, column: str) -> str:
     """Return the value of a row that exists: its vector stays where its text does, and the seed has no vector."""
     texts = {"embedding": "content", "embedding_model": "content"}
     text = texts.get(column)
@@ -113,7 +113,7 @@ def _new_value(section: Section, column: str) -> str:
     )
 
 
-def _table(section: Section) -> str:
+def _table(section: SeedSection) -> str:
     table = f"{section.model._meta.db_table} t"
     if not section.of:
         return table
@@ -125,21 +125,21 @@ def _table(section: Section) -> str:
     )
 
 
-def _of_agent(section: Section) -> str:
+def _of_agent(section: SeedSection) -> str:
     owner = "p" if section.of else "t"
     return f"t.tenant_id = %(tenant)s AND {owner}.tenant_id = %(tenant)s AND {owner}.agent_id = %(agent)s"
 
 
-def _only(section: Section) -> str:
+def _only(section: SeedSection) -> str:
     return f" AND {section.only}" if section.only else ""
 
 
-def _model_column(section: Section) -> str:
+def _model_column(section: SeedSection) -> str:
     names = {str(field.column) for field in section.model._meta.concrete_fields}
     return "t.embedding_model" if "embedding_model" in names else "''"
 
 
-def _type(section: Section, column: str) -> str:
+def _type(section: SeedSection, column: str) -> str:
     field = next(field for field in section.model._meta.concrete_fields if field.column == column)
     if field in section.vectors:
         return "int"

@@ -76,7 +76,7 @@ class ColumnCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class SeedSection:
     """A table of an agent's rows in a seed."""
 
     name: str
@@ -161,50 +161,54 @@ def _released(values: Values) -> Values:
 
 
 #: In the order in which rows are written: what is referred to comes first.
-SECTIONS: tuple[Section, ...] = (
-    Section(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
-    Section(name="state", model=AgentState, group=SeedGroup.STATE),
-    Section(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
-    Section(
+SECTIONS: tuple[SeedSection, ...] = (
+    SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
+    SeedSection(name="state", model=AgentState, group=SeedGroup.STATE),
+    SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
+    SeedSection(
         name="memories",
         model=Memory,
         group=SeedGroup.MEMORIES,
         omit=frozenset({"revision", "embedding_model"}),
     ),
-    Section(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, of="memory"),
-    Section(name="practices", model=Practice, group=SeedGroup.MEMORIES, of="memory"),
-    Section(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False),
-    Section(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
-    Section(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, of="memory"),
-    Section(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),
-    Section(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, of="cluster"),
-    Section(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, of="source"),
-    Section(name="relations", model=Edge, group=SeedGroup.MEMORIES),
-    Section(name="buffer", model=BufferItem, group=SeedGroup.MEMORIES, omit=frozenset({"embedding_model"})),
-    Section(name="code", model=CodeSnippet, group=SeedGroup.MEMORIES),
-    Section(name="aspects", model=IdentityAspect, group=SeedGroup.SELF),
-    Section(name="preferences", model=Preference, group=SeedGroup.SELF),
-    Section(name="beliefs", model=Belief, group=SeedGroup.SELF),
-    Section(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, of="belief"),
-    Section(name="boundaries", model=Boundary, group=SeedGroup.SELF),
-    Section(name="proposals", model=Proposal, group=SeedGroup.SELF),
-    Section(name="self_history", model=SelfChange, group=SeedGroup.SELF, digested=False, appended=True),
-    Section(name="goals", model=Goal, group=SeedGroup.GOALS),
-    Section(name="notes", model=ProgressNote, group=SeedGroup.GOALS, of="goal"),
-    Section(name="plans", model=Plan, group=SeedGroup.GOALS),
-    Section(name="steps", model=PlanStep, group=SeedGroup.GOALS, of="plan"),
-    Section(
+    SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False),
+    SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
+    SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),
+    SeedSection(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, of="cluster"),
+    SeedSection(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, of="source"),
+    SeedSection(name="relations", model=Edge, group=SeedGroup.MEMORIES),
+    SeedSection(
+        name="buffer", model=BufferItem, group=SeedGroup.MEMORIES, omit=frozenset({"embedding_model"})
+    ),
+    SeedSection(name="code", model=CodeSnippet, group=SeedGroup.MEMORIES),
+    SeedSection(name="aspects", model=IdentityAspect, group=SeedGroup.SELF),
+    SeedSection(name="preferences", model=Preference, group=SeedGroup.SELF),
+    SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF),
+    SeedSection(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, of="belief"),
+    SeedSection(name="boundaries", model=Boundary, group=SeedGroup.SELF),
+    SeedSection(name="proposals", model=Proposal, group=SeedGroup.SELF),
+    SeedSection(name="self_history", model=SelfChange, group=SeedGroup.SELF, digested=False, appended=True),
+    SeedSection(name="goals", model=Goal, group=SeedGroup.GOALS),
+    SeedSection(name="notes", model=ProgressNote, group=SeedGroup.GOALS, of="goal"),
+    SeedSection(name="plans", model=Plan, group=SeedGroup.GOALS),
+    SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, of="plan"),
+    SeedSection(
         name="intents",
         model=Intent,
         group=SeedGroup.GOALS,
         omit=frozenset({"locked_by", "locked_at"}),
         prepare=_released,
     ),
-    Section(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, of="goal"),
-    Section(name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True),
-    Section(name="experiences", model=Experience, group=SeedGroup.STATE),
-    Section(name="peers", model=PeerModel, group=SeedGroup.STATE),
-    Section(
+    SeedSection(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, of="goal"),
+    SeedSection(
+        name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
+    ),
+    SeedSection(name="experiences", model=Experience, group=SeedGroup.STATE),
+    SeedSection(name="peers", model=PeerModel, group=SeedGroup.STATE),
+    SeedSection(
         name="percepts",
         model=Percept,
         group=SeedGroup.STATE,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.fleet.seeds import queries
-from apps.fleet.seeds.sections import BY_NAME, SECTIONS, Section, SeedGroup, Values
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedSection, SeedGroup, Values
 from apps.memories.models import Mind, Term
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
@@ -75,7 +75,7 @@ class RowWriter:
     def write(self, reader: SeedReader) -> dict[str, list[Values]]:
         """Write all rows, and return those of the sections that are no tables."""
         others: dict[str, list[Values]] = {}
-        section: Section | None = None
+        section: SeedSection | None = None
         for row in reader.rows():
             found = BY_NAME.get(row.section)
             if found is None:
@@ -103,7 +103,7 @@ class RowWriter:
     def _mapped(self, values: Values) -> Values:
         return values if self.mapping is None else self.mapping.apply(values)
 
-    def _resolve(self, section: Section, values: Values) -> bool:
+    def _resolve(self, section: SeedSection, values: Values) -> bool:
         """Empty references to what is not known; return whether the row can be written without them."""
         for column, (target, nullable) in section.references.items():
             reference = values.get(column)
@@ -115,7 +115,7 @@ class RowWriter:
             values[column] = None
         return True
 
-    def _row(self, section: Section, row: SeedRow) -> Values:
+    def _row(self, section: SeedSection, row: SeedRow) -> Values:
         values = self._carried(section, self._mapped(row.values))
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
@@ -128,7 +128,7 @@ class RowWriter:
         self._add_vectors(section, values, row.vectors)
         return values
 
-    def _carried(self, section: Section, values: Values) -> Values:
+    def _carried(self, section: SeedSection, values: Values) -> Values:
         """Return the values of all columns. Raises SeedInvalid for one that this Arbor does not know."""
         carried: Values = {}
         for check in section.checks:
@@ -142,7 +142,7 @@ class RowWriter:
             self.unknown.setdefault(section.name, set()).update(more)
         return carried
 
-    def _add_vectors(self, section: Section, values: Values, vectors: Mapping[str, str]) -> None:
+    def _add_vectors(self, section: SeedSection, values: Values, vectors: Mapping[str, str]) -> None:
         for vector_field in section.vectors:
             text = vectors.get(vector_field.column) if self.carries_vectors else None
             if text is not None:
@@ -181,7 +181,7 @@ class RowWriter:
             raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
         return numbers
 
-    def _flush(self, section: Section | None) -> None:
+    def _flush(self, section: SeedSection | None) -> None:
         if section is None or not self._batch:
             return
         statement = queries.insert_rows_of(section.name, tuple(self._batch[0]))
