@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.fleet.seeds.capture import CaptureOptions, capture, begin_snapshot
+from apps.fleet.seeds.capture import CaptureOptions, begin_snapshot, capture
 from apps.signals.services.emission import emit
 from apps.tenants.scope import tenant_transaction
 from arbor.seeds.manifest import SeedManifest

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.fleet.seeds import queries
-from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedSection, SeedGroup, Values
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
 from apps.memories.models import Mind, Term
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
