@@ -30,6 +30,7 @@ ArborError
 │   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
+├── MessageRefused            a message of another agent is not from its sender, not for its receiver, or damaged
 ├── ReplyInvalid              the model is asked again
 ├── ModelError                the heartbeat ends as failed, or is retried
 │   ├── ModelUnavailable      network, 429, 5xx, or the breaker is open
@@ -200,6 +201,10 @@ class SignatureRefused(ArborError):
 
 class SealBroken(ArborError):
     """The sealed secret does not open: wrong master key, wrong row, or damaged data."""
+
+
+class MessageRefused(ArborError):
+    """The message of another agent is not from its sender, not for its receiver, or damaged."""
 
 
 # --- The heartbeat's loop, by who handles the error --------------------------------------------------

@@ -76,6 +76,7 @@ class SignalName(StrEnum):
     PROPOSAL_DEFERRED = "memory.proposal_deferred"
     PROPOSAL_EXPIRED = "memory.proposal_expired"
     IDENTITY_CHANGE = "memory.identity_change"
+    IDENTITY_ROLLBACK = "memory.identity_rollback"
     RELATIONSHIP_CREATED = "memory.relationship_created"
     RELATIONSHIP_UPDATED = "memory.relationship_updated"
     CONVERSATION_CHANGED = "memory.conversation_changed"
@@ -221,7 +222,7 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "Archived memories were deleted for good", count=_COUNT, memories=_MEMORIES, actor=_ACTOR
         ),
         SignalName.MEMORY_CORRECTED: _kind(
-            "A memory was confirmed, weighed anew, doubted or revised",
+            "A memory was confirmed, weighed anew, doubted, revised, pinned or unpinned",
             memory="its id",
             changes="the names of the changed values",
             actor="who did it",
@@ -258,6 +259,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             what="belief, aspect, preference or boundary",
             target="the id of the part",
             by="who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`",
+        ),
+        SignalName.IDENTITY_ROLLBACK: _kind(
+            "A person rolled the self back to an earlier version",
+            to="the version that was restored",
+            version="the version that this made",
+            by="who decided: `user:NAME`, `cli:NAME`",
         ),
         SignalName.RELATIONSHIP_CREATED: _kind("The agent got to know a peer", peer="the peer's id here"),
         SignalName.RELATIONSHIP_UPDATED: _kind(

@@ -192,7 +192,7 @@ def runtime(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--agents", 100)
+@whole("--agents", 20)
 @whole("--memories", 1_000, help="Memories of each agent.")
 @whole("--queries", 400, least=20)
 @whole("--clients", 4, help="Clients that recall at once.")

@@ -34,7 +34,8 @@ _OF_PROCESS: dict[str, frozenset[str]] = {
 _MAINTENANCE = frozenset({APP, OPS, BROKER})
 _OF_QUEUE: dict[str, frozenset[str]] = {
     "dispatch": frozenset({APP, OPS, BROKER}),
-    "heartbeat": frozenset({APP, BROKER}),
+    # The master key opens the keys with which agents sign, and proves that endorsements are this installation's.
+    "heartbeat": frozenset({APP, BROKER}) | MASTER_KEYS,
     # The master key opens the secrets of tool servers and the keys that tenants have entered.
     "llm": frozenset({APP, BROKER}) | MODEL_KEYS | MASTER_KEYS,
     "embedding": frozenset({APP, OPS, BROKER}),

@@ -13,7 +13,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.history import Record, parse_ages
-from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
+from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
@@ -296,6 +296,8 @@ if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
     raise ConfigurationInvalid("ARBOR_ACTIVATION_HALF_LIFE_S must be above 0 seconds")
 #: The most active episodic memories of one agent; beyond it, the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
+#: The same for facts, procedures and strategies: `NAME=NUMBER`, separated by commas, instead of those in `arbor.memory.forgetting`.
+ARBOR_KNOWLEDGE_QUOTAS = parse_quotas(env.str("ARBOR_KNOWLEDGE_QUOTAS", default=""))
 #: A memory is archived when its importance has decayed below the first limit; an episodic memory whose importance never was
 #: above the second, when it has not been used for the grace period.
 ARBOR_ARCHIVE_BELOW = env.float("ARBOR_ARCHIVE_BELOW", default=ARCHIVE_BELOW)

@@ -35,6 +35,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.AlreadyExists: HTTPStatus.CONFLICT,
     errors.PermissionDenied: HTTPStatus.FORBIDDEN,
+    errors.IdentityRefused: HTTPStatus.FORBIDDEN,
     errors.TokenRefused: HTTPStatus.UNAUTHORIZED,
     errors.SignatureRefused: HTTPStatus.UNAUTHORIZED,
     errors.RequestUnderway: HTTPStatus.CONFLICT,

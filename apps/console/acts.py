@@ -8,11 +8,15 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from apps.agents.services.identity import rotate_agent_key
 from apps.agents.services.publication import publish_agent, unpublish_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
 from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
 from apps.heartbeats.services.schedule import claim_now
+from apps.tenants.models import Role
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
@@ -39,6 +43,9 @@ class Act:
     done: str
     #: The question before the act; empty for an act that is easily undone.
     question: str = ""
+    #: Whether the service takes a reason.
+    asks_reason: bool = False
+    role: Role = Role.OPERATOR
 
 
 _RUN_NOW = Act(
@@ -61,6 +68,39 @@ ACTS: Mapping[str, Act] = MappingProxyType(
                 service=stop_agent,
                 done="is stopped",
                 question="Stop this agent? Its data stays, and it can be started again.",
+            ),
+            Act(
+                verb="suspend-identity",
+                label="Suspend",
+                icon="gpp_maybe",
+                service=suspend_identity,
+                done="does not act until its identity is reinstated",
+                asks_reason=True,
+            ),
+            Act(
+                verb="reinstate-identity",
+                label="Reinstate",
+                icon="gpp_good",
+                service=reinstate_identity,
+                done="may act again",
+            ),
+            Act(
+                verb="revoke-identity",
+                label="Revoke",
+                icon="gpp_bad",
+                service=revoke_identity,
+                done="never acts again",
+                question="Revoke this identity for good? The agent never acts again; its data stays.",
+                asks_reason=True,
+                role=Role.OWNER,
+            ),
+            Act(
+                verb="rotate-keys",
+                label="Rotate keys",
+                icon="key",
+                service=rotate_agent_key,
+                done="has new keys, under the same public id",
+                question="Replace this agent's keys? The private half of the present signing key is deleted.",
             ),
             Act(
                 verb="publish",
@@ -96,10 +136,25 @@ def publication_act(*, published: bool) -> Act:
     return ACTS["unpublish" if published else "publish"]
 
 
-def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:
+def identity_acts(status: str) -> list[Act]:
+    """Return the acts on an identity of this status (`EndorsementStatus`), or empty for one that is not genuine."""
+    verbs = {
+        EndorsementStatus.ACTIVE: ("rotate-keys", "suspend-identity", "revoke-identity"),
+        EndorsementStatus.SUSPENDED: ("reinstate-identity", "revoke-identity"),
+    }
+    return [ACTS[verb] for verb in verbs.get(EndorsementStatus(status), ())] if status else []
+
+
+def role_for(verb: str) -> Role:
+    """Return the role that an act needs."""
+    return ACTS[verb].role if verb in ACTS else Role.OPERATOR
+
+
+def carry_out(*, verb: str, agent_id: UUID, actor: str, reason: str = "") -> Act:
     """Carry out an act. Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act."""
     act = ACTS.get(verb)
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(ACTS)}, got {verb!r}")
-    act.service(agent_id=agent_id, actor=actor)
+    given = {"reason": reason} if act.asks_reason else {}
+    act.service(agent_id=agent_id, actor=actor, **given)
     return act

@@ -115,6 +115,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Memories", "memories_memory"),
             _page("Recall", "recall"),
             _page("Knowledge graph", "graph"),
+            _page("Memory quotas", "memory-quotas"),
+            _list("Pins", "memories_pin"),
             _list("Episodes", "memories_episode"),
             _list("Clusters", "memories_cluster"),
             _list("Concepts", "memories_concept"),

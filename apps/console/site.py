@@ -32,6 +32,7 @@ from apps.console.navigation import section_tabs
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
+from apps.console.operator.knowledge import act_on_memory, show_quotas
 from apps.console.operator.ledger import show_ledger
 from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
@@ -154,6 +155,8 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         ]
         urls += [
             path("memories/recall/", self.admin_view(explore_recall), name="recall"),
+            path("memories/quotas/", self.admin_view(show_quotas), name="memory-quotas"),
+            path("memories/memory/<uuid:memory_id>/act/", self.admin_view(act_on_memory), name="memory-act"),
             path("calls/models/", self.admin_view(show_models), name="models"),
             path("calls/models/act/", self.admin_view(act_on_models), name="models-act"),
             path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),

@@ -19,11 +19,11 @@ from django.views.decorators.http import require_POST
 from apps.audit.models import AuditAction
 from apps.audit.services import record, record_for_both
 from apps.console.access import access_of, actor_of, has_role, is_platform_operator, tenants_of_request
-from apps.console.acts import carry_out
+from apps.console.acts import carry_out, role_for
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import APP, OPS
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import IdentityRefused, Invalid, NotFound, PermissionDenied
 
 
 @require_POST
@@ -71,12 +71,18 @@ def leave_tenant(request: HttpRequest) -> HttpResponse:
 def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Apply an act to an agent, and redirect to its page with the result."""
     verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}")
+    needed = role_for(verb)
+    if not has_role(request, needed):
+        return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}", needed=needed)
     try:
         with transaction.atomic(using=APP):
-            act = carry_out(verb=verb, agent_id=agent_id, actor=actor_of(request))
-    except Invalid as refusal:
+            act = carry_out(
+                verb=verb,
+                agent_id=agent_id,
+                actor=actor_of(request),
+                reason=request.POST.get("reason", ""),
+            )
+    except (Invalid, IdentityRefused) as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
     else:
         messages.success(request, f"The agent {act.done}.")

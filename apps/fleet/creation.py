@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
 from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
@@ -24,9 +24,8 @@ from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
-    first_beliefs,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -68,9 +67,10 @@ def create_agent(
     pair = generate_key_pair()
     agent = _agent(name, template, handle, pair)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    RequestedCapability.objects.bulk_create(_requests(agent, template))
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
-    shortened = _create_mind(agent, template, now)
+    shortened = _create_mind(agent, template, actor, now)
     record(
         action=AuditAction.AGENT_CREATED,
         actor=actor,
@@ -94,6 +94,31 @@ def create_agent(
         )
     )
     return agent
+
+
+@transaction.atomic
+def ensure_agent(
+    *,
+    name: str,
+    template_name: str,
+    actor: str,
+    interval: timedelta | None = None,
+    model: str = "",
+) -> Agent:
+    """Return the tenant's agent of this name, and create it as `create_agent` does if there is none.
+
+    An existing agent stays as it is. Raises AlreadyExists if it was created from another template, and what `create_agent` raises.
+    """
+    existing: Agent | None = Agent.objects.filter(name__iexact=valid_name(name)).first()
+    if existing is None:
+        return create_agent(
+            name=name, template_name=template_name, actor=actor, interval=interval, model=model
+        )
+    if existing.template_name.casefold() != template_name.strip().casefold():
+        raise AlreadyExists(
+            f"there is an agent {existing.name!r} already, created from the template {existing.template_name}, not {template_name}"
+        )
+    return existing
 
 
 def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
@@ -133,7 +158,20 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
     return agent
 
 
-def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
+    return [
+        RequestedCapability(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            resource=request.resource,
+            description=request.description,
+            constraints=request.constraints,
+        )
+        for request in template.spec.required_capabilities
+    ]
+
+
+def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
     """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
@@ -150,11 +188,13 @@ def _create_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[
                 title=goal.heading,
                 description=goal.description,
                 layer=goal.layer,
+                type=goal.type,
+                priority=goal.priority,
                 source=SOURCES[goal.type],
                 state=GoalState.ACTIVE,
             )
         )
     save_backlog(backlog)
-    create_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
-    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
+    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
     return mind.shortened

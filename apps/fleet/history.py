@@ -67,6 +67,8 @@ SELECT t.id AS agent_id WHERE (
     SELECT r.{column} FROM {table} r WHERE r.tenant_id = t.id ORDER BY r.id LIMIT 1
 ) < '{before}' AND {ended}
 """
+# Records of purges stay: they name what must not be stored again.
+_NO_PURGE = f"r.action <> '{AuditAction.MEMORIES_PURGED.value}'"
 _HEARTBEAT_ENDED = f"""
 r.ended_at IS NOT NULL AND r.started_at < (
     SELECT latest.started_at FROM heartbeats_heartbeat latest
@@ -218,7 +220,9 @@ def _delete_signals(tenant_id: UUID, _: UUID, before: datetime) -> int:
 def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
     rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
     with transaction.atomic(using=OPS):
-        deleted = _delete_events(rows.filter(tenant_id=tenant_id), before)
+        deleted = _delete_events(
+            rows.filter(tenant_id=tenant_id).exclude(action=AuditAction.MEMORIES_PURGED), before
+        )
         if deleted:
             rows.bulk_create([AuditEvent(tenant_id=tenant_id, **_record_of(deleted))])
     return len(deleted)
@@ -312,7 +316,9 @@ _SWEEPS = {
     ),
     Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
     Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
-    Record.AUDIT: _Sweep(waiting=_TENANTS, model=AuditEvent, column="at", step=_delete_audit),
+    Record.AUDIT: _Sweep(
+        waiting=_TENANTS, model=AuditEvent, column="at", ended=_NO_PURGE, step=_delete_audit
+    ),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import models, transaction
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.services.identity import identity_of
 from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.models import ExternalCall
 from apps.contacts.models import Channel, ChatSession, OutboxMessage
+from apps.fleet.reseeding import reseed_knowledge
 from apps.fleet.seeds.saving import save_seed
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
@@ -52,7 +55,10 @@ _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Start a new or stopped agent. Raises NotFound, TransitionIllegal."""
+    """Start a new or stopped agent, and store knowledge of its template that has gone.
+
+    Raises NotFound, TransitionIllegal, IdentityRefused.
+    """
     return _change(agent_id, LifecycleVerb.START, actor)
 
 
@@ -62,7 +68,7 @@ def pause_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 
 def resume_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """End a pause. Raises NotFound, TransitionIllegal."""
+    """End a pause. Raises NotFound, TransitionIllegal, IdentityRefused."""
     return _change(agent_id, LifecycleVerb.RESUME, actor)
 
 
@@ -116,20 +122,27 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         if verb in _BEATING:
             require_active()
         agent = lock_agent(agent_id)
+        identity = identity_of(agent_id)
+        if verb in _BEATING:
+            identity.require_active()
         previous = agent.status
         agent.status = transition(AgentStatus(previous), verb)
         agent.save(update_fields=["status"])
-        if agent.status == AgentStatus.ACTIVE:
+        # A message wakes an agent whose identity is suspended, but it has no heartbeats before it is reinstated.
+        if agent.status == AgentStatus.ACTIVE and not identity.refusal:
             switch_on(agent_id=agent_id, now=datetime.now(UTC))
         else:
             switch_off(agent_id=agent_id)
+        detail: dict[str, Any] = {"from": previous, "to": agent.status}
+        if verb is LifecycleVerb.START and (reseeded := reseed_knowledge(agent)):
+            detail["reseeded"] = [str(memory_id) for memory_id in reseeded]
         action, word = _ACTS[verb]
         record(
             action=action,
             actor=actor,
             agent_id=agent_id,
             message=f"{word} {agent.name}",
-            detail={"from": previous, "to": agent.status},
+            detail=detail,
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
     return agent

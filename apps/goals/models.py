@@ -12,7 +12,7 @@ from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 from arbor.ids import uuid7
 from arbor.tools.names import ACTION_LENGTH
 
@@ -31,6 +31,14 @@ class Goal(TenantModel):
     state = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalState])
     layer = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalLayer])
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalSource])
+    type = models.CharField(
+        max_length=16,
+        choices=[(t.value, t.value) for t in GoalType],
+        default=GoalType.ACHIEVE,
+        db_default=GoalType.ACHIEVE.value,
+    )
+    #: The stated priority, 0 to 100; the computed one orders the backlog.
+    priority = models.PositiveSmallIntegerField(default=DEFAULT_PRIORITY, db_default=DEFAULT_PRIORITY)
     #: Progress, 0 to 1; for a goal with parts, their mean unless set by hand.
     fraction = models.FloatField(default=0.0)
     fraction_by_hand = models.BooleanField(default=False, db_default=False)
@@ -80,6 +88,9 @@ class Goal(TenantModel):
             models.CheckConstraint(
                 condition=models.Q(expected_reward__gte=0) & models.Q(expected_reward__lte=1),
                 name="goals_goal_reward",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(priority__lte=MAX_PRIORITY), name="goals_goal_priority"
             ),
         ]
 

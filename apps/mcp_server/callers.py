@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import find_agent
-from apps.tenants.models import Role
+from apps.mcp_server.mcp_caller import SCOPE_KEY, McpCaller
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import require_active
 from arbor.errors import Invalid, NotFound, PermissionDenied
@@ -21,24 +21,8 @@ from arbor.errors import Invalid, NotFound, PermissionDenied
 #: The context of a call: the lifespan's value is the caller of a process that serves one, such as `arbor mcp`.
 ToolContext = Context[Any, Any]
 
-#: The key of a request's ASGI scope under which the HTTP transport passes the caller on.
-SCOPE_KEY = "arbor.mcp_caller"
 #: The most agents that an error names.
 _NAMED = 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class McpCaller:
-    """A client of the server, as one tenant's `role`."""
-
-    tenant_id: UUID
-    #: The actor in the audit log, and the person in conversations.
-    actor: str
-    role: Role
-    #: The only agent that the client may use; None: all of the tenant.
-    only_agent: UUID | None = None
-    #: Whether this process calls models, as the command line does; if not, the workers do.
-    calls_models: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

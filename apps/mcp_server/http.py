@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from apps.access.services import TokenAccess, authenticate
 from apps.api.problems import kind_of, status_of
 from apps.api.rates import count_request
 from apps.api.requests import REQUEST_ID
 from apps.api.threads import in_thread
-from apps.mcp_server.callers import SCOPE_KEY, McpCaller
 from apps.mcp_server.exchange import Exchange, Message, Send
-from apps.mcp_server.server import build_server
+from apps.mcp_server.mcp_caller import SCOPE_KEY, McpCaller
 from apps.tenants.models import Role
 from arbor.errors import PermissionDenied, RateLimited, TokenRefused
 
@@ -37,19 +38,24 @@ class McpEndpoint:
     """
 
     def __init__(self) -> None:
-        self._managers: dict[Role, StreamableHTTPSessionManager] = {}
+        self._first_request = asyncio.Event()
+        self._running = asyncio.Event()
+        self._managers: Mapping[Role, Any] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the servers of all roles, from the start of the process to its end."""
-        async with AsyncExitStack() as stack:
-            for role in Role:
-                server = build_server(role=role)
-                # The application itself is not served: it would check no token. Made for its session manager.
-                server.streamable_http_app(stateless_http=True, json_response=True, host="")
-                self._managers[role] = server.session_manager
-                await stack.enter_async_context(server.session_manager.run())
+        """Run the servers of all roles, from the first request to the end of the process: many have no client of MCP."""
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(self._run_servers())
             yield
+            serving.cancel()
+
+    async def _run_servers(self) -> None:
+        await self._first_request.wait()
+        sessions = await in_thread(importlib.import_module, "apps.mcp_server.sessions")
+        async with sessions.run_servers() as self._managers:
+            self._running.set()
+            await asyncio.get_running_loop().create_future()  # until cancelled
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -76,6 +82,8 @@ class McpEndpoint:
             await _refuse(exchange, error)
             return
         scope[SCOPE_KEY] = caller
+        self._first_request.set()
+        await self._running.wait()
         await self._managers[caller.role].handle_request(scope, receive, exchange.send)
 
 

@@ -13,10 +13,11 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Resource
 from pydantic import BaseModel
 
-from apps.agents.services.profile import agent_by_id, system_prompt_of
+from apps.agents.services.profile import agent_by_id
 from apps.api.threads import DATABASE_AWAY, in_thread
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.mcp_server.callers import ToolContext, called_agent, caller_transaction, served_agents
+from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.errors import ArborError, NotFound
 from arbor.runtime import LoadedAgent
 

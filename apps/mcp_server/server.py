@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ListResourcesResult
 
 from apps.api.threads import in_thread
-from apps.mcp_server.callers import McpCaller
+from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_of
 from apps.mcp_server.tools import TOOLS
 from apps.tenants.models import Role

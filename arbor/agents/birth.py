@@ -1,4 +1,4 @@
-"""The initial working memory, goals, memories, beliefs and aspects of a new agent, from its template."""
+"""The initial working memory, goals, memories and aspects of a new agent, from its template."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
-from arbor.goals.values import GoalSource
+from arbor.agents.template import InitialGoal, TemplateSpec
+from arbor.goals.values import GoalSource, GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
-from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
+from arbor.selves.values import TEXT_LENGTH, AspectKind, NewAspect
 
 #: The source of a template's goal, by its type. Most goals are what the agent was made for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
@@ -31,10 +31,9 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
 #: Initial memories neither fade nor are archived, and are more important than a passing remark.
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
-VALUE_IMPORTANCE = 0.8
-#: A template's beliefs and aspects are nearly certain and stable, because the agent was designed with them.
-INNATE_CONFIDENCE = 0.9
+#: A template's aspects are stable, because the agent was designed with them, and its values important.
 INNATE_STABILITY = 0.8
+VALUE_IMPORTANCE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +67,9 @@ def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
     return tuple(sorted(spec.initial_goals, key=lambda goal: -goal.priority))
 
 
-def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return a new agent's knowledge and values as semantic memories."""
-    source = f"template:{spec.name}"
-    knowledge = [
+def first_knowledge(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
+    """Return the knowledge of a template as semantic memories."""
+    return tuple(
         NewMemory(
             content=item.content,
             occurred_at=now,
@@ -79,55 +77,44 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             importance=KNOWLEDGE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
             retention=Retention.PERMANENT,
-            source=source,
+            source=f"template:{spec.name}",
             detail={"category": item.category},
         )
         for item in spec.character.knowledge
-    ]
-    values = [
-        NewMemory(
-            content=f"I value {value}",
-            occurred_at=now,
-            type=MemoryType.SEMANTIC,
-            importance=VALUE_IMPORTANCE,
-            decay_rate=INNATE_DECAY_RATE,
-            retention=Retention.PERMANENT,
-            source=source,
-            detail={"category": "value"},
-        )
-        for value in (spec.values or spec.character.values)
-    ]
-    return (*knowledge, *values)
-
-
-def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
-    """Return a new agent's beliefs: its values."""
-    return tuple(
-        NewBelief(
-            statement=value,
-            category=BeliefCategory.VALUES,
-            confidence=INNATE_CONFIDENCE,
-            stability=INNATE_STABILITY,
-            source=f"template:{spec.name}",
-        )
-        for value in (spec.values or spec.character.values)
     )
 
 
 def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
-    """Return a new agent's aspects; texts too long for an aspect are shortened."""
+    """Return a new agent's aspects, traits and values; texts too long for an aspect are shortened."""
+    character, source = spec.character, f"template:{spec.name}"
     text_of_kind = {
-        AspectKind.SELF_CONCEPT: spec.character.nature,
-        AspectKind.PURPOSE: spec.character.role,
-        AspectKind.EMOTIONAL_BASELINE: spec.character.tone,
+        AspectKind.SELF_CONCEPT: character.nature,
+        AspectKind.PURPOSE: character.role,
+        AspectKind.EMOTIONAL_BASELINE: character.tone,
     }
-    return tuple(
-        NewAspect(
-            content=shorten(text, TEXT_LENGTH),
-            kind=kind,
-            stability=INNATE_STABILITY,
-            source=f"template:{spec.name}",
-        )
+    aspects = [
+        NewAspect(content=shorten(text, TEXT_LENGTH), kind=kind, stability=INNATE_STABILITY, source=source)
         for kind, text in text_of_kind.items()
         if text
-    )
+    ]
+    traits = [
+        NewAspect(
+            content=trait.name,
+            kind=AspectKind.TRAIT,
+            strength=trait.intensity,
+            stability=INNATE_STABILITY,
+            source=source,
+        )
+        for trait in character.traits
+    ]
+    values = [
+        NewAspect(
+            content=value,
+            kind=AspectKind.VALUE,
+            strength=VALUE_IMPORTANCE,
+            stability=INNATE_STABILITY,
+            source=source,
+        )
+        for value in (*character.values, *spec.values)
+    ]
+    return (*aspects, *traits, *values)

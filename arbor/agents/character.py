@@ -20,6 +20,7 @@ from arbor.agents.genome import (
     Proses,
     describe_traits,
 )
+from arbor.selves.self_knowledge import Quality, SelfKnowledge
 
 # Words for a trait's intensity (seed 000, 1; its origin's renderer).
 HIGH_INTENSITY = 0.7
@@ -79,11 +80,16 @@ class Character(BaseModel):
 
 
 def to_system_prompt(
-    character: Character, *, name: str | None = None, genome: AgentGenome | None = None
+    character: Character,
+    *,
+    name: str | None = None,
+    genome: AgentGenome | None = None,
+    knowledge: SelfKnowledge | None = None,
 ) -> str:
     """Render a character as its agent's system prompt; equal input gives equal bytes.
 
-    `name` is the individual's own name, where it is not the character's. Sections without content are omitted.
+    `name` is the individual's own name, where it is not the character's. `knowledge` is what the agent knows of itself now; the
+    traits and values of the character are only those of its birth, and shown without it. Sections without content are omitted.
     """
     own_name = name or character.name
     opening = f"You are {own_name}."
@@ -94,7 +100,7 @@ def to_system_prompt(
     sections = (
         (f"# Character: {own_name}", opening),
         ("## Identity", _identity(character)),
-        ("## Personality", _personality(character, genome)),
+        ("## Personality", _personality(character, genome, knowledge or _at_birth(character))),
         ("## Voice", _voice(character)),
         ("## Knowledge", _knowledge(character)),
         ("## Instructions", _bullets(character.instructions)),
@@ -117,15 +123,30 @@ def _identity(character: Character) -> str:
     )
 
 
-def _personality(character: Character, genome: AgentGenome | None) -> str:
-    traits = [f"{trait.name} ({intensity_word(trait.intensity)})" for trait in character.traits]
+def _at_birth(character: Character) -> SelfKnowledge:
+    return SelfKnowledge(
+        traits=tuple(Quality(name=trait.name, strength=trait.intensity) for trait in character.traits),
+        values=tuple(Quality(name=value, strength=1.0) for value in character.values),
+    )
+
+
+def _personality(character: Character, genome: AgentGenome | None, knowledge: SelfKnowledge) -> str:
     leanings = describe_traits(genome.traits) if genome else ()
     return _paragraphs(
-        _list("Traits", traits),
+        _list("Traits", map(_graded, knowledge.traits)),
         _list("Leanings", leanings),
-        _list("Values", character.values),
+        _list("Values", (f"{value.name}{_doubt(value)}" for value in knowledge.values)),
+        _list("Capabilities", map(_graded, knowledge.capabilities)),
         _list("Quirks", character.quirks),
     )
+
+
+def _graded(quality: Quality) -> str:
+    return f"{quality.name} ({intensity_word(quality.strength)}){_doubt(quality)}"
+
+
+def _doubt(quality: Quality) -> str:
+    return " (in doubt)" if quality.questioned else ""
 
 
 def _voice(character: Character) -> str:

@@ -36,7 +36,15 @@ from arbor.agents.genome import (
 from arbor.agents.template_file import ReadTemplate, read_template_file, translate_errors
 from arbor.errors import CapabilityInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal
-from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, title_key
+from arbor.goals.values import (
+    DEFAULT_PRIORITY,
+    MAX_ACTIVE,
+    MAX_PRIORITY,
+    MAX_QUEUED,
+    GoalLayer,
+    GoalType,
+    title_key,
+)
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -45,8 +53,6 @@ MAX_INTERESTS = 10
 MAX_GOALS = MAX_ACTIVE + MAX_QUEUED
 MAX_CAPABILITIES = 100
 MAX_ACTIONS = 100
-MAX_PRIORITY = 100
-DEFAULT_PRIORITY = 50
 MAX_INTERVAL_S = 30 * 24 * 3600
 
 # A template's name is typed on the command line and is part of addresses.
@@ -75,27 +81,6 @@ class TemplateSource(StrEnum):
     BUILTIN = "builtin"
     #: Written by a tenant.
     USER = "user"
-
-
-class GoalType(StrEnum):
-    """The type of an initial goal."""
-
-    #: Reach a result.
-    ACHIEVE = "achieve"
-    #: Preserve a state.
-    MAINTAIN = "maintain"
-    #: Find out what is there.
-    EXPLORE = "explore"
-    #: Come to know something.
-    LEARN = "learn"
-    #: Prevent an event.
-    AVOID = "avoid"
-    #: Work with others.
-    COLLABORATE = "collaborate"
-    #: Become better at something.
-    IMPROVE = "improve"
-    #: Acquire an ability.
-    CAPABILITY = "capability"
 
 
 # A goal that can be finished is an objective; a goal that never ends is an aspiration.

@@ -113,6 +113,8 @@ class Backlog:
             state=admitted,
             layer=request.layer,
             source=request.source,
+            type=request.type,
+            priority=request.priority,
             deadline=request.deadline,
             expected_reward=request.expected_reward,
             heartbeat_id=self._heartbeat_id,

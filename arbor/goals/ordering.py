@@ -8,7 +8,7 @@ from datetime import datetime
 
 from arbor.goals.priority import PriorityWeights, capability_match, estimate_terms, priority
 from arbor.goals.satisfaction import Experienced, expected_reward
-from arbor.goals.values import GoalSource
+from arbor.goals.values import DEFAULT_PRIORITY, GoalSource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +30,9 @@ def compute_priority(
     deadline: datetime | None,
     stated_reward: float | None,
     actions: Collection[str],
+    stated: int = DEFAULT_PRIORITY,
 ) -> float:
-    """Compute a goal's priority; `actions` are those that its steps use, `stated_reward` its stated worth."""
+    """Compute a goal's priority; `actions` are those that its steps use, `stated_reward` its stated worth, `stated` its stated priority."""
     terms = estimate_terms(
         source,
         fraction=fraction,
@@ -39,5 +40,6 @@ def compute_priority(
         now=scale.now,
         reward=expected_reward(source, stated_reward, scale.experienced.get(source)),
         capability=capability_match(actions, scale.learned),
+        stated=stated,
     )
     return priority(terms, scale.weights)

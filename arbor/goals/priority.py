@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from arbor.agents.genome import AgentTraits
-from arbor.goals.values import GoalSource
+from arbor.goals.values import DEFAULT_PRIORITY, GoalSource
 
 # Urgency by the time left (the origin of seed 000): the first limit that the time left does not exceed.
 URGENCY_BY_TIME_LEFT = (
@@ -47,7 +47,7 @@ CAPABILITY_UNKNOWN = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriorityTerms:
-    """The terms of the formula: urgency from 1 (no hurry) to 2 (overdue), the others from 0 to 1."""
+    """The terms of the formula: urgency from 0 (of no priority) to 4 (overdue, of the highest), the others from 0 to 1."""
 
     urgency: float
     reward: float
@@ -118,14 +118,16 @@ def estimate_terms(
     now: datetime,
     reward: float | None = None,
     capability: float = CAPABILITY_UNKNOWN,
+    stated: int = DEFAULT_PRIORITY,
 ) -> PriorityTerms:
     """Estimate a goal's terms from its source, its fraction (0 to 1) and its deadline.
 
     `reward` is the expected reward (None: by the source), `capability` the result of `capability_match`.
+    The stated priority, 0 to 100, scales the urgency (the origin of seed 000); the usual one leaves it as it is.
     """
     novelty = NOVELTY_BY_SOURCE.get(source, NOVELTY_OTHERWISE)
     return PriorityTerms(
-        urgency=urgency(deadline, now),
+        urgency=urgency(deadline, now) * stated / DEFAULT_PRIORITY,
         reward=REWARD_BY_SOURCE[source] if reward is None else reward,
         capability=capability,
         novelty=novelty * (1.0 - fraction),

@@ -16,7 +16,7 @@ from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.satisfaction import Experienced, GoalOutcome
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import DEFAULT_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 
 
 @dataclass(kw_only=True, slots=True)
@@ -30,6 +30,8 @@ class GoalRow:
     layer: GoalLayer
     source: GoalSource
     touched_at: datetime
+    type: GoalType = GoalType.ACHIEVE
+    priority: int = DEFAULT_PRIORITY
     description: str = ""
     parent_id: UUID | None = None
     fraction: float = 0.0

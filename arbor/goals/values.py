@@ -28,6 +28,9 @@ FEELING_OF_FAILED_STEP = -0.1
 #: From this strength on, the prompt names the feeling.
 MIN_FEELING = 0.3
 TITLE_LENGTH = 300
+# The stated priority of a goal (the origin of seed 000): 50 is usual.
+MAX_PRIORITY = 100
+DEFAULT_PRIORITY = 50
 
 
 class GoalState(StrEnum):
@@ -59,6 +62,27 @@ class GoalLayer(StrEnum):
     OBJECTIVE = "objective"
     #: Immediate.
     TASK = "task"
+
+
+class GoalType(StrEnum):
+    """The type of a goal."""
+
+    #: Reach a result.
+    ACHIEVE = "achieve"
+    #: Preserve a state.
+    MAINTAIN = "maintain"
+    #: Find out what is there.
+    EXPLORE = "explore"
+    #: Come to know something.
+    LEARN = "learn"
+    #: Prevent an event.
+    AVOID = "avoid"
+    #: Work with others.
+    COLLABORATE = "collaborate"
+    #: Become better at something.
+    IMPROVE = "improve"
+    #: Acquire an ability.
+    CAPABILITY = "capability"
 
 
 #: Open goals of each layer at most. Seed 003 has the limit without a figure; the fewest are those that never end.
@@ -239,6 +263,9 @@ class NewGoalRequest:
     deadline: datetime | None = None
     #: Another open goal's id, or words.
     blocked_by: str = ""
+    type: GoalType = GoalType.ACHIEVE
+    #: The stated priority, 0 to 100.
+    priority: int = DEFAULT_PRIORITY
     #: 0 to 1; None: by its source.
     expected_reward: float | None = None
     #: The rule of `arbor.goals.injection` that created the goal, if any.
@@ -246,11 +273,13 @@ class NewGoalRequest:
 
 
 def check_new_goal(request: NewGoalRequest) -> str:
-    """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description or reward."""
+    """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description, reward or priority."""
     title = request.title.strip()
     if not title or len(title) > TITLE_LENGTH or "\0" in title + request.description:
         raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
     reward = request.expected_reward
     if reward is not None and not 0 <= reward <= 1:
         raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {reward}")
+    if not 0 <= request.priority <= MAX_PRIORITY:
+        raise Invalid(f"a goal's priority is 0 to {MAX_PRIORITY}, got {request.priority}")
     return title

@@ -18,7 +18,7 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import ReviewedGoal, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.values import MemoryType
@@ -93,7 +93,7 @@ def circumstances_of(
 def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> tuple[GoalView, ReviewedGoal]:
     id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
-    intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
+    intents, intents_open, intents_done, actions, plan, plan_reason, type_, stated = row[18:]
     blocker = blocker or waiting.get(id_, "")
     deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
     goal_source = GoalSource(source)
@@ -114,7 +114,13 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         present_memories=int(is_present),
     )
     priority = compute_priority(
-        scale, goal_source, fraction=fraction, deadline=deadline, stated_reward=stated_reward, actions=actions
+        scale,
+        goal_source,
+        fraction=fraction,
+        deadline=deadline,
+        stated_reward=stated_reward,
+        actions=actions,
+        stated=stated,
     )
     view = GoalView(
         id=id_,
@@ -122,6 +128,7 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         description=description,
         state=reviewed.state,
         layer=reviewed.layer,
+        type=GoalType(type_),
         source=goal_source,
         priority=round(priority, 4),
         fraction=fraction,

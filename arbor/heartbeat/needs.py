@@ -185,6 +185,8 @@ class ProposedChange:
     content: str
     confidence: float
     evidence: int
+    #: Of identity, the kind of the proposed aspect.
+    aspect: str = ""
     #: Whether the agent's pace allows the change now.
     acceptable: bool = True
 

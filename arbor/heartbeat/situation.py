@@ -111,6 +111,8 @@ class PerceptView(SituationPart):
     detail: dict[str, Any] = {}
     #: The beginning of the agent's message that the percept answers.
     answers: str = ""
+    #: Whether the stored percept is sealed until it is taken in.
+    was_sealed: bool = False
 
 
 class NoticeKind(StrEnum):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from arbor.goals.conditions import unmet
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
@@ -43,6 +43,12 @@ class BeliefView(SituationPart):
     statement: str
     confidence: Fraction
     status: BeliefStatus = BeliefStatus.HELD
+
+    @field_validator("category", mode="before")
+    @classmethod
+    def _values_are_aspects(cls, category: object) -> object:
+        # Situations that an earlier version stored have values as beliefs.
+        return BeliefCategory.SELF if category == "values" else category
 
 
 class DriveView(SituationPart):
@@ -77,6 +83,8 @@ class ProposalView(SituationPart):
 
     id: str
     kind: ProposalKind
+    #: Of identity, the kind of the proposed aspect, such as `trait`.
+    aspect: str = ""
     content: str
     confidence: Fraction
     deferrals: int = 0
@@ -146,7 +154,9 @@ class GoalView(SituationPart):
     description: str = ""
     state: GoalState
     layer: GoalLayer
+    type: GoalType = GoalType.ACHIEVE
     source: GoalSource
+    #: As computed from the stated priority and other terms.
     priority: float = 0.0
     fraction: Fraction = 0.0
     notes: list[str] = []

@@ -6,9 +6,11 @@ Forgotten memories are archived, not deleted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, Retention
@@ -29,6 +31,10 @@ CLEANUP_BELOW = 0.2
 GRACE = timedelta(days=1)
 #: The most episodic memories of one agent (seed 001, "Storage Quotas").
 QUOTA = 10_000
+#: The most memories of one agent by their other types. The origin of seed 000 has 500 of each, in a graph without an archive.
+KNOWLEDGE_QUOTAS: Mapping[MemoryType, int] = MappingProxyType(
+    {MemoryType.SEMANTIC: 5_000, MemoryType.PROCEDURAL: 1_000, MemoryType.STRATEGIC: 1_000}
+)
 
 
 def days_between(earlier: datetime, later: datetime) -> float:
@@ -71,7 +77,7 @@ class Reason(StrEnum):
     FADED = "faded"
     #: The memory was of little importance from the start, and was not used.
     TRIVIAL = "trivial"
-    #: The agent exceeds its quota, and the memory is among its least important ones.
+    #: The agent exceeds its quota of the memory's type, and the memory is among the least important ones.
     CROWDED = "crowded"
 
 
@@ -83,6 +89,8 @@ class Policy:
     cleanup_below: float = CLEANUP_BELOW
     grace: timedelta = GRACE
     quota: int = QUOTA
+    #: The quotas of the types that are not episodic.
+    knowledge: Mapping[MemoryType, int] = field(default_factory=lambda: KNOWLEDGE_QUOTAS)
 
     def __post_init__(self) -> None:
         for name, value in (("archived", self.archive_below), ("cleaned up", self.cleanup_below)):
@@ -94,6 +102,25 @@ class Policy:
             raise ConfigurationInvalid(f"the grace of a memory must not be negative, got {self.grace}")
         if self.quota < 1:
             raise ConfigurationInvalid(f"an agent's quota of memories must be at least 1, got {self.quota}")
+
+    def quota_of(self, kind: MemoryType) -> int:
+        """Return the most memories of a type that one agent has in mind."""
+        return self.quota if kind is MemoryType.EPISODIC else self.knowledge[kind]
+
+
+def parse_quotas(text: str) -> Mapping[MemoryType, int]:
+    """Read quotas such as `semantic=2000, procedural=200`, with the defaults of the others. Raises ConfigurationInvalid."""
+    quotas = dict(KNOWLEDGE_QUOTAS)
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
+        name, _, value = part.partition("=")
+        name, value = name.strip(), value.strip()
+        if name not in KNOWLEDGE_QUOTAS or not value.isascii() or not value.isdecimal() or int(value) < 1:
+            raise ConfigurationInvalid(
+                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {part!r};"
+                f" names are {', '.join(KNOWLEDGE_QUOTAS)} (ARBOR_MEMORY_QUOTA is that of episodic memories)"
+            )
+        quotas[MemoryType(name)] = int(value)
+    return MappingProxyType(quotas)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +174,7 @@ def forget(memory: ForgettableMemory, *, now: datetime, policy: Policy) -> Forge
     """Decide about one active memory by itself; the quota, which compares all memories, is applied elsewhere.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
-    memories only, like the quota (seed 001); all types of memories fade.
+    memories only (seed 001); all types of memories fade.
     """
     if memory.expires_at is not None and memory.expires_at <= now:
         return ForgettingVerdict(reason=Reason.EXPIRED)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
-
-from pydot.dot_parser import GraphParser
-from pyparsing import ParseBaseException, ParserElement
 
 from arbor.pipeline.conditions import parse_condition
 from arbor.pipeline.outcomes import EXIT_OUTCOMES, NodeOutcome
@@ -23,11 +19,6 @@ _KINDS = {
     "diamond": PipelineNodeKind.BRANCH,
 }
 _DEFAULTS = frozenset({"node", "edge", "graph"})
-
-# Without this cache, parsing is exponential in nested braces.
-ParserElement.enable_packrat()
-# pyparsing has module state: two threads must not parse at once.
-_parser = Lock()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -66,10 +57,11 @@ def _parse(text: str, reading: ReadGraph) -> list[Any]:
             f"a pipeline has at most {MAX_DOT_CHARACTERS:,} characters, this one has {len(text):,}"
         )
         return []
+    from arbor.pipeline import dot_grammar  # noqa: PLC0415 (0.2 s and 15 MB; most processes parse no graph)
+
     try:
-        with _parser:
-            return list(GraphParser.parser.parse_string(text, parse_all=True))
-    except ParseBaseException as error:
+        return dot_grammar.parse(text)
+    except dot_grammar.ParseBaseException as error:
         reading.faults.append(f"line {error.lineno}, column {error.column}: {error.msg}")
     except RecursionError:
         reading.faults.append("the blocks are nested too deeply to be read")

@@ -13,7 +13,7 @@ from rapidfuzz.distance import JaroWinkler
 
 from arbor.errors import LimitReached, TransitionIllegal
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
-from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
+from arbor.selves.values import QUALITIES, SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Seed 000, "Proposal Queue".
 MAX_PENDING = 20
@@ -33,8 +33,10 @@ LEAST_INSIGHT = 0.5
 MOST_EVIDENCE = 20
 #: The similarity from which on two proposals are the same (seed 000).
 DUPLICATE = 0.85
-#: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief.
-_SUBJECTS = ("pattern", "theme", "preconscious", "belief")
+#: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief, a
+#: trait or capability.
+_SUBJECTS = ("pattern", "theme", "preconscious", "belief", "tendency")
+_QUALITY_KINDS = frozenset(kind.value for kind in QUALITIES)
 _NEGATIONS = frozenset({"no", "not", "never", "nobody", "none", "nor", "nothing", "neither", "without"})
 #: The characters of a text that are compared, which bounds the cost of long texts.
 COMPARED_LENGTH = 400
@@ -137,6 +139,11 @@ def _changes_the_same(one: Queued, other: NewProposal) -> bool:
     for key in _SUBJECTS:
         if key in one.change or key in other.change:
             return bool(one.change.get(key) == other.change.get(key))
+    if one.change.get("aspect") != other.change.get("aspect") and _QUALITY_KINDS & {
+        one.change.get("aspect"),
+        other.change.get("aspect"),
+    }:
+        return False
     if "key" in one.change or "key" in other.change:
         first, second = ((p.change.get("key"), str(p.change.get("value", ""))) for p in (one, other))
         return first[0] == second[0] and is_same_statement(first[1], second[1])

@@ -24,9 +24,17 @@ BELIEFS_SHOWN = 8
 BELIEFS_FIRM = 4
 PREFERENCES_SHOWN = 12
 
+#: The most traits, values and capabilities of an agent each (the origin of seed 000): all are in its system prompt.
+#: A template may have more.
+MAX_OF_KIND = 15
+#: The most aspects that a prompt is chosen from: a template alone may bring more than a hundred.
+ASPECTS_READ = 250
+#: The longest new trait, value or capability: one line of the system prompt.
+QUALITY_LENGTH = 200
 #: The defaults for beliefs and aspects that a person adds.
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_STABILITY = 0.5
+DEFAULT_STRENGTH = 0.5
 #: The lengths of the columns of a preference.
 KEY_LENGTH = 60
 VALUE_LENGTH = 300
@@ -48,8 +56,6 @@ class BeliefCategory(StrEnum):
     TIME = "time"
     #: Causes and effects.
     CAUSALITY = "causality"
-    #: Values.
-    VALUES = "values"
 
 
 class AspectKind(StrEnum):
@@ -69,6 +75,14 @@ class AspectKind(StrEnum):
     THREAT_SENSITIVITY = "threat_sensitivity"
     #: How much do I hold on to what I am?
     CHANGE_RESISTANCE = "change_resistance"
+    #: How am I?
+    TRAIT = "trait"
+    #: What am I good at?
+    CAPABILITY = "capability"
+
+
+#: The kinds that are lines of the system prompt; the other aspects are chosen by what a prompt is about.
+QUALITIES = (AspectKind.TRAIT, AspectKind.VALUE, AspectKind.CAPABILITY)
 
 
 class BeliefStatus(StrEnum):
@@ -118,11 +132,24 @@ class NewAspect:
     kind: AspectKind
     stability: float = DEFAULT_STABILITY
     source: str = ""
+    #: By kind the strength of a trait, the importance of a value, the proficiency of a capability.
+    strength: float = DEFAULT_STRENGTH
 
     def __post_init__(self) -> None:
         check_text("an aspect's content", self.content)
         check_share("stability", self.stability)
+        check_share("strength", self.strength)
         check_text("source", self.source, longest=SOURCE_LENGTH, empty=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AspectRevision:
+    """A change of an aspect; None leaves a value unchanged."""
+
+    strength: float | None = None
+    stability: float | None = None
+    status: BeliefStatus | None = None
+    reason: str = ""
 
 
 def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool = False) -> None:
@@ -133,6 +160,15 @@ def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool 
         raise Invalid(f"{name} must have at most {longest:,} characters, got {len(text):,}")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
+
+
+def check_quality(kind: AspectKind, content: str) -> None:
+    """Raise Invalid for a new trait, value or capability that is no single, short line of the system prompt."""
+    if kind not in QUALITIES:
+        return
+    check_text(f"a {kind}", content, longest=QUALITY_LENGTH)
+    if len(content.strip().splitlines()) != 1:
+        raise Invalid(f"a {kind} is one line")
 
 
 def check_share(name: str, value: float) -> None:

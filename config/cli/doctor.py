@@ -8,6 +8,7 @@ from dataclasses import asdict
 import click
 from django.db import DatabaseError, connections
 
+from config.cli.checks.agents import check_agents
 from config.cli.checks.database import (
     check_clock,
     check_database,
@@ -48,7 +49,7 @@ _MARKS = {
 
 
 def doctor(as_json: bool) -> ExitCode:
-    """Check interpreter, database, roles, vectors, keys, scheduler, workers, broker, API, model and embedder."""
+    """Check interpreter, database, roles, vectors, keys, agents, scheduler, workers, broker, API, model and embedder."""
     findings = []
     for finding in diagnose():
         findings.append(finding)
@@ -95,6 +96,7 @@ _IN_DATABASE = (
     check_vectors,
     check_clock,
     check_keys,
+    check_agents,
     check_minds,
     check_backlog,
     check_scheduler,

@@ -100,6 +100,7 @@ class SelfChangeFactory(TenantRowFactory[SelfChange]):
         model = SelfChange
 
     agent = factory.SubFactory(AgentFactory)
+    version = factory.Sequence(lambda n: n + 2)
     what = "aspect"
     target_id = factory.LazyFunction(uuid7)
     before = factory.LazyFunction(dict)

@@ -13,8 +13,14 @@ from pgvector import SparseVector
 
 from apps.tenants.scope import OWNER
 from arbor.ids import uuid7
+from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, document_vector
 
+CHARACTER = {
+    "name": "Scout",
+    "traits": [{"name": "dry", "intensity": 0.3}],
+    "values": ["candor", "finishing"],
+}
 THEN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
@@ -48,7 +54,7 @@ def create_rows(earlier: Apps, slug: str) -> Home:
             name=f"{slug} {name}",
             public_id=f"agent_{slug}_{name}",
             status="active",
-            character={},
+            character=CHARACTER if name == "Scout" else {},
         )
         for name in ("Scout", "Bo")
     ]
@@ -59,6 +65,7 @@ def create_rows(earlier: Apps, slug: str) -> Home:
     innate, lesson = _create_memories(own, agent)
     call = _create_heartbeats(own, agent, peer, lesson)
     _create_self(own, agent, peer)
+    _create_values(own, agent, lesson)
     create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
     own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
     create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
@@ -194,4 +201,48 @@ def _create_self(own: Any, agent: Any, peer: Any) -> None:
         before={},
         after={"content": "I am patient."},
         decided_by="cli:somebody",
+    )
+
+
+def _create_values(own: Any, agent: Any, memory: Any) -> None:
+    """Create values as beliefs, one of them with evidence and one dropped, and another belief that was revised."""
+
+    def belief(statement: str, category: str, **values: Any) -> Any:
+        return own(
+            "selves.Belief",
+            agent=agent,
+            category=category,
+            statement=statement,
+            statement_hash=content_hash(statement),
+            **{"confidence": 0.9, "stability": 0.8, "source": "template:Scout", **values},
+        )
+
+    own(
+        "selves.IdentityAspect",
+        agent=agent,
+        kind="value",
+        content="tea",
+        content_hash=content_hash("tea"),
+        stability=0.5,
+    )
+    belief("candor", "values", confidence=0.7, stability=0.6)
+    belief("rest", "values", confidence=0.4, status="dropped")
+    proof = belief("proof", "values")
+    own("selves.BeliefEvidence", belief=proof, memory=memory, supports=True)
+    fords = belief("Fords move.", "world", confidence=0.5, status="questioned")
+    before = {
+        "statement": "Fords move.",
+        "category": "world",
+        "confidence": 0.9,
+        "stability": 0.8,
+        "status": "held",
+    }
+    own(
+        "selves.SelfChange",
+        agent=agent,
+        what="belief",
+        target_id=fords.id,
+        before=before,
+        after=before | {"confidence": 0.5, "status": "questioned"},
+        decided_by="heartbeat:1",
     )

@@ -37,7 +37,10 @@ class Percept(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="percepts")
     kind = models.CharField(max_length=16, choices=PerceptKind)
+    #: Empty while the message is sealed.
     content = models.TextField()
+    #: `arbor.agents.sealed_messages.SealedMessage` as JSON, for a message of an agent until it is taken in, and if it was refused.
+    sealed = models.JSONField(null=True)
     #: The agent that sent the message, for a message of an agent.
     peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: Ids of its subject: {"goal": id, "intent": id, "message": id, …}.
@@ -70,6 +73,12 @@ class Percept(TenantModel):
                 condition=models.Q(heartbeat__isnull=False),
             ),
         ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(sealed__isnull=True) | models.Q(content=""),
+                name="heartbeats_percept_sealed",
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.content[:60]}"
+        return f"{self.kind}: {self.content[:60] if self.sealed is None else 'sealed'}"

@@ -25,6 +25,7 @@ from apps.tenants.keys import master_keys
 from arbor.agents.endorsement import endorse
 from arbor.agents.identity import KeyPair
 from arbor.agents.keys import FIRST, ChainKey, KeyPurpose
+from arbor.errors import IdentityRefused, SealBroken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,33 +58,43 @@ def create_identities(new: Sequence[NewIdentity], *, now: datetime) -> None:
     AgentEndorsement.objects.bulk_create(endorsements)
 
 
-def endorse_agents(*, agent_ids: Collection[UUID], actor: str) -> int:
-    """Endorse agents of the current tenant that have no endorsement, and return their number; audited.
+@dataclass(frozen=True, kw_only=True)
+class EndorsedAgents:
+    """The result of endorsing agents from before endorsements."""
 
-    Gives an exchange key to those without one. For agents from before endorsements; agents without a key are left out,
-    since nobody can sign for them. Idempotent.
+    endorsed: int
+    #: Why agents could not be endorsed.
+    refused: tuple[str, ...] = ()
+
+
+def endorse_agents(*, agent_ids: Collection[UUID], actor: str) -> EndorsedAgents:
+    """Endorse agents of the current tenant that have no endorsement, and give them exchange keys; audited, idempotent.
+
+    An agent is endorsed if its private key opens under the master key: that is the proof that the key is its own.
     """
+    endorsed = 0
+    refused: list[str] = []
     with transaction.atomic():
         rows = Agent.objects.filter(id__in=agent_ids, endorsement__isnull=True).order_by("id")
         agents = list(rows.select_for_update(of=("self",), no_key=True))
         keys_by_agent: dict[UUID, list[AgentKey]] = {agent.id: [] for agent in agents}
         for key in AgentKey.objects.filter(agent_id__in=keys_by_agent).order_by("number"):
             keys_by_agent[key.agent_id].append(key)
-        endorsed = 0
         for agent in agents:
-            endorsed += _endorse_existing(agent, keys_by_agent[agent.id], actor)
-        return endorsed
+            try:
+                _endorse_existing(agent, keys_by_agent[agent.id], actor)
+                endorsed += 1
+            except (IdentityRefused, SealBroken) as error:
+                refused.append(f"{agent.name}: {error}")
+    return EndorsedAgents(endorsed=endorsed, refused=tuple(refused))
 
 
-def _endorse_existing(agent: Agent, rows: Sequence[AgentKey], actor: str) -> bool:
+def _endorse_existing(agent: Agent, rows: Sequence[AgentKey], actor: str) -> None:
     signing = [row for row in rows if row.purpose == KeyPurpose.SIGNING]
-    if not signing:
-        return False
-    keys = master_keys()
     chain = chain_of(agent, [chain_key(row) for row in signing])
-    # Opening the key proves that the row is this agent's: nothing else did before endorsements.
-    private = open_key(agent, signing[-1], keys)
     chain.verify()
+    keys = master_keys()
+    private = open_key(agent, signing[-1], keys)
     if len(signing) == len(rows):
         exchange_row(agent, chain, number=FIRST, signing=private, keys=keys).save(force_insert=True)
     statement = endorse(chain, authority=ensure_system_authority(), serial=1, at=datetime.now(UTC))
@@ -91,4 +102,3 @@ def _endorse_existing(agent: Agent, rows: Sequence[AgentKey], actor: str) -> boo
     record_statement(
         agent, AuditAction.IDENTITY_ENDORSED, actor, f"endorsed the identity of {agent.name}", statement
     )
-    return True

@@ -1,4 +1,4 @@
-"""Find and lock agents by name or id, and render their system prompts."""
+"""Find and lock agents by name or id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.agents.models import Agent
-from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
@@ -83,10 +82,3 @@ def lock_agent_row(agent_id: UUID) -> None:
 def genome_of(agent: Agent) -> AgentGenome | None:
     """Return the agent's genome, if its template has one."""
     return AgentGenome.model_validate(agent.genome) if agent.genome else None
-
-
-def system_prompt_of(agent: Agent) -> str:
-    """Return the agent's character as the system prompt of its heartbeats."""
-    return to_system_prompt(
-        Character.model_validate(agent.character), name=agent.name, genome=genome_of(agent)
-    )

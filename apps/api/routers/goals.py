@@ -26,7 +26,7 @@ from apps.goals.services.acts import (
 from apps.goals.services.goals import plans_of
 from arbor.errors import Invalid
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 from arbor.heartbeat.actions import ACTIONS
 
 router = Router()
@@ -44,6 +44,8 @@ class GoalResource(Schema):
     description: str
     state: GoalState
     layer: GoalLayer
+    type: GoalType
+    priority: int = Field(description="As it was stated, 0 to 100; it scales the urgency.")
     source: GoalSource
     fraction: float = Field(description="The part that is done, 0 to 1.")
     parent_id: UUID | None
@@ -60,6 +62,8 @@ class GoalInput(Input):
     title: _Title
     description: _Text = ""
     layer: GoalLayer = GoalLayer.OBJECTIVE
+    type: GoalType = GoalType.ACHIEVE
+    priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
     state: GoalState | None = Field(default=None, description="Null: active, where there is room.")
     parent_id: UUID | None = None
     deadline: AwareDatetime | None = None

@@ -15,9 +15,10 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.scope import own_transactions
-from apps.memories.models import Memory, MemoryAccess, Upkeep
+from apps.memories.models import Memory, MemoryAccess, Pin, Upkeep
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
+from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 router = Router()
@@ -60,7 +61,9 @@ class MemoryDetails(MemoryResource):
     recalled_at: datetime | None
     episode_id: UUID | None
     embedding_model: str = Field(description="Empty: it is found by words alone so far.")
-    decay_rate: float
+    decay_rate: float = Field(description="Per day; 0 while it is pinned.")
+    relevance: float = Field(description="0 to 1: the importance, faded since the last recall.")
+    pinned_at: datetime | None = Field(description="Null: it is not pinned.")
     neighbors: list[NeighborResource]
 
 
@@ -100,6 +103,7 @@ class MemoryQuery(Schema):
     status: MemoryStatus | None = MemoryStatus.ACTIVE
     session: Annotated[str, Field(max_length=100)] = ""
     min_importance: _Share = 0.0
+    pinned: bool = Field(default=False, description="True: only pinned memories.")
 
 
 @router.get(
@@ -116,6 +120,8 @@ def list_memories(
         rows = rows.filter(status=wanted.status)
     if wanted.session:
         rows = rows.filter(session=wanted.session)
+    if wanted.pinned:
+        rows = rows.filter(pin__isnull=False)
     return page_of(
         rows.defer("embedding", "lexical"), page, order="-occurred_at", view=MemoryResource.model_validate
     )
@@ -149,15 +155,22 @@ def show(request: HttpRequest, agent_id: UUID, memory_id: UUID) -> MemoryDetails
     """Show a memory with its details, use and neighborhood."""
     memory = own_row(Memory, agent_id=agent_id, row_id=memory_id)
     access = MemoryAccess.objects.filter(memory_id=memory_id).first()
+    recalled_at = access.last_at if access else None
     neighbors = Upkeep.objects.filter(memory_id=memory_id).values_list("neighbors", flat=True).first() or {}
     return MemoryDetails(
         **MemoryResource.model_validate(memory).model_dump(),
         detail=memory.detail,
         recalled=access.count if access else 0,
-        recalled_at=access.last_at if access else None,
+        recalled_at=recalled_at,
         episode_id=memory.episode_id,
         embedding_model=memory.embedding_model,
         decay_rate=memory.decay_rate,
+        relevance=relevance(
+            importance=memory.importance,
+            decay_rate=memory.decay_rate,
+            days_since_access=days_between(recalled_at or memory.occurred_at, datetime.now(UTC)),
+        ),
+        pinned_at=Pin.objects.filter(memory_id=memory_id).values_list("pinned_at", flat=True).first(),
         neighbors=[NeighborResource(id=UUID(other), weight=weight) for other, weight in neighbors.items()],
     )
 
@@ -165,7 +178,7 @@ def show(request: HttpRequest, agent_id: UUID, memory_id: UUID) -> MemoryDetails
 @router.post("/agents/{uuid:agent_id}/memories/archive", response=Changed, summary="Archive memories")
 def archive_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
     """Exclude memories from recall. Nothing is lost."""
-    _require_own(agent_id, change.ids)
+    require_own_memories(agent_id, change.ids)
     done = archive(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
     return Changed(changed=done)
 
@@ -173,7 +186,7 @@ def archive_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange)
 @router.post("/agents/{uuid:agent_id}/memories/restore", response=Changed, summary="Restore memories")
 def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
     """Include archived memories in recall again."""
-    _require_own(agent_id, change.ids)
+    require_own_memories(agent_id, change.ids)
     done = restore(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
     return Changed(changed=done)
 
@@ -183,12 +196,13 @@ def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange)
 )
 def purge_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
     """Delete archived memories with all that depends on them. It cannot be undone."""
-    _require_own(agent_id, change.ids)
+    require_own_memories(agent_id, change.ids)
     done = purge(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
     return Changed(changed=done)
 
 
-def _require_own(agent_id: UUID, memory_ids: list[UUID]) -> None:
+def require_own_memories(agent_id: UUID, memory_ids: list[UUID]) -> None:
+    """Raise NotFound unless all memories are the agent's."""
     own = set(rows_of(Memory, agent_id).filter(id__in=memory_ids).values_list("id", flat=True))
     for memory_id in memory_ids:
         if memory_id not in own:

@@ -14,7 +14,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.selves.models import Belief, Experience, IdentityAspect, PeerModel, Preference, Proposal
-from apps.selves.services.aspects import add_aspect, drop_aspect
+from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
@@ -22,7 +22,16 @@ from apps.selves.services.preferences import set_preference, unset_preference
 from apps.selves.services.proposals import propose
 from arbor.errors import AlreadyExists
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
+from arbor.selves.values import (
+    DEFAULT_STRENGTH,
+    AspectKind,
+    AspectRevision,
+    BeliefCategory,
+    BeliefRevision,
+    BeliefStatus,
+    NewAspect,
+    NewBelief,
+)
 
 router = Router()
 
@@ -71,6 +80,9 @@ class AspectResource(Schema):
     id: UUID
     kind: AspectKind
     content: str
+    strength: float = Field(
+        description="0 to 1: of a trait its strength, of a value its importance, of a capability the proficiency."
+    )
     stability: float
     status: BeliefStatus
     source: str
@@ -83,7 +95,17 @@ class AspectInput(Input):
 
     content: _Text
     kind: AspectKind
+    strength: _Share = DEFAULT_STRENGTH
     stability: _Share = 0.7
+
+
+class AspectChange(Input):
+    """A change of an aspect; null: unchanged."""
+
+    strength: _Share | None = None
+    stability: _Share | None = None
+    status: BeliefStatus | None = None
+    reason: _Reason = ""
 
 
 class PreferenceResource(Schema):
@@ -233,6 +255,19 @@ def create_aspect(request: HttpRequest, agent_id: UUID, aspect: AspectInput) -> 
     new = NewAspect(**aspect.model_dump(), source=SOURCE)
     row = add_aspect(agent_id=agent_id, aspect=new, actor=access_of(request).actor)
     return Status(201, AspectResource.model_validate(row))
+
+
+@router.patch(
+    "/agents/{uuid:agent_id}/aspects/{uuid:aspect_id}", response=AspectResource, summary="Revise an aspect"
+)
+def change_aspect(
+    request: HttpRequest, agent_id: UUID, aspect_id: UUID, change: AspectChange
+) -> AspectResource:
+    """Revise an aspect's strength, stability or status."""
+    row = own_row(IdentityAspect, agent_id=agent_id, row_id=aspect_id)
+    revision = AspectRevision(**change.model_dump())
+    revised = revise_aspect(aspect_id=row.id, actor=access_of(request).actor, revision=revision)
+    return AspectResource.model_validate(revised)
 
 
 @router.post(

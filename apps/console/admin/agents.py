@@ -94,6 +94,7 @@ class AgentAdmin(PageAdmin):
             row,
             may_operate=self.has_operate_permission(request),
             may_approve=has_right(request, Right.APPROVE),
+            may_own=has_role(request, Role.OWNER),
         )
         return {"title": row.name, "page": page, "may_destroy": self.has_delete_permission(request)}
 

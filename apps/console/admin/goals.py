@@ -135,6 +135,8 @@ class GoalAdmin(AgentRowsAdmin):
                     "parent",
                     "state_badge",
                     "layer",
+                    "type",
+                    "priority",
                     "source_shown",
                     "rule",
                     "done",

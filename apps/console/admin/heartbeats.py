@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
+from apps.agents.services.keychain import CLOSED
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
@@ -68,6 +69,12 @@ class HeartbeatAdmin(OwnPageAdmin):
     own_time = columns.cell("own time", lambda heartbeat: cells.milliseconds(heartbeat.own_ms))
 
 
+def _content(percept: Percept) -> str:
+    if percept.sealed is None:
+        return percept.content
+    return CLOSED if percept.heartbeat_id is None else "(refused unopened)"
+
+
 @admin.register(Percept)
 class PerceptAdmin(AgentRowsAdmin):
     """List percepts."""
@@ -75,10 +82,11 @@ class PerceptAdmin(AgentRowsAdmin):
     list_display = ("beginning", "agent_link", "kind_shown", "arrived", "received")
     list_filter = filters_by_agent("kind")
     text_fields = ("content",)
-    fields = ("content", "detail_shown", "agent", "peer", "kind_shown", "urgent", "at", "heartbeat")
+    fields = ("content_shown", "detail_shown", "agent", "peer", "kind_shown", "urgent", "at", "heartbeat")
 
     detail_shown = columns.json("detail", "detail")
-    beginning = columns.beginning("content", "content")
+    beginning = columns.cell("content", lambda percept: cells.clipped(_content(percept)))
+    content_shown = columns.cell("content", lambda percept: _content(percept))
     kind_shown = columns.words("kind", "kind")
     arrived = columns.moment("at", "arrived")
 

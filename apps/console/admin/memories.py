@@ -17,7 +17,7 @@ from apps.console.listing import (
     is_list,
 )
 from apps.console.pages.memory import read_memory
-from apps.memories.models import BufferItem, CodeSnippet, Memory, MemoryAccess, Practice
+from apps.memories.models import BufferItem, CodeSnippet, Memory, MemoryAccess, Pin, Practice
 
 
 @admin.register(Memory)
@@ -88,6 +88,22 @@ class MemoryAccessAdmin(FoundByIdAdmin):
     unread = MEMORY_VECTORS
 
     memory_link = columns.memory()
+
+
+@admin.register(Pin)
+class PinAdmin(AgentRowsAdmin):
+    """List the pinned memories."""
+
+    list_display = ("memory_link", "agent_link", "pinned_by", "pinned")
+    list_filter = filters_by_agent()
+    ordering = ("-memory_id",)
+    fields = ("memory", "agent", "pinned_by", "pinned_at", "retention", "decay_rate", "expires_at")
+
+    joined = (*AgentRowsAdmin.joined, "memory")
+    unread = (*AgentRowsAdmin.unread, *MEMORY_VECTORS)
+
+    memory_link = columns.memory()
+    pinned = columns.moment("pinned_at", "pinned")
 
 
 @admin.register(Practice)

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import system_prompt_of
+from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.publication import card_path
-from apps.console.acts import Act, possible_acts, publication_act
+from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
 from apps.console.pages.models import model_in_use
@@ -24,6 +24,9 @@ from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
+from apps.tenants.models import Role
+from arbor.agents.manifest import IdentityEntry
+from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider
@@ -114,7 +117,7 @@ class AgentOverview:
 class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
-    key: str
+    identity: IdentityEntry
     columns: Sequence[GoalColumn]
     tree: Sequence[Branch]
     intents: Sequence[Intent]
@@ -127,6 +130,7 @@ class AgentPage(AgentOverview):
     system_prompt: str
     acts: Sequence[Act]
     publication_act: Act | None
+    identity_acts: Sequence[Act]
     #: Empty: the agent is not published.
     card_path: str
     #: The pending proposals, the latest first.
@@ -155,15 +159,17 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
     )
 
 
-def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPage:
+def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: bool) -> AgentPage:
     """Read the agent's page in the current tenant; its state and schedule are joined already."""
     overview = read_agent_overview(agent)
     state = overview.state
     goals = _goals(agent)
     memories = Memory.objects.filter(agent_id=agent.id)
+    identity = identity_entry(agent.id)
+    statement = identity.endorsement
     return AgentPage(
         **{part.name: getattr(overview, part.name) for part in fields(overview)},
-        key=_public_key(agent),
+        identity=identity,
         columns=_columns(goals),
         tree=_tree(goals),
         intents=list(
@@ -188,6 +194,11 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool) -> AgentPa
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
         publication_act=publication_act(published=agent.published) if may_operate else None,
+        identity_acts=[
+            act
+            for act in identity_acts(statement.status if statement else "")
+            if may_operate and (may_own or act.role is not Role.OWNER)
+        ],
         card_path=card_path(agent) if agent.published else "",
         proposals=list(
             Proposal.objects.filter(agent_id=agent.id, status=ProposalStatus.PENDING).order_by("-created_at")[
@@ -216,12 +227,6 @@ def _latest_heartbeats(agent: Agent) -> list[Heartbeat]:
         )
         .order_by("-started_at")[:BEATS_LISTED]
     )
-
-
-def _public_key(agent: Agent) -> str:
-    # Only the public key is read from the database.
-    public_key = AgentKey.objects.filter(agent_id=agent.id).values_list("public_key", flat=True).first()
-    return bytes(public_key).hex() if public_key else ""
 
 
 def _goals(agent: Agent) -> list[Goal]:

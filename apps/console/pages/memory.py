@@ -16,7 +16,7 @@ from django.utils import timezone
 from apps.console import cells
 from apps.console.nodes import NamedNode, name_nodes
 from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
-from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Practice, Upkeep
+from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Pin, Practice, Upkeep
 from apps.memories.services.store.appraisal import word_lists
 from arbor.memory.activation import level_after
 from arbor.memory.forgetting import days_between, decayed_importance, effective_importance, relevance
@@ -68,6 +68,7 @@ class MemoryPage:
     reinforced: int
     recalled_at: datetime | None
     practice: Practice | None
+    pin: Pin | None
     weight: WeightRow
     details: Sequence[tuple[str, Sequence[str]]]
     upkeep: Upkeep | None
@@ -97,6 +98,7 @@ def read_memory(memory: Memory) -> MemoryPage:
         reinforced=reinforced,
         recalled_at=access.last_at if access else None,
         practice=Practice.objects.filter(memory_id=memory.id).first(),
+        pin=Pin.objects.filter(memory_id=memory.id).first(),
         weight=_weight(memory, access),
         details=_details(memory.detail),
         upkeep=upkeep,

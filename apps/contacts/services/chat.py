@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
 from apps.agents.models import AgentState, Trigger
+from apps.agents.services.identity import identity_of
 from apps.agents.services.locks import lock_agent
 from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
@@ -159,15 +160,19 @@ def exchange_turns(*, tenant_id: UUID, session_id: UUID, text: str, execute: Cal
 def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
     """Prepare a turn's prompt, call the model and store the reply; False if another process answers or answered it.
 
-    An error before the model call, or an exhausted daily limit, is stored as the agent's turn, so that the person does
+    An error before the model call, an identity that is not valid, or an exhausted daily limit is stored as the agent's turn, so that the person does
     not wait. The sweep recovers the turns of lost workers.
     """
     with tenant_transaction(tenant_id):
         if not _is_pending(turn_id):
             return False
         agent = ChatMessage.objects.select_related("session__agent__tenant").get(id=turn_id).session.agent
+        refusal = identity_of(agent.id).refusal
         level = budget_status_of(agent.id).level
         models = models_at(agent, level)
+    if refusal:
+        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {refusal}")
+        return True
     if not models:
         reason = limit_skip_reason(
             level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models.functions import Lower
 
 from apps.contacts.models import ChatMessage, ChatSession
+from arbor.contacts.chat import human_of
 
 
 def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> list[ChatMessage]:
@@ -30,3 +31,11 @@ def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
         .values_list("folded", "last_at")
     )
     return {person.partition(":")[2]: last_at for person, last_at in rows}
+
+
+def people_of(sessions: Collection[UUID]) -> dict[UUID, str]:
+    """Return the names of the people of conversations. One statement; none without conversations."""
+    if not sessions:
+        return {}
+    people = ChatSession.objects.filter(id__in=list(sessions)).values_list("id", "person")
+    return {session_id: human_of(person) for session_id, person in people}

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.agents.services.profile import own_model, system_prompt_of
+from apps.agents.services.profile import own_model
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
@@ -33,6 +33,7 @@ from apps.selves.services.salience import (
     SelfRows,
     choose_self,
 )
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat import SHOWN_TURNS
 from arbor.contacts.chat_prompt import (
@@ -60,6 +61,7 @@ from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
+from arbor.selves.self_knowledge import self_knowledge_of
 from arbor.selves.values import BeliefStatus
 
 #: The number of memories recalled, as many as at a heartbeat.
@@ -110,7 +112,8 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         if filters and relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
-        view = _view(turn, state, relevant, matched)
+        own = _self_rows(agent.id)
+        view = _view(turn, state, own, relevant, matched)
     # The prompt must fit into the window of every model that may be asked.
     limits = prompt_limits(
         models,
@@ -120,7 +123,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
     prompt = build_chat_prompt(
         view,
-        system_prompt_of(agent),
+        system_prompt_of(agent, self_knowledge_of(own.aspects)),
         nonce=secrets.token_hex(8),
         window=limits.window,
         reply_tokens=limits.reply_tokens,
@@ -169,7 +172,11 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
 
 
 def _view(
-    turn: ChatMessage, state: Any, relevant: Sequence[Recalled], matched: Sequence[BoundaryMatch]
+    turn: ChatMessage,
+    state: Any,
+    own: SelfRows,
+    relevant: Sequence[Recalled],
+    matched: Sequence[BoundaryMatch],
 ) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
     turns, earlier = _turns_before(turn)
@@ -180,7 +187,7 @@ def _view(
         client_note=turn.detail.get("client_note", ""),
         now=now,
         hours_since_user=_hours_before(turn),
-        **_identity(agent.id, about=turn.content, now=now),
+        **choose_self(own, about=turn.content, now=now),
         mood=_mood(agent.id, state.mood, now),
         # Goals may have changed since the last heartbeat.
         working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
@@ -237,17 +244,16 @@ def _hours_before(turn: ChatMessage) -> float | None:
     return max(0.0, (turn.at - datetime.fromisoformat(before)) / timedelta(hours=1))
 
 
-def _identity(agent_id: UUID, *, about: str, now: datetime) -> dict[str, Any]:
-    """Read the aspects, beliefs and preferences that suit the message best, by name."""
+def _self_rows(agent_id: UUID) -> SelfRows:
+    """Read the aspects, beliefs and preferences of an agent."""
     aspects = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     beliefs = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     preferences = Preference.objects.filter(agent_id=agent_id)
-    rows = SelfRows(
-        aspects=aspects.order_by("-stability", "id").values(*ASPECT_COLUMNS),
-        beliefs=beliefs.order_by("id").values(*BELIEF_COLUMNS),
-        preferences=preferences.values(*PREFERENCE_COLUMNS),
+    return SelfRows(
+        aspects=list(aspects.order_by("-stability", "id").values(*ASPECT_COLUMNS)),
+        beliefs=list(beliefs.order_by("id").values(*BELIEF_COLUMNS)),
+        preferences=list(preferences.values(*PREFERENCE_COLUMNS)),
     )
-    return choose_self(rows, about=about, now=now)
 
 
 def _filters(agent_id: UUID) -> list[BeliefFilter]:

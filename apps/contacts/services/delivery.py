@@ -15,6 +15,7 @@ import structlog
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
+from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import bring_forward, emit_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
@@ -25,7 +26,7 @@ from arbor.contacts.delivery import after_failure
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
-from arbor.errors import DeliveryFailed, SealBroken
+from arbor.errors import DeliveryFailed, IdentityRefused, SealBroken
 from arbor.models.json_text import storable
 
 log = structlog.get_logger(__name__)
@@ -201,17 +202,19 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     with tenant_transaction(claimed.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
             return _record_failure(claimed, "the agent it names is no more", final=True)
+        try:
+            percept = sealed_percept(
+                sender_id=claimed.agent_id,
+                receiver_id=peer,
+                content=f"{claimed.outgoing.agent} wrote in public: {claimed.outgoing.content}",
+                detail={"message": str(claimed.message_id)},
+                urgent=True,
+            )
+        except IdentityRefused as error:
+            return _record_failure(claimed, str(error), final=True)
         if not _mark_sent(claimed.message_id):
             return False
-        percept = Percept.objects.create(
-            tenant_id=claimed.tenant_id,
-            agent_id=peer,
-            peer_id=claimed.agent_id,
-            kind=PerceptKind.PEER_MESSAGE,
-            content=f"{claimed.outgoing.agent} wrote in public: {claimed.outgoing.content}",
-            detail={"message": str(claimed.message_id)},
-            urgent=True,
-        )
+        percept.save(force_insert=True)
         emit_percept(percept)
         bring_forward(agent_id=peer, trigger=Trigger.EVENT, timers_only=True)
     return True

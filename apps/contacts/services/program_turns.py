@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.agents.services.identity import identity_of
 from apps.agents.services.profile import own_model
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
@@ -44,9 +45,11 @@ class ProgramTurn:
 def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> ProgramTurn:
     """Store a person's turn, gather the agent's view of it, and render the prompt.
 
-    A turn that is not finalized is answered by the fleet after a while. Raises as `open_session` and `receive_turn` do.
+    A turn that is not finalized is answered by the fleet after a while. Raises as `open_session` and `receive_turn` do, and
+    IdentityRefused for an agent that may not act.
     """
     with tenant_transaction(tenant_id):
+        identity_of(agent_id).require_active()
         session = open_session(agent_id=agent_id, person=person)
         turn = receive_turn(session_id=session.id, text=text, enqueued=False)
         model = own_model(session.agent) or default_model()

@@ -16,7 +16,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
 from arbor.goals.satisfaction import read_experienced
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 
 
 def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
@@ -100,6 +100,8 @@ def _goal(row: Sequence[Any]) -> GoalRow:
         completed_at=completed_at,
         abandoned_at=row[20],
         abandonment_reason=row[21],
+        type=GoalType(row[22]),
+        priority=row[23],
     )
 
 

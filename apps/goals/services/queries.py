@@ -15,7 +15,7 @@ ORDER BY id FOR NO KEY UPDATE
 LOCK_OPEN_GOALS = """
 SELECT agent_id, id, parent_id, title, description, state, layer, source, fraction, fraction_by_hand, blocked_by,
     blocked_by_goal_id, emotional_valence, expected_reward, effort, deadline, heartbeat_id, rule, touched_at,
-    completed_at, abandoned_at, abandonment_reason
+    completed_at, abandoned_at, abandonment_reason, type, priority
 FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
 ORDER BY agent_id, id FOR UPDATE

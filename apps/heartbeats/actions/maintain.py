@@ -16,6 +16,7 @@ from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
 from apps.memories.services.store.provenance import require_evidence
 from apps.selves.services.proposals import belief_of, confirm_belief, revise_belief
+from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
@@ -93,6 +94,8 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
         case Judgement.KEEP:
             revision.confirm(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(decision, f"kept as it is: {shorten(memory['content'], GLIMPSE)}", [memory_id])
+        case Judgement.RETIRE if memory["pinned"]:
+            raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
             return _done(decision, f"put away ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])

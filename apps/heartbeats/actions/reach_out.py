@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from apps.agents.models import Agent, Percept, PerceptKind
+from apps.agents.models import Agent
+from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import emit_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import outbox_refusals
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.memories.services.store.remember import store
-from apps.tenants.scope import current_tenant
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
@@ -41,18 +42,18 @@ def reach_out_public(context: ActionContext, decision: Decision) -> ActionResult
 def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     """Write to another agent of the tenant: a percept of its next heartbeat, which comes no earlier for it.
 
-    So two agents that answer each other do so at their own pace. Raises NotFound, naming those there are.
+    So two agents that answer each other do so at their own pace. Until then the message is sealed. Raises NotFound, naming
+    those there are, and IdentityRefused.
     """
     wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
     peer = _other_agent(context, wanted)
-    percept = Percept.objects.create(
-        tenant_id=current_tenant(),
-        agent_id=peer.id,
-        peer_id=context.agent_id,
-        kind=PerceptKind.PEER_MESSAGE,
+    percept = sealed_percept(
+        sender_id=context.agent_id,
+        receiver_id=peer.id,
         content=content,
         detail={"heartbeat": str(context.heartbeat_id)},
     )
+    percept.save(force_insert=True)
     emit_percept(percept)
     memory = NewMemory(
         content=f"I wrote to the agent {peer.name}: {content}",
@@ -67,8 +68,9 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
-    """Return the agent of the tenant with this id or name, of which one at most has it."""
-    others = Agent.objects.exclude(id=context.agent_id)
+    """Return the endorsed agent of the tenant with this id or name, of which one at most has it."""
+    endorsed = Agent.objects.filter(endorsement__status=EndorsementStatus.ACTIVE)
+    others = endorsed.exclude(id=context.agent_id)
     if peer_id := read_id(wanted):
         named = others.filter(id=peer_id)
     else:

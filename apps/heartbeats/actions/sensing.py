@@ -40,16 +40,19 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         " were there when this turn began.",
         f"A user {presence}; "
         + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
-        *(
-            f"Waits for your next heartbeat, {percept.kind}: {shorten(percept.content, _MAX_PERCEPT_LENGTH)}"
-            for percept in arrived
-        ),
+        *(f"Waits for your next heartbeat, {percept.kind}: {_shown(percept)}" for percept in arrived),
         *_boundary_lines(situation, arrived),
     ]
     if arrived:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
     summary = f"looked around: {len(arrived)} new since the beat began"
     return answer(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
+
+
+def _shown(percept: Percept) -> str:
+    if percept.sealed is not None:
+        return "a message that is sealed until then."
+    return shorten(percept.content, _MAX_PERCEPT_LENGTH)
 
 
 def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState, Trigger
+from apps.agents.services.identity import identity_of
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
@@ -237,6 +238,8 @@ def _require_active(agent_id: UUID) -> Agent:
 
 
 def _already_running(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+    if refusal := identity_of(agent.id).refusal:
+        return TransitionIllegal(f"{agent.name} has no heartbeats: {refusal}")
     return TransitionIllegal(
         f"a heartbeat of {agent.name} is under way already (state {schedule.state}); wait for its end"
     )

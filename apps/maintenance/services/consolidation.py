@@ -12,6 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections
 
+from apps.agents.services.locks import lock_schedule
 from apps.calls.models import CallStatus
 from apps.calls.services.maintenance_calls import (
     MaintenanceCall,
@@ -20,13 +21,14 @@ from apps.calls.services.maintenance_calls import (
     subject_of_memories,
 )
 from apps.calls.services.usage import budget_status_of
+from apps.maintenance.services.facts import ConversationFact, propose_facts, with_people
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.jobs.maintenance_flags import (
     MaintenanceFlag,
     agents_with,
-    extract_by_rule,
+    store_concepts,
     waiting_memories,
 )
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
@@ -42,13 +44,16 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.maintenance.calls import Excerpt, left_out_of_prompt, maintenance_request
+from arbor.memory.text.extraction import concepts_in
+from arbor.memory.text.facts import facts_in
 from arbor.memory.text.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
 
-#: Episodes of one step, and memories of one maintenance call (seed 004, 6.1).
+#: Episodes of one step, memories of one maintenance call (seed 004, 6.1), and memories of one step by rule.
 SUMMARY_BATCH = 5
 EXTRACT_BATCH = 10
+RULE_BATCH = 50
 WEIGH_BATCH = 20
 #: Memories up to which an episode needs no model for its summary.
 SHORT_EPISODE = 2
@@ -175,6 +180,36 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         return store_summaries(agent_id, summaries, embedded)
 
 
+def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
+    """Extract the concepts of a batch of waiting memories by rule, and propose the facts that people state in them.
+
+    Returns the number of memories.
+    """
+    with tenant_transaction(tenant_id):
+        waiting = with_people(waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH))
+    concepts = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
+    facts = [
+        ConversationFact(
+            text=fact.text,
+            confidence=fact.confidence,
+            memory_id=memory_id,
+            conversation=excerpt.session.removeprefix("chat:"),
+        )
+        for memory_id, excerpt in waiting
+        if excerpt.person
+        for fact in facts_in(excerpt.text, speaker=excerpt.person)
+    ]
+    if not concepts:
+        return 0
+    with tenant_transaction(tenant_id):
+        if facts:
+            # Proposals lock the agent, concepts the mind.
+            lock_schedule(agent_id)
+        mine = set(store_concepts(agent_id, concepts))
+        propose_facts(agent_id=agent_id, facts=[fact for fact in facts if fact.memory_id in mine])
+    return len(mine)
+
+
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
     if not settings.ARBOR_MAINTENANCE_MODEL:
         return extract_by_rule(tenant_id, agent_id)
@@ -198,6 +233,8 @@ def _enqueue_call(
         # Includes memories of failed calls, which wait for a person.
         asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
         waiting = waiting_memories(agent_id, flag, limit=batch, without=asked)
+        if flag is MaintenanceFlag.EXTRACT:
+            waiting = with_people(waiting)
         if not waiting:
             return 0
         excerpts = [excerpt for _, excerpt in waiting]

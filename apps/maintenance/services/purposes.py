@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.agents.services.locks import lock_schedule
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
+from apps.maintenance.services.facts import ConversationFact, propose_facts, turns_of_people
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
@@ -25,7 +27,9 @@ from apps.memories.services.jobs.summaries import (
     store_summaries,
 )
 from arbor.contacts.chat_reply import read_chat_reply
-from arbor.memory.maintenance.replies import Answers, read_concepts, read_scores, read_summary
+from arbor.memory.maintenance.replies import Answers, read_concepts, read_facts, read_scores, read_summary
+from arbor.memory.text.extraction import ExtractedConcept
+from arbor.memory.text.facts import STATED
 from arbor.models.ports import CallPurpose
 
 #: The subject of a call, as JSON.
@@ -70,16 +74,50 @@ def _apply_summary(
     return []
 
 
-def _apply_concepts(
-    agent_id: UUID, subject: Subject, read: Answers[Iterable[tuple[str, float]]], _by: str
-) -> Sequence[str]:
-    ids = _memories(subject)
-    store_concepts(agent_id, {ids[place]: concepts for place, concepts in read.by_place.items()})
+@dataclass(frozen=True, kw_only=True)
+class Extraction:
+    """The concepts and the facts of a reply, by memory."""
+
+    concepts: Answers[tuple[ExtractedConcept, ...]]
+    facts: Answers[tuple[str, ...]]
+
+
+def _read_extraction(subject: Subject, text: str) -> Extraction:
+    count = len(subject["memories"])
+    return Extraction(concepts=read_concepts(text, count=count), facts=read_facts(text, count=count))
+
+
+def _apply_extraction(agent_id: UUID, subject: Subject, read: Extraction, _by: str) -> Sequence[str]:
+    ids, concepts = _memories(subject), read.concepts
+    if any(read.facts.by_place.values()):
+        # Proposals lock the agent, concepts the mind.
+        lock_schedule(agent_id)
+    mine = set(store_concepts(agent_id, {ids[place]: of for place, of in concepts.by_place.items()}))
     given_up, notes = _count_left_out_memories(
-        agent_id, MaintenanceFlag.EXTRACT, ids, read, rule="its concepts are taken by rule"
+        agent_id, MaintenanceFlag.EXTRACT, ids, concepts, rule="its concepts are taken by rule"
     )
     extract_left_out(agent_id, given_up)
-    return [*read.dropped, *notes]
+    stated = {place: facts for place, facts in read.facts.by_place.items() if facts and ids[place] in mine}
+    return [*concepts.dropped, *read.facts.dropped, *notes, *_propose_stated(agent_id, ids, stated)]
+
+
+def _propose_stated(
+    agent_id: UUID, ids: Sequence[UUID], stated: Mapping[int, Sequence[str]]
+) -> Sequence[str]:
+    """Propose the facts that a model found in people's turns; return why others were left out."""
+    turns = turns_of_people(agent_id, [ids[place] for place in stated])
+    facts = [
+        ConversationFact(text=fact, confidence=STATED, memory_id=ids[place], conversation=turns[ids[place]])
+        for place, found in stated.items()
+        if ids[place] in turns
+        for fact in found
+    ]
+    notes = [
+        f"memory {place + 1}: its facts are dropped, because no person said it in a conversation"
+        for place in stated
+        if ids[place] not in turns
+    ]
+    return [*notes, *propose_facts(agent_id=agent_id, facts=facts)]
 
 
 def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
@@ -126,9 +164,9 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         ),
     ),
     CallPurpose.EXTRACT: Purpose(
-        read=lambda subject, text: read_concepts(text, count=len(subject["memories"])),
+        read=_read_extraction,
         prepare=_as_read,
-        apply=_apply_concepts,
+        apply=_apply_extraction,
         failed=_no_further_record,
     ),
     CallPurpose.WEIGH: Purpose(

@@ -17,7 +17,7 @@ from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
 from arbor.errors import Invalid, NotFound
-from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, title_key
+from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, title_key
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 
@@ -33,6 +33,7 @@ class GoalLine(ToolResult):
     description: str
     state: GoalState
     layer: GoalLayer
+    type: GoalType
     source: GoalSource
     fraction: float = Field(description="Progress, 0 to 1.")
     priority: float | None = Field(description="Computed; none for a closed goal.")
@@ -160,6 +161,7 @@ def _open_goal(view: GoalView) -> GoalLine:
         description=view.description,
         state=view.state,
         layer=view.layer,
+        type=view.type,
         source=view.source,
         fraction=view.fraction,
         priority=round(view.priority, 4),
@@ -177,6 +179,7 @@ def _closed_goal(goal: Goal) -> GoalLine:
         description=goal.description,
         state=GoalState(goal.state),
         layer=GoalLayer(goal.layer),
+        type=GoalType(goal.type),
         source=GoalSource(goal.source),
         fraction=goal.fraction,
         priority=None,

@@ -14,6 +14,7 @@ from apps.memories.models.memory import (
     Upkeep,
 )
 from apps.memories.models.mind import EmbedderFault, JobRun, Mind, NextEmbedding
+from apps.memories.models.pins import Pin
 
 __all__ = [
     "Activation",
@@ -33,6 +34,7 @@ __all__ = [
     "MemoryConcept",
     "Mind",
     "NextEmbedding",
+    "Pin",
     "Practice",
     "Term",
     "Upkeep",

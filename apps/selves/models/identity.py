@@ -9,7 +9,7 @@ from apps.memories.models import Memory
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
+from arbor.selves.values import DEFAULT_STRENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 
 def share(field: str) -> models.Q:
@@ -18,14 +18,17 @@ def share(field: str) -> models.Q:
 
 
 class IdentityAspect(TenantModel):
-    """An aspect of an agent's identity."""
+    """An aspect of an agent's identity: among them its traits, values and capabilities, which have no other home."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")
     kind = models.CharField(max_length=24, choices=[(k.value, k.value) for k in AspectKind])
     content = models.TextField()
-    #: SHA-256 of the normalized content: an agent has it once.
+    #: SHA-256 of the normalized content: an agent has it once of each kind.
     content_hash = models.BinaryField(max_length=32)
+    #: By kind the strength of a trait, the importance of a value, the proficiency of a capability, or the resonance of
+    #: another aspect; 0 to 1.
+    strength = models.FloatField(default=DEFAULT_STRENGTH, db_default=DEFAULT_STRENGTH)
     #: The aspect's resistance to change, 0 to 1.
     stability = models.FloatField()
     status = models.CharField(
@@ -39,9 +42,10 @@ class IdentityAspect(TenantModel):
         verbose_name = "aspect"
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "agent", "content_hash"], name="selves_identityaspect_once"
+                fields=["tenant", "agent", "kind", "content_hash"], name="selves_identityaspect_once"
             ),
             models.CheckConstraint(condition=share("stability"), name="selves_identityaspect_stability"),
+            models.CheckConstraint(condition=share("strength"), name="selves_identityaspect_strength"),
         ]
 
     def __str__(self) -> str:

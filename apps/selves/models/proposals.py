@@ -62,14 +62,20 @@ class Proposal(TenantModel):
 
 
 class SelfChange(TenantModel):
-    """A change of an agent's self: before, after, and who decided. Written once."""
+    """A change of an agent's self: before, after, and who decided. Written once.
+
+    All changes of an agent together are the complete history of its self: the first is the birth, and each version is the
+    position that one act led to.
+    """
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    #: `belief`, `aspect`, `preference` or `boundary`, and its id.
-    what = models.CharField(max_length=12)
+    #: The version that the change led to: 1 for the birth. The changes of one act, such as a rollback, share it.
+    version = models.PositiveIntegerField()
+    #: An `arbor.selves.history.PartKind` and its id; of the birth, the agent's id.
+    what = models.CharField(max_length=16)
     target_id = models.UUIDField()
     before = models.JSONField(default=dict)
     after = models.JSONField(default=dict)
@@ -89,6 +95,12 @@ class SelfChange(TenantModel):
                 fields=["tenant", "proposal"],
                 name="selves_change_by_proposal",
                 condition=models.Q(proposal__isnull=False),
+            ),
+        ]
+        constraints = [
+            # Also the index of the latest version.
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "version", "what", "target_id"], name="selves_change_once"
             ),
         ]
 

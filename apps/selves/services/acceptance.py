@@ -14,7 +14,7 @@ from apps.memories.services.graph.relations import NewRelation, labels_of, relat
 from apps.memories.services.store.provenance import evidence_of
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
-from apps.selves.services.aspects import add_aspect
+from apps.selves.services.aspects import add_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
 from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, require_pace
 from apps.selves.services.preferences import set_preference
@@ -30,7 +30,10 @@ from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limit_confidence, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import (
+    DEFAULT_STRENGTH,
+    QUALITIES,
     AspectKind,
+    AspectRevision,
     BeliefCategory,
     BeliefRevision,
     BeliefStatus,
@@ -41,6 +44,8 @@ from arbor.selves.values import (
 
 #: Importance of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
+#: The least difference of a strength that changes a trait, value or capability.
+LEAST_REGRADED = 0.05
 #: The result of a proposal that changes nothing.
 KNOWN = "that was so already"
 
@@ -96,21 +101,43 @@ def _sources(proposal: Proposal) -> tuple[Source, ...]:
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
+    kind = AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT))
+    strength = DEFAULT_STRENGTH
+    if kind in QUALITIES:
+        strength = float(proposal.change.get("strength", proposal.confidence))
+        held = IdentityAspect.objects.filter(
+            agent_id=proposal.agent_id, kind=kind, content_hash=content_hash(proposal.content)
+        ).exclude(status=BeliefStatus.DROPPED)
+        if (existing := held.first()) is not None:
+            return _regrade(existing, strength, proposal, actor, now)
+
     def add() -> str:
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
         aspect = NewAspect(
             content=proposal.content,
-            kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
+            kind=kind,
+            strength=strength,
             source=f"proposal:{proposal.id}",
         )
         added = add_aspect(agent_id=proposal.agent_id, aspect=aspect, actor=actor, proposal_id=proposal.id)
         _draw_origin(proposal, GraphNode(GraphNodeKind.ASPECT, added.id), Relation.DERIVED_FROM)
-        return f"an aspect, {added.id}"
+        return f"{kind}: {added.content}" if kind in QUALITIES else f"an aspect, {added.id}"
 
     aspects = IdentityAspect.objects.filter(
-        agent_id=proposal.agent_id, content_hash=content_hash(proposal.content)
+        agent_id=proposal.agent_id, kind=kind, content_hash=content_hash(proposal.content)
     )
     return _unless_known(add, aspects.exclude(status=BeliefStatus.DROPPED))
+
+
+def _regrade(aspect: IdentityAspect, strength: float, proposal: Proposal, actor: str, now: datetime) -> str:
+    """Change the strength of a trait, value or capability that the agent has; a slight difference changes nothing."""
+    if abs(aspect.strength - strength) < LEAST_REGRADED:
+        return KNOWN
+    require_pace(agent_id=aspect.agent_id, decided_by=actor, what=ASPECT, now=now)
+    before = aspect.strength
+    revision = AspectRevision(strength=strength, reason=f"proposal {proposal.id}")
+    revise_aspect(aspect_id=aspect.id, actor=actor, revision=revision, proposal_id=proposal.id)
+    return f"the {aspect.kind} {aspect.content} from {before:.0%} to {strength:.0%}"
 
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:

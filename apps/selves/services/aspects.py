@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +11,21 @@ from django.db import transaction
 from apps.agents.services.profile import lock_agent_row
 from apps.selves.models import IdentityAspect
 from apps.selves.services.changes import ASPECT, SelfChangeRecord, record_self_change, set_values
+from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.values import MAX_ASPECTS, BeliefStatus, NewAspect, check_share
+from arbor.selves.values import (
+    MAX_ASPECTS,
+    MAX_OF_KIND,
+    QUALITIES,
+    AspectKind,
+    AspectRevision,
+    BeliefStatus,
+    NewAspect,
+    check_quality,
+    check_share,
+)
 
 
 @transaction.atomic
@@ -22,23 +34,23 @@ def add_aspect(
 ) -> IdentityAspect:
     """Add an aspect to an agent's identity, or activate a dropped one again.
 
-    Raises NotFound for the agent, AlreadyExists for an aspect that it has, LimitReached.
+    Raises NotFound for the agent, AlreadyExists for an aspect that it has, LimitReached, Invalid for a trait, value or
+    capability that is no short line.
     """
+    check_quality(aspect.kind, aspect.content)
     # Without the lock, two concurrent additions would both find no existing row.
     lock_agent_row(agent_id)
     hashed = content_hash(aspect.content)
     existing: IdentityAspect | None = IdentityAspect.objects.filter(
-        agent_id=agent_id, content_hash=hashed
+        agent_id=agent_id, kind=aspect.kind, content_hash=hashed
     ).first()
     if existing is not None and existing.status != BeliefStatus.DROPPED:
         raise AlreadyExists(f"that is an aspect already, {existing.id}; revise it instead")
-    count = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
-    if count >= MAX_ASPECTS:
-        raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
+    _require_room(agent_id, aspect.kind)
     row = existing or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
-    before = _values_of(existing) if existing else {}
+    before = aspect_values(existing) if existing else {}
     row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
-    row.stability, row.source = aspect.stability, aspect.source
+    row.strength, row.stability, row.source = aspect.strength, aspect.stability, aspect.source
     row.save()
     _record_change(row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id)
     return row
@@ -49,41 +61,56 @@ def revise_aspect(
     *,
     aspect_id: UUID,
     actor: str,
-    stability: float | None = None,
-    status: BeliefStatus | None = None,
-    reason: str = "",
+    revision: AspectRevision,
+    proposal_id: UUID | None = None,
 ) -> IdentityAspect:
-    """Change an aspect's stability or status; None leaves a value unchanged.
+    """Change an aspect's strength, stability or status.
 
     Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
-    if stability is not None:
-        check_share("stability", stability)
-    aspect: IdentityAspect | None = IdentityAspect.objects.select_for_update().filter(id=aspect_id).first()
-    if aspect is None:
-        raise NotFound(f"there is no aspect {aspect_id} in this tenant")
-    wanted: dict[str, Any] = {"stability": stability, "status": status}
-    before = _values_of(aspect)
+    wanted: dict[str, Any] = {"strength": revision.strength, "stability": revision.stability}
+    for name, value in wanted.items():
+        if value is not None:
+            check_share(name, value)
+    wanted["status"] = revision.status
+    aspect = _locked(aspect_id)
+    before = aspect_values(aspect)
     changes = set_values(aspect, wanted)
     if changes:
         aspect.save()
-        verb = "dropped" if status is BeliefStatus.DROPPED else "revised"
-        _record_change(aspect, before, actor, f"{verb} the aspect: {aspect.content}", reason=reason)
+        verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
+        message = f"{verb} the aspect: {aspect.content}"
+        _record_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
     return aspect
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
     """Drop an aspect of an agent's identity; its row stays for the record. Raises NotFound."""
-    return revise_aspect(aspect_id=aspect_id, actor=actor, status=BeliefStatus.DROPPED, reason=reason)
+    revision = AspectRevision(status=BeliefStatus.DROPPED, reason=reason)
+    return revise_aspect(aspect_id=aspect_id, actor=actor, revision=revision)
 
 
-def _values_of(aspect: IdentityAspect) -> dict[str, Any]:
-    return {
-        "kind": str(aspect.kind),
-        "content": aspect.content,
-        "stability": aspect.stability,
-        "status": str(aspect.status),
-    }
+def _locked(aspect_id: UUID) -> IdentityAspect:
+    """Lock an aspect, after its agent. Raises NotFound."""
+    agent_id = IdentityAspect.objects.filter(id=aspect_id).values_list("agent_id", flat=True).first()
+    if agent_id is None:
+        raise NotFound(f"there is no aspect {aspect_id} in this tenant")
+    lock_agent_row(agent_id)
+    aspect: IdentityAspect = IdentityAspect.objects.select_for_update().get(id=aspect_id)
+    return aspect
+
+
+def _require_room(agent_id: UUID, kind: AspectKind) -> None:
+    """Raise LimitReached for an agent with the most aspects, or with the most of a kind, such as traits."""
+    kinds = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
+    counts = Counter(kinds.values_list("kind", flat=True))
+    if kind in QUALITIES and counts[kind] >= MAX_OF_KIND:
+        raise LimitReached(f"an agent has at most {MAX_OF_KIND} of the kind {kind}; drop one first")
+    if (
+        kind not in QUALITIES
+        and sum(counts[other] for other in AspectKind if other not in QUALITIES) >= MAX_ASPECTS
+    ):
+        raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
 
 
 def _record_change(
@@ -101,7 +128,7 @@ def _record_change(
             what=ASPECT,
             target_id=aspect.id,
             before=before,
-            after=_values_of(aspect),
+            after=aspect_values(aspect),
             actor=actor,
             message=message,
             reason=reason,

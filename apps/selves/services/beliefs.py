@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.locks import lock_agent, lock_schedule
+from apps.agents.services.locks import lock_agent
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
 from apps.selves.services.changes import (
@@ -19,6 +19,7 @@ from apps.selves.services.changes import (
     record_self_change,
     set_values,
 )
+from apps.selves.services.parts import belief_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -42,7 +43,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     if count >= MAX_BELIEFS:
         raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
     row = existing or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
-    before = _values_of(existing) if existing else {}
+    before = belief_values(existing) if existing else {}
     row.category, row.statement, row.status = belief.category, belief.statement, BeliefStatus.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
@@ -74,7 +75,7 @@ def revise_belief(
         if wanted[name] is not None:
             check_share(name, wanted[name])
     belief = _locked(belief_id)
-    before = _values_of(belief)
+    before = belief_values(belief)
     changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
     if changes or tested_at:
@@ -118,10 +119,8 @@ def change_filters(
 
     Raises NotFound, Invalid.
     """
-    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
-    if belief is None:
-        raise NotFound(f"there is no belief {belief_id} in this tenant")
-    before = _values_of(belief)
+    belief = _locked(belief_id)
+    before = belief_values(belief)
     rules = read_filters([*belief.filters, added] if added else [])
     belief.filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
     belief.save(update_fields=["filters", "updated_at"])
@@ -137,24 +136,17 @@ def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
 
 
 def _locked(belief_id: UUID) -> Belief:
-    """Lock a belief, after the schedule of its agent: the trust of its facts may change with it. Raises NotFound."""
+    """Lock a belief, after the schedule and the row of its agent: the trust of its facts may change with it.
+
+    Raises NotFound.
+    """
     agent_id = Belief.objects.filter(id=belief_id).values_list("agent_id", flat=True).first()
     if agent_id is not None:
-        lock_schedule(agent_id)
+        lock_agent(agent_id)
     belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
     if belief is None:
         raise NotFound(f"there is no belief {belief_id} in this tenant")
     return belief
-
-
-def _values_of(belief: Belief) -> dict[str, Any]:
-    return {
-        "statement": belief.statement,
-        "category": belief.category,
-        "confidence": belief.confidence,
-        "stability": belief.stability,
-        "status": str(belief.status),
-    } | ({"filters": belief.filters} if belief.filters else {})
 
 
 def _record_change(
@@ -172,7 +164,7 @@ def _record_change(
             what=BELIEF,
             target_id=belief.id,
             before=before,
-            after=_values_of(belief),
+            after=belief_values(belief),
             actor=actor,
             message=message,
             reason=reason,

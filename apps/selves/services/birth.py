@@ -1,50 +1,71 @@
-"""Create the self of a new agent."""
+"""Create the selves of new agents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from apps.selves.models import Belief, IdentityAspect
+from apps.selves.models import IdentityAspect, SelfChange
+from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
+from arbor.ids import uuid7
 from arbor.memory.content import content_hash
-from arbor.selves.values import NewAspect, NewBelief
+from arbor.selves.history import BIRTH, BIRTH_CHANGE, PartKind, SelfState
+from arbor.selves.values import NewAspect
 
 
-def create_self(*, agent_id: UUID, beliefs: Sequence[NewBelief], aspects: Sequence[NewAspect]) -> None:
-    """Store a new agent's beliefs and aspects, in the transaction of its creation. Two statements.
+@dataclass(frozen=True, kw_only=True)
+class SelfAtBirth:
+    """The first self of a new agent."""
+
+    agent_id: UUID
+    aspects: Sequence[NewAspect]
+
+
+def create_self(*, agent_id: UUID, aspects: Sequence[NewAspect], actor: str) -> None:
+    """Store a new agent's aspects and the record of its birth, in the transaction of its creation. Two statements."""
+    create_selves(selves=[SelfAtBirth(agent_id=agent_id, aspects=aspects)], actor=actor)
+
+
+def create_selves(*, selves: Sequence[SelfAtBirth], actor: str) -> None:
+    """Store the aspects of new agents and the records of their births, in one transaction. Two statements for all.
 
     Duplicates in a template are stored once.
     """
-    tenant_id = current_tenant()
-    Belief.objects.bulk_create(
-        [
-            Belief(
-                tenant_id=tenant_id,
-                agent_id=agent_id,
-                category=belief.category,
-                statement=belief.statement,
-                statement_hash=content_hash(belief.statement),
-                confidence=belief.confidence,
-                stability=belief.stability,
-                source=belief.source,
-            )
-            for belief in beliefs
-        ],
-        ignore_conflicts=True,
-    )
-    IdentityAspect.objects.bulk_create(
-        [
-            IdentityAspect(
-                tenant_id=tenant_id,
-                agent_id=agent_id,
-                kind=aspect.kind,
-                content=aspect.content,
-                content_hash=content_hash(aspect.content),
-                stability=aspect.stability,
-                source=aspect.source,
-            )
-            for aspect in aspects
-        ],
-        ignore_conflicts=True,
+    born = [(own.agent_id, _aspects(own)) for own in selves]
+    IdentityAspect.objects.bulk_create([aspect for _, aspects in born for aspect in aspects])
+    SelfChange.objects.bulk_create([_birth(agent_id, aspects, actor) for agent_id, aspects in born])
+
+
+def _aspects(own: SelfAtBirth) -> list[IdentityAspect]:
+    distinct = {(aspect.kind, content_hash(aspect.content)): aspect for aspect in reversed(own.aspects)}
+    return [
+        IdentityAspect(
+            id=uuid7(),
+            tenant_id=current_tenant(),
+            agent_id=own.agent_id,
+            kind=kind,
+            content=aspect.content,
+            content_hash=hashed,
+            strength=aspect.strength,
+            stability=aspect.stability,
+            source=aspect.source,
+        )
+        for (kind, hashed), aspect in reversed(distinct.items())
+    ]
+
+
+def _birth(agent_id: UUID, aspects: Sequence[IdentityAspect], actor: str) -> SelfChange:
+    state = SelfState(parts={PartKind.ASPECT: {str(aspect.id): aspect_values(aspect) for aspect in aspects}})
+    return SelfChange(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        version=BIRTH,
+        what=BIRTH_CHANGE,
+        target_id=agent_id,
+        after=state.to_json(),
+        decided_by=actor,
+        reason="birth",
     )

@@ -13,6 +13,7 @@ from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
 from apps.selves.services.changes import BOUNDARY, SelfChangeRecord, record_self_change
+from apps.selves.services.parts import boundary_values
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
@@ -52,15 +53,16 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
 
     Returns a description of the change. Raises NotFound.
     """
+    lock_agent_row(agent_id)
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     default = next((boundary for boundary in DEFAULT_BOUNDARIES if boundary.name == name), None)
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
-        _record_change(row, actor, f"took away the boundary {name}", _values_of(row), {})
+        _record_change(row, actor, f"took away the boundary {name}", boundary_values(row), {})
         row.delete()
         return "removed"
-    before = _values_of(row) if row else {}
+    before = boundary_values(row) if row else {}
     if row is None and default is not None:
         row = Boundary(
             tenant_id=current_tenant(),
@@ -77,17 +79,18 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     assert row is not None
     row.enabled, row.source = False, actor
     row.save()
-    _record_change(row, actor, f"switched off the boundary {name}", before, _values_of(row))
+    _record_change(row, actor, f"switched off the boundary {name}", before, boundary_values(row))
     return "switched off"
 
 
 @transaction.atomic
 def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     """Restore a default boundary of an agent. Raises NotFound."""
+    lock_agent_row(agent_id)
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
-    _record_change(row, actor, f"restored the boundary {name}", _values_of(row), {})
+    _record_change(row, actor, f"restored the boundary {name}", boundary_values(row), {})
     row.delete()
 
 
@@ -138,29 +141,15 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row = own.get(boundary.name) or Boundary(
         tenant_id=current_tenant(), agent_id=agent_id, name=boundary.name
     )
-    before = _values_of(row) if boundary.name in own else {}
+    before = boundary_values(row) if boundary.name in own else {}
     row.description, row.type, row.response = boundary.description, boundary.type, boundary.response
     row.patterns, row.examples, row.vectors = list(boundary.patterns), list(boundary.examples), vectors
     row.flexibility, row.importance = boundary.flexibility, boundary.importance
     row.enabled, row.source = True, boundary.source or actor
     row.save()
     message = f"gave the agent the boundary {row.name} ({row.response})"
-    _record_change(row, actor, message, before, _values_of(row))
+    _record_change(row, actor, message, before, boundary_values(row))
     return row
-
-
-def _values_of(row: Boundary) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "description": row.description,
-        "type": str(row.type),
-        "response": str(row.response),
-        "patterns": row.patterns,
-        "examples": row.examples,
-        "flexibility": row.flexibility,
-        "importance": row.importance,
-        "enabled": row.enabled,
-    }
 
 
 def _record_change(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +14,20 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import SelfChange
+from apps.selves.services.queries import RECORD_SELF_CHANGE
 from apps.signals.services.emission import emit
-from apps.tenants.scope import current_tenant
+from apps.tenants.encoding import to_json
+from apps.tenants.statements import fetch
+from arbor.ids import uuid7
+from arbor.selves.history import PartKind
 from arbor.selves.proposals import check_pace
 from arbor.signals import SignalName, signal
 
 #: The kinds of changed parts (`SelfChange.what`).
-BELIEF = "belief"
-ASPECT = "aspect"
-PREFERENCE = "preference"
-BOUNDARY = "boundary"
+BELIEF = PartKind.BELIEF.value
+ASPECT = PartKind.ASPECT.value
+PREFERENCE = PartKind.PREFERENCE.value
+BOUNDARY = PartKind.BOUNDARY.value
 #: The prefix of an agent's own decisions, the only ones that are limited.
 HEARTBEAT = "heartbeat:"
 
@@ -43,24 +47,30 @@ class SelfChangeRecord:
     message: str
     reason: str = ""
     proposal_id: UUID | None = None
+    #: The version that the change belongs to, of an act with several changes; None for a version of its own.
+    version: int | None = None
 
 
-def record_self_change(change: SelfChangeRecord) -> None:
-    """Record one change in the self history and in the audit log, in the transaction of the change itself.
+def record_self_change(change: SelfChangeRecord) -> int:
+    """Record one change in the self history and in the audit log, in the transaction of the change; return its version.
 
+    The caller has locked the agent's row: its changes are numbered one after the other.
     In the audit log an agent's own decision is the agent's, as its other acts are, and its heartbeat in the detail.
     Two statements, one more for the agent's own decision.
     """
-    SelfChange.objects.create(
-        tenant_id=current_tenant(),
-        agent_id=change.agent_id,
+    ((version,),) = fetch(
+        RECORD_SELF_CHANGE,
+        id=uuid7(),
+        agent=change.agent_id,
+        version=change.version,
         what=change.what,
-        target_id=change.target_id,
-        before=dict(change.before),
-        after=dict(change.after),
-        proposal_id=change.proposal_id,
+        target=change.target_id,
+        before=to_json(dict(change.before)),
+        after=to_json(dict(change.after)),
+        proposal=change.proposal_id,
         decided_by=change.actor,
         reason=change.reason,
+        at=datetime.now(UTC),
     )
     detail: dict[str, Any] = {
         f"{change.what}_id": str(change.target_id),
@@ -81,6 +91,7 @@ def record_self_change(change: SelfChangeRecord) -> None:
             by=change.actor,
         )
     )
+    return int(version)
 
 
 def record_decision(*, agent_id: UUID, decided_by: str, message: str, detail: Mapping[str, Any]) -> None:

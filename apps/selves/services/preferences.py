@@ -9,6 +9,7 @@ from django.db import transaction
 from apps.agents.services.profile import lock_agent_row
 from apps.selves.models import Preference
 from apps.selves.services.changes import PREFERENCE, SelfChangeRecord, record_self_change
+from apps.selves.services.parts import preference_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import LimitReached, NotFound
 from arbor.selves.values import MAX_PREFERENCES, check_preference
@@ -34,32 +35,34 @@ def set_preference(
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
-    previous = _values_of(row) if row else {}
+    previous = preference_values(row) if row else {}
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    if previous != _values_of(row):
+    if previous != preference_values(row):
         _record_change(
-            row, actor, f"let it prefer {key}: {value}", previous, _values_of(row), proposal_id=proposal_id
+            row,
+            actor,
+            f"let it prefer {key}: {value}",
+            previous,
+            preference_values(row),
+            proposal_id=proposal_id,
         )
     return row
 
 
 @transaction.atomic
 def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
-    """Remove a preference; its value is recorded. Raises NotFound."""
+    """Remove a preference; its value is recorded. Raises NotFound, also for the agent."""
+    lock_agent_row(agent_id)
     row: Preference | None = (
         Preference.objects.select_for_update().filter(agent_id=agent_id, key=key.strip().casefold()).first()
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _record_change(row, actor, f"took its preference {row.key} away", _values_of(row), {})
+    _record_change(row, actor, f"took its preference {row.key} away", preference_values(row), {})
     row.delete()
     return row
-
-
-def _values_of(preference: Preference) -> dict[str, str]:
-    return {"key": preference.key, "value": preference.value}
 
 
 def _record_change(

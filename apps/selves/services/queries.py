@@ -33,6 +33,16 @@ SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidenc
 FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
 ORDER BY created_at DESC
 """
+#: Inserts a change of a self under the lock of its agent, as the next version, or as part of the given one. Fixed, so that
+#: the version needs no statement of its own.
+RECORD_SELF_CHANGE = """
+INSERT INTO selves_selfchange
+    (id, tenant_id, agent_id, version, what, target_id, before, after, proposal_id, decided_by, reason, at)
+SELECT %(id)s, %(tenant)s, %(agent)s, coalesce(%(version)s::integer, (
+        SELECT coalesce(max(version), 1) + 1 FROM selves_selfchange WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+    )), %(what)s, %(target)s, %(before)s::jsonb, %(after)s::jsonb, %(proposal)s, %(decided_by)s, %(reason)s, %(at)s
+RETURNING version
+"""
 #: Part: a proposal `p` that the agent cannot accept yet, as `arbor.selves.proposals.check_pace` decides.
 TOO_SOON = f"""
 p.kind IN ('identity', 'belief', 'preference') AND EXISTS (

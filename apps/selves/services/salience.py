@@ -15,10 +15,11 @@ from arbor.selves.values import (
     BELIEFS_FIRM,
     BELIEFS_SHOWN,
     PREFERENCES_SHOWN,
+    QUALITIES,
 )
 
 #: The columns of each part that the choice reads, beside those of its view.
-ASPECT_COLUMNS = ("id", "kind", "content", "status", "stability", "updated_at")
+ASPECT_COLUMNS = ("id", "kind", "content", "strength", "status", "stability", "updated_at")
 BELIEF_COLUMNS = ("id", "category", "statement", "confidence", "status", "stability", "updated_at", "filters")
 PREFERENCE_COLUMNS = ("key", "value", "updated_at")
 
@@ -35,8 +36,15 @@ class SelfRows:
 
 
 def choose_self(rows: SelfRows, *, about: str, now: datetime) -> dict[str, Any]:
-    """Return the views `aspects`, `beliefs` and `preferences` that suit a text best, by name."""
-    aspects = [_part(row, row["content"], stability=row["stability"]) for row in rows.aspects]
+    """Return the views `aspects`, `beliefs` and `preferences` that suit a text best, by name.
+
+    Traits, values and capabilities are left out: the system prompt has them.
+    """
+    aspects = [
+        _part(row, row["content"], stability=row["stability"])
+        for row in rows.aspects
+        if row["kind"] not in QUALITIES
+    ]
     beliefs = [
         _part(row, row["statement"], stability=(row["stability"] + row["confidence"]) / 2)
         for row in rows.beliefs

@@ -89,7 +89,7 @@ FURTHER_FORMAT: Mapping[str, str] = {
         '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
         "at most 5, confidence 0.5 or more, at least one memory id as evidence; "
         f"kind is one of {', '.join(InsightKind)}; a preference's"
-        " content is key: value, such as tone: brief"
+        " content is key: value, such as tone: brief; a trait, value or capability is a few words"
     ),
     "peer_notes": (
         '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '

@@ -244,6 +244,8 @@ class InsightKind(StrEnum):
     EMOTIONAL_BASELINE = AspectKind.EMOTIONAL_BASELINE.value
     THREAT_SENSITIVITY = AspectKind.THREAT_SENSITIVITY.value
     CHANGE_RESISTANCE = AspectKind.CHANGE_RESISTANCE.value
+    TRAIT = AspectKind.TRAIT.value
+    CAPABILITY = AspectKind.CAPABILITY.value
     #: A preference, whose content is `key: value`.
     PREFERENCE = "preference"
 
@@ -256,9 +258,9 @@ class IdentityInsight(ReplyPart):
         _choice(
             InsightKind,
             values=InsightKind.VALUE,
-            trait=InsightKind.SELF_CONCEPT,
+            traits=InsightKind.TRAIT,
             identity=InsightKind.SELF_CONCEPT,
-            capability=InsightKind.AGENCY,
+            skill=InsightKind.CAPABILITY,
         ),
     ]
     content: Annotated[str, _text(INSIGHT_LENGTH, TEXT)]

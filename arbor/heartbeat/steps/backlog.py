@@ -149,6 +149,7 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
         deadline=goal.deadline,
         stated_reward=goal.expected_reward,
         actions=(),
+        stated=goal.priority,
     )
     return GoalView(
         id=str(goal.id),
@@ -156,6 +157,7 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
         description=goal.description,
         state=GoalState(goal.state),
         layer=GoalLayer(goal.layer),
+        type=goal.type,
         source=source,
         priority=round(priority, 4),
         rule=goal.rule,

@@ -15,7 +15,7 @@ from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
-from arbor.selves.values import check_preference
+from arbor.selves.values import AspectKind, check_preference, check_quality
 
 #: The origin of seed 000 shows five.
 PROPOSALS_SHOWN = 5
@@ -31,6 +31,7 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         ProposalView(
             id=str(proposal.id),
             kind=proposal.kind,
+            aspect=proposal.aspect,
             content=proposal.content,
             confidence=proposal.confidence,
             evidence=proposal.evidence,
@@ -111,6 +112,8 @@ def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewPro
             "an insight into oneself rests on memories: give the ids of some, as shown, under evidence"
         )
     is_preference = insight.kind is InsightKind.PREFERENCE
+    if not is_preference:
+        check_quality(AspectKind(insight.kind), insight.content)
     return NewProposal(
         kind=ProposalKind.PREFERENCE if is_preference else ProposalKind.IDENTITY,
         content=insight.content.strip(),

@@ -13,6 +13,7 @@ from typing import Any
 from arbor.errors import ModelRejected
 from arbor.memory.importance import appraise
 from arbor.memory.text.extraction import MAX_CONCEPTS, concepts_in
+from arbor.memory.text.facts import MOST_FACTS, facts_in
 from arbor.memory.text.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -41,9 +42,12 @@ _EXTRACT = f"""\
 You keep the memory of an autonomous agent. You are given some of its memories, numbered.
 Name for each the ideas that it is about: at most {MAX_CONCEPTS}, each of one to three words, a noun in the singular or a proper \
 name, with a strength from 0 to 1 that says how much the memory is about it. A memory that is about nothing has none.
+Where a memory is marked as said by a person, also name at most {MOST_FACTS} lasting facts that the person states about themselves or \
+their world, each as one sentence that names its subject and does not say I or you. Requests, questions, opinions about the agent, \
+and secrets such as passwords are no facts. All other memories have none.
 {_DATA_RULE}
 Answer with one JSON object and nothing else, with every memory in it:
-{{"memories": [{{"n": 1, "concepts": [{{"name": "…", "strength": 0.9}}]}}]}}"""
+{{"memories": [{{"n": 1, "concepts": [{{"name": "…", "strength": 0.9}}], "facts": ["…"]}}]}}"""
 _WEIGH = f"""\
 You keep the memory of an autonomous agent. You are given some of its memories, numbered.
 Say of each how important it will be to remember, from 0 to 1: 0.1 for small talk, 0.3 for routine, 0.5 for something that may matter, \
@@ -60,11 +64,11 @@ _SUMMARY_SCHEMA: dict[str, Any] = {
 }
 
 
-def _list_schema(key: str, name: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _list_schema(key: str, **parts: dict[str, Any]) -> dict[str, Any]:
     item = {
         "type": "object",
-        "properties": {"n": {"type": "integer"}, name: entry},
-        "required": ["n", name],
+        "properties": {"n": {"type": "integer"}, **parts},
+        "required": ["n", *parts],
         "additionalProperties": False,
     }
     return {
@@ -85,9 +89,13 @@ _SCHEMAS: dict[CallPurpose, tuple[str, dict[str, Any]]] = {
     CallPurpose.SUMMARIZE: (_SUMMARIZE, _SUMMARY_SCHEMA),
     CallPurpose.EXTRACT: (
         _EXTRACT,
-        _list_schema("memories", "concepts", {"type": "array", "items": _CONCEPT}),
+        _list_schema(
+            "memories",
+            concepts={"type": "array", "items": _CONCEPT},
+            facts={"type": "array", "items": {"type": "string"}},
+        ),
     ),
-    CallPurpose.WEIGH: (_WEIGH, _list_schema("scores", "importance", _NUMBER)),
+    CallPurpose.WEIGH: (_WEIGH, _list_schema("scores", importance=_NUMBER)),
 }
 
 
@@ -100,6 +108,10 @@ class Excerpt:
     type: str = ""
     #: The time of the event, formatted for the prompt.
     at: str = ""
+    #: The session that it belongs to.
+    session: str = ""
+    #: The name of the person who said it to the agent; empty for all other memories.
+    person: str = ""
 
 
 def maintenance_request(
@@ -115,7 +127,10 @@ def maintenance_request(
     head = f"The mark of this message is {nonce}."
     note = f"\n{left} of the {len(memories)} memories are not shown." if left else ""
     body = f"{head}{note}\n<data-{nonce}>\n" + "\n".join(shown) + f"\n</data-{nonce}>"
-    rules = [{"text": memory.text, "role": memory.role, "type": memory.type} for memory in memories]
+    rules = [
+        {"text": memory.text, "role": memory.role, "type": memory.type, "person": memory.person}
+        for memory in memories
+    ]
     return ModelRequest(
         purpose=purpose,
         system=system,
@@ -135,7 +150,8 @@ def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
         memory = memories[index]
         text = "\n    ".join(memory.text.replace(nonce, "").strip().splitlines())
         cut = text if len(text) <= room else f"{text[:room]}… (cut)"
-        about = ", ".join(part for part in (memory.at, memory.role.replace(nonce, "")) if part)
+        speaker = f"said by the person {memory.person}" if memory.person else memory.role
+        about = ", ".join(part for part in (memory.at, speaker.replace(nonce, "")) if part)
         yield f"[{index + 1}] {about}: {cut}" if about else f"[{index + 1}] {cut}"
 
 
@@ -174,19 +190,20 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
             lines = [Line(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
             return {"summary": extractive_summary(lines)}
         case CallPurpose.EXTRACT:
-            concepts_by_memory = [
-                [concept._asdict() for concept in concepts_in(str(memory["text"]))] for memory in memories
-            ]
-            return {
-                "memories": [
-                    {"n": n, "concepts": concepts} for n, concepts in enumerate(concepts_by_memory, 1)
-                ]
-            }
+            return {"memories": [{"n": n, **_extract(memory)} for n, memory in enumerate(memories, 1)]}
         case CallPurpose.WEIGH:
             scores = [_appraise(memory) for memory in memories]
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
             raise ModelRejected(f"rules cannot {purpose}; they summarize, extract and weigh memories")
+
+
+def _extract(memory: Mapping[str, Any]) -> dict[str, Any]:
+    text, person = str(memory["text"]), str(memory.get("person", ""))
+    return {
+        "concepts": [concept._asdict() for concept in concepts_in(text)],
+        "facts": [fact.text for fact in facts_in(text, speaker=person)] if person else [],
+    }
 
 
 def _appraise(memory: Mapping[str, Any]) -> float:

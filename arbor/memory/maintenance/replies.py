@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.memory.concepts import concept_key
 from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
+from arbor.memory.text.facts import FACT_LENGTH, MOST_FACTS
 from arbor.memory.text.summary import SUMMARY_LENGTH
-from arbor.models.json_text import Broken, find_objects
+from arbor.models.json_text import Broken, find_objects, storable
 
 #: The longest summary and the longest reply that are accepted.
 LONGEST_SUMMARY = 2_000
@@ -68,6 +69,37 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, .
     if not by_memory:
         raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
     return Answers(by_memory, limit_reasons(dropped))
+
+
+def read_facts(text: str, *, count: int) -> Answers[tuple[str, ...]]:
+    """Return the facts by memory in a reply that `read_concepts` reads; a reply without any is complete."""
+    by_memory: dict[int, tuple[str, ...]] = {}
+    dropped: list[str] = []
+    entries = _object(text, "memories").get("memories")
+    for entry in entries if isinstance(entries, list) else []:
+        number = _parse_number(entry.get("n")) if isinstance(entry, Mapping) else None
+        if number is None or not 1 <= number <= count or number - 1 in by_memory:
+            continue  # `read_concepts` gives the reason.
+        facts = entry.get("facts") or []
+        if not isinstance(facts, list):
+            dropped.append(f'memory {number}: "facts" must be a list, got {_quote(facts)}')
+            continue
+        usable = [fact for fact in facts if _is_fact(fact)]
+        dropped += [
+            f"memory {number}: a fact is one sentence of 1 to {FACT_LENGTH} characters, got {_quote(fact)}"
+            for fact in facts
+            if not _is_fact(fact)
+        ]
+        dropped += [
+            f"memory {number}: {_quote(fact)}: above the {MOST_FACTS} facts of one memory"
+            for fact in usable[MOST_FACTS:]
+        ]
+        by_memory[number - 1] = tuple(storable(" ".join(fact.split())) for fact in usable[:MOST_FACTS])
+    return Answers(by_memory, limit_reasons(dropped))
+
+
+def _is_fact(value: Any) -> bool:
+    return isinstance(value, str) and 1 <= len(" ".join(value.split())) <= FACT_LENGTH
 
 
 def read_scores(text: str, *, count: int) -> Answers[float]:

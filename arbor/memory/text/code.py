@@ -74,6 +74,11 @@ def code_blocks(text: str) -> list[CodeBlock]:
     return blocks
 
 
+def without_code(text: str) -> str:
+    """Return a text without its fenced blocks."""
+    return _BLOCK.sub("", text) if "```" in text or "~~~" in text else text
+
+
 def _title(prose: str) -> str:
     lines = [line.strip() for line in prose.splitlines() if line.strip()]
     return lines[-1].rstrip(":")[:TITLE_LENGTH].strip() if lines else ""

@@ -19,7 +19,7 @@ class Belief:
     """A belief."""
 
     id: UUID
-    #: self, others, world, time, causality or values.
+    #: self, others, world, time or causality.
     category: str
     statement: str
     #: 0 to 1.
@@ -38,9 +38,11 @@ class Aspect:
     """An aspect of an agent's identity."""
 
     id: UUID
-    #: self_concept, agency, purpose, value, emotional_baseline, threat_sensitivity or change_resistance.
+    #: trait, value, capability, self_concept, agency, purpose, emotional_baseline, threat_sensitivity or change_resistance.
     kind: str
     content: str
+    #: 0 to 1: of a trait its strength, of a value its importance, of a capability the proficiency.
+    strength: float
     #: 0 to 1: the resistance to change.
     stability: float
     #: held, questioned or dropped.
@@ -107,10 +109,27 @@ class Aspects[C: (Arbor, AsyncArbor)](Group[C]):
         return listed(Aspect, f"/agents/{agent_id}/aspects", status=status)
 
     @operation
-    def add(self, agent_id: Id, content: str, *, kind: str, stability: float = 0.7) -> Call[Aspect]:
-        """Add an aspect to an agent's identity."""
-        body = {"content": content, "kind": kind, "stability": stability}
+    def add(
+        self, agent_id: Id, content: str, *, kind: str, strength: float = 0.5, stability: float = 0.7
+    ) -> Call[Aspect]:
+        """Add an aspect to an agent's identity: a trait, value or capability is a few words."""
+        body = {"content": content, "kind": kind, "strength": strength, "stability": stability}
         return post(Aspect, f"/agents/{agent_id}/aspects", body)
+
+    @operation
+    def change(
+        self,
+        agent_id: Id,
+        aspect_id: Id,
+        *,
+        strength: float | Unchanged = UNCHANGED,
+        stability: float | Unchanged = UNCHANGED,
+        status: str | Unchanged = UNCHANGED,
+        reason: str = "",
+    ) -> Call[Aspect]:
+        """Revise an aspect's strength, stability or status."""
+        changes = {"strength": strength, "stability": stability, "status": status, "reason": reason}
+        return patch(Aspect, f"/agents/{agent_id}/aspects/{aspect_id}", changes)
 
     @operation
     def drop(self, agent_id: Id, aspect_id: Id, *, reason: str = "") -> Call[Aspect]:

@@ -13,10 +13,12 @@ from arbor_client.goals import Goals, Plans
 from arbor_client.graph import Graph
 from arbor_client.heartbeats import Heartbeats
 from arbor_client.hooks import Hooks
+from arbor_client.identities import Identities
 from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
@@ -42,6 +44,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.graph: Graph[C] = Graph(client)
         self.heartbeats: Heartbeats[C] = Heartbeats(client)
         self.hooks: Hooks[C] = Hooks(client)
+        self.identities: Identities[C] = Identities(client)
         self.inbox: Inbox[C] = Inbox(client)
         self.members: Members[C] = Members(client)
         self.memories: Memories[C] = Memories(client)
@@ -52,6 +55,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.preferences: Preferences[C] = Preferences(client)
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
+        self.self_history: SelfHistory[C] = SelfHistory(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)

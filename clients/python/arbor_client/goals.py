@@ -38,6 +38,10 @@ class Goal:
     state: str
     #: aspiration, objective or task.
     layer: str
+    #: achieve, maintain, explore, learn, avoid, collaborate, improve or capability.
+    type: str
+    #: As it was stated, 0 to 100.
+    priority: int
     source: str
     #: The part that is done, 0 to 1.
     fraction: float
@@ -100,6 +104,8 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
         *,
         description: str = "",
         layer: str = "objective",
+        type: str = "achieve",  # noqa: A002 (the name of the field)
+        priority: int = 50,
         state: str | None = None,
         parent_id: Id | None = None,
         deadline: datetime | None = None,
@@ -109,6 +115,8 @@ class Goals[C: (Arbor, AsyncArbor)](Group[C]):
             "title": title,
             "description": description,
             "layer": layer,
+            "type": type,
+            "priority": priority,
             "state": state,
             "parent_id": parent_id,
             "deadline": deadline,

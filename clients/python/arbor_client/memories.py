@@ -56,7 +56,12 @@ class MemoryDetails(Memory):
     recalled: int
     recalled_at: datetime | None
     episode_id: UUID | None
+    #: Per day; 0 while it is pinned.
     decay_rate: float
+    #: 0 to 1: the importance, faded since the last recall.
+    relevance: float
+    #: None: it is not pinned.
+    pinned_at: datetime | None
     #: Empty: it is found by words alone so far.
     embedding_model: str
     neighbors: list[Neighbor]
@@ -126,6 +131,45 @@ class Changed:
     changed: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class MemoryQuota:
+    """An agent's memories of one type, compared with the quota."""
+
+    type: str
+    active: int
+    #: Above it, maintenance archives the least important ones.
+    quota: int
+    #: The share of the quota that is used up.
+    share: float
+    archived: int
+    #: Active memories that no quota archives, the pinned ones included.
+    permanent: int
+    pinned: int
+    #: Pinned for a week or longer, and not recalled since.
+    unused_pins: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromotionCandidate:
+    """A fact that may be proposed as a part of the self."""
+
+    memory_id: UUID
+    content: str
+    #: 0 to 1: the confidence in it.
+    trust: float
+    #: 0 to 1: the importance, faded since the last recall.
+    relevance: float
+    recalled: int
+    recalled_at: datetime | None
+    age_days: float
+    #: Something else than the agent's own notes supports it.
+    evidenced: bool
+    #: The status of the proposal made of it; empty: none was.
+    proposal: str
+    #: The conditions that are not met yet.
+    missing: list[str]
+
+
 class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     """Operations about memories."""
 
@@ -189,6 +233,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         status: str | None = None,
         session: str | None = None,
         min_importance: float | None = None,
+        pinned: bool | None = None,
     ) -> PagedCall[Memory]:
         """List an agent's memories, the latest first."""
         return listed(
@@ -198,6 +243,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
             status=status,
             session=session,
             min_importance=min_importance,
+            pinned=pinned,
         )
 
     @operation
@@ -219,6 +265,27 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
     def purge(self, agent_id: Id, ids: Iterable[Id], *, reason: str) -> Call[Changed]:
         """Delete archived memories with all that depends on them, for good."""
         return post(Changed, f"/agents/{agent_id}/memories/purge", {"ids": ids, "reason": reason})
+
+    @operation
+    def pin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:
+        """Exempt memories from decay and forgetting, until they are unpinned."""
+        return post(Changed, f"/agents/{agent_id}/memories/pin", {"ids": ids, "reason": reason})
+
+    @operation
+    def unpin(self, agent_id: Id, ids: Iterable[Id], *, reason: str = "") -> Call[Changed]:
+        """Unpin memories: they get back their decay, retention and expiry."""
+        return post(Changed, f"/agents/{agent_id}/memories/unpin", {"ids": ids, "reason": reason})
+
+    @operation
+    def quotas(self, agent_id: Id) -> Call[Rows[MemoryQuota]]:
+        """Compare an agent's memories of each type with the quotas."""
+        return rows_of(get(MemoryQuota, f"/agents/{agent_id}/memory-quotas"), under="results")
+
+    @operation
+    def candidates(self, agent_id: Id, *, limit: int = 50) -> Call[Rows[PromotionCandidate]]:
+        """List the facts that may be proposed as parts of the self, and what each still lacks."""
+        path = f"/agents/{agent_id}/promotion-candidates"
+        return rows_of(get(PromotionCandidate, path, limit=limit), under="results")
 
     @operation
     def similar(self, agent_id: Id, text: str, *, limit: int = 10) -> Call[Rows[SimilarMemory]]:

@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
 from apps.agents.services.publication import card_path, publish_agent, unpublish_agent
 from apps.fleet.contact import message_agent
-from apps.fleet.creation import create_agent
+from apps.fleet.creation import create_agent, ensure_agent
 from apps.fleet.lifecycle import (
     destroy_agent,
     pause_agent,
@@ -28,6 +28,7 @@ from apps.fleet.lifecycle import (
 from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
 from config.cli.agents.views import AGENT_COLUMNS, agent_details, agents_of, render_agent
 from config.cli.kit.columns import listing
 from config.cli.kit.declarations import Output
@@ -67,12 +68,14 @@ def create(
     interval: timedelta | None,
     model: str,
     starts: bool,
+    if_missing: bool,
 ) -> Output:
     """Create an agent from a template; it has no heartbeats before it is started."""
-    created = create_agent(
+    create_or_find = ensure_agent if if_missing else create_agent
+    created = create_or_find(
         name=name, template_name=template_name, actor=actor(), interval=interval, model=model
     )
-    if starts:
+    if starts and not (if_missing and created.status == AgentStatus.ACTIVE):
         created = start_agent(agent_id=created.id, actor=actor())
     then = f"arbor agent {'run' if starts else 'start'} {_quote_name(created.name)}"
     return Output(
@@ -83,7 +86,7 @@ def create(
             "status": created.status,
             "tenant": tenant.slug,
         },
-        text=f"Created [bold]{created.name}[/bold] of {tenant.slug} from {created.template_name}"
+        text=f"{'Ensured' if if_missing else 'Created'} [bold]{created.name}[/bold] of {tenant.slug} from {created.template_name}"
         f" {escape(created.template_version)} ({created.status}).\n  {created.public_id}\nNext: [bold]{then}[/bold]",
     )
 

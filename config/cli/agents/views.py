@@ -13,7 +13,7 @@ from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import agent_by_id, genome_of, own_model, system_prompt_of
+from apps.agents.services.profile import agent_by_id, genome_of, own_model
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
@@ -21,6 +21,7 @@ from apps.heartbeats.services.processes import fleet_model
 from apps.heartbeats.services.reports.status import day_figures
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.memories.models import Memory
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus

@@ -63,6 +63,43 @@ _policy = group(
     ),
 )
 
+_identity = group(
+    "identity",
+    "Manage the identities of agents: keys, and the endorsement of the installation's System Authority.",
+    agent_command(
+        "show",
+        "Show an agent's keys and endorsement, verified.",
+        run="agents.identities:show",
+        examples=("arbor agent identity show Vega",),
+    ),
+    agent_command(
+        "suspend",
+        "Suspend an agent's identity: it has no heartbeats and answers nobody until it is reinstated.",
+        option("--reason", required=True, help="Why; it is signed, and shown to those who ask."),
+        run="agents.identities:suspend",
+        examples=('arbor agent identity suspend Vega --reason "its key leaked"',),
+    ),
+    agent_command(
+        "reinstate",
+        "End the suspension of an agent's identity; heartbeats of an active agent go on.",
+        run="agents.identities:reinstate",
+        examples=("arbor agent identity reinstate Vega",),
+    ),
+    agent_command(
+        "revoke",
+        "Revoke an agent's identity for good: it never acts again. Its data stays.",
+        option("--reason", required=True, help="Why; it is signed, and shown to those who ask."),
+        run="agents.identities:revoke",
+        examples=('arbor agent identity revoke Vega --reason "it was stolen"',),
+    ),
+    agent_command(
+        "rotate",
+        "Replace an agent's keys: the new one is signed by the one before, and the public id stays.",
+        run="agents.identities:rotate",
+        examples=("arbor agent identity rotate Vega",),
+    ),
+)
+
 _template = group(
     "template",
     "Manage the templates that agents are created from.",
@@ -113,6 +150,12 @@ _agent = group(
         run="agents.lifecycle:show_one",
         examples=("arbor agent show Vega --prompt",),
     ),
+    agent_command(
+        "profile",
+        "Print an agent's profile as one JSON document: character, identity, requested capabilities.",
+        run="agents.identities:show_profile",
+        examples=("arbor agent profile Vega",),
+    ),
     tenant_command(
         "create",
         "Create an agent from a template; it has no heartbeats before it is started.",
@@ -131,6 +174,7 @@ _agent = group(
         ),
         option("--model", default="", help="Its model, as provider/model.  [default: the installation's]"),
         option("--start", "starts", is_flag=True, help="Start it, too."),
+        option("--if-missing", is_flag=True, help="Leave an agent of this name and template as it is."),
         run="agents.lifecycle:create",
         examples=("arbor agent create Vega --template Scout --interval 5m --start",),
     ),
@@ -245,6 +289,7 @@ _agent = group(
         " `arbor agent trace AGENT` shows them. Exit code 0 when all is the same, 1 when something differs.",
         examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
     ),
+    _identity,
     _policy,
     _template,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import DEFAULT_PRIORITY, MAX_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 from config.cli.kit.values import MomentType
 
@@ -99,6 +99,16 @@ _goal = group(
         argument("title"),
         option("--description", default="", help="The condition that completes it."),
         option("--layer", type=one_of(GoalLayer), default="objective", show_default=True, help="Its layer."),
+        option(
+            "--type", "kind", type=one_of(GoalType), default="achieve", show_default=True, help="Its type."
+        ),
+        option(
+            "--priority",
+            type=click.IntRange(0, MAX_PRIORITY),
+            default=DEFAULT_PRIORITY,
+            show_default=True,
+            help="Its priority, which scales its urgency.",
+        ),
         option(
             "--source", type=one_of(GoalSource), default="user_request", show_default=True, help="Its source."
         ),

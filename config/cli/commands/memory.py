@@ -11,6 +11,7 @@ from arbor.memory.recall.recall_request import MAX_LIMIT
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from config.cli.commands.memory_graph import CONCEPT, GRAPH, THEME
+from config.cli.commands.memory_knowledge import KNOWLEDGE
 from config.cli.commands.memory_upkeep import BUFFER, CODE, MIND, UPKEEP
 from config.cli.commands.options import (
     SHARE,
@@ -98,6 +99,7 @@ _memory = group(
         concept_option(),
         option("--min-importance", type=SHARE, help="The least importance."),
         option("--min-trust", type=SHARE, help="The least trust."),
+        option("--pinned", is_flag=True, help="Only pinned memories."),
         *time_options(),
         limit_option(1000),
         run="memory.listing:list_memories",
@@ -280,6 +282,7 @@ _memory = group(
         run="memory.archive:show_forgetting",
         examples=("arbor memory forget Vega --dry-run",),
     ),
+    *KNOWLEDGE,
     agent_command(
         "thoughts",
         "List an agent's last 50 thoughts in heartbeats and conversations, the latest first.",

@@ -7,11 +7,13 @@ from typing import Any
 import click
 
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.history import GROWTH_LOG, PartKind
 from arbor.selves.memory_filters import FilterEffect
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
     DEFAULT_STABILITY,
+    DEFAULT_STRENGTH,
     AspectKind,
     BeliefCategory,
     BeliefStatus,
@@ -132,9 +134,30 @@ _identity = group(
             show_default=True,
             help="Its kind.",
         ),
+        option(
+            "--strength",
+            type=_share,
+            default=DEFAULT_STRENGTH,
+            show_default=True,
+            help="Strength of a trait, importance of a value, proficiency of a capability, from 0 to 1.",
+        ),
         _stability(default=DEFAULT_STABILITY, show_default=True),
         run="selves.identity:add",
-        examples=('arbor self identity add Vega "I finish what I begin." --kind agency',),
+        examples=(
+            'arbor self identity add Vega "I finish what I begin." --kind agency',
+            "arbor self identity add Vega patient --kind trait --strength 0.8",
+        ),
+    ),
+    agent_command(
+        "revise",
+        "Change an aspect's strength, stability or status.",
+        argument("aspect_id", metavar="ID"),
+        option("--strength", type=_share, help="Strength, importance or proficiency, from 0 to 1."),
+        _stability(),
+        option("--status", type=one_of(BeliefStatus), help="Its status."),
+        _audit_reason(),
+        run="selves.identity:revise",
+        examples=("arbor self identity revise Vega 7712ab90 --strength 0.4",),
     ),
     agent_command(
         "drop",
@@ -287,9 +310,63 @@ _preference = group(
     ),
 )
 
+_version = group(
+    "version",
+    "Compare the versions of an agent's self, and roll it back. Each change makes a version; 1 is the birth.",
+    agent_command(
+        "list",
+        "List the ten latest versions of an agent's self, and its birth.",
+        run="selves.versions:list_versions",
+        examples=("arbor self version list Vega",),
+    ),
+    agent_command(
+        "diff",
+        "Compare two versions of an agent's self.",
+        argument("earlier", type=click.IntRange(min=1)),
+        argument("later", type=click.IntRange(min=1), required=False),
+        run="selves.versions:diff",
+        examples=("arbor self version diff Vega 1", "arbor self version diff Vega 4 7"),
+    ),
+    agent_command(
+        "rollback",
+        "Restore an agent's self as it was at a version. The rollback is a version too, and can be undone.",
+        argument("version", type=click.IntRange(min=1)),
+        option(
+            "--only",
+            "parts",
+            multiple=True,
+            type=one_of(PartKind),
+            help="Only parts of this sort.  [default: all]",
+        ),
+        _audit_reason(),
+        run="selves.versions:restore",
+        examples=('arbor self version rollback Vega 4 --only aspect --reason "too bold"',),
+    ),
+)
+
 _self = group(
     "self",
     "Manage an agent's beliefs, identity and other parts of its self.",
+    agent_command(
+        "show",
+        "Show an agent's traits, values and capabilities: what it knows about itself.",
+        run="selves.versions:show",
+        examples=("arbor self show Vega",),
+    ),
+    agent_command(
+        "growth",
+        "List the latest changes of an agent's self, the latest first.",
+        option(
+            "--last",
+            type=click.IntRange(1, GROWTH_LOG),
+            default=30,
+            show_default=True,
+            help="Maximum number of results.",
+        ),
+        run="selves.versions:list_growth",
+        examples=("arbor self growth Vega --last 100",),
+    ),
+    _version,
     _belief,
     _identity,
     _proposal,

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from apps.goals.models import Goal
 from apps.goals.services.acts import GoalEdit, add_goal, change_goal
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_goal
@@ -33,6 +33,8 @@ def add(
     title: str,
     description: str,
     layer: str,
+    kind: str,
+    priority: int,
     source: str,
     state: str | None,
     parent: str | None,
@@ -45,6 +47,8 @@ def add(
         title=title,
         description=description,
         layer=GoalLayer(layer),
+        type=GoalType(kind),
+        priority=priority,
         source=GoalSource(source),
         state=GoalState(state) if state else None,
         parent_id=find_goal(agent, parent).id if parent else None,

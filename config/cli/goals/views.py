@@ -43,6 +43,7 @@ def _closed_row(goal: Goal) -> dict[str, Any]:
         "state": goal.state,
         "layer": goal.layer,
         "source": goal.source,
+        "type": goal.type,
         "priority": None,
         "fraction": goal.fraction,
         "notes": [goal.abandonment_reason] if goal.abandonment_reason else [],
@@ -80,6 +81,8 @@ def whole_goal(goal: Goal, *, agent_name: str) -> dict[str, Any]:
         "state": goal.state,
         "layer": goal.layer,
         "source": goal.source,
+        "type": goal.type,
+        "priority": goal.priority,
         "rule": goal.rule,
         "fraction": goal.fraction,
         "deadline": goal.deadline,
@@ -162,8 +165,8 @@ def _goal_lines(goal: dict[str, Any]) -> Iterator[str]:
     rule = f", by rule {goal['rule']}" if goal["rule"] else ""
     yield f"[bold]{escape(goal['title'])}[/bold] ({goal['id'][-SHORT:]})"
     yield (
-        f"{goal['state']}, {goal['layer']}, from {goal['source']}{rule}, {goal['fraction']:.0%} done,"
-        f" {goal['effort']} heartbeats"
+        f"{goal['state']}, {goal['layer']} to {goal['type']}, priority {goal['priority']}, from {goal['source']}{rule},"
+        f" {goal['fraction']:.0%} done, {goal['effort']} heartbeats"
     )
     if goal["description"]:
         yield f"done when: {escape(goal['description'])}"

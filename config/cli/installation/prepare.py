@@ -12,6 +12,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.fleet.accounts import create_account
+from apps.fleet.identities import endorse_all_agents
 from apps.providers import default_model
 from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User
@@ -24,16 +25,19 @@ from config.supervisor.run_folder import write_private
 
 #: The actor in the audit log.
 ACTOR = "cli:prepare"
+#: Agents that could not be endorsed, as printed.
+_REFUSED_SHOWN = 10
 
 
 def prepare(demo: bool, report: Path | None) -> None:
-    """Migrate the database, seed the built-in templates, create the operator's account and the demo."""
+    """Migrate the database, seed the built-in templates, endorse agents, create the operator's account and the demo."""
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")
     if continue_positions():
         click.echo("the positions of signals continue after those of the restored ones")
     _seed_templates()
+    _endorse_agents()
     operator, is_new = _create_operator()
     if demo and (agents := make_demo(operator=operator)):
         click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")
@@ -57,6 +61,17 @@ def _seed_templates() -> None:
     changes = Counter(seed_builtin_templates().values())
     news = ", ".join(f"{changes[change]} {change}" for change in SeedChange if changes[change])
     click.echo(f"built-in templates: {news}")
+
+
+def _endorse_agents() -> None:
+    """Create the System Authority, and endorse agents from before endorsements."""
+    done = endorse_all_agents(actor=ACTOR)
+    if done.endorsed:
+        click.echo(f"endorsed {done.endorsed} agents")
+    for reason in done.refused[:_REFUSED_SHOWN]:
+        click.echo(f"not endorsed: {reason}")
+    if more := len(done.refused[_REFUSED_SHOWN:]):
+        click.echo(f"and {more} more are not endorsed")
 
 
 def _create_operator() -> tuple[str, bool]:

@@ -41,7 +41,7 @@ def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -
     value = {"agent": agent.name, "ids": memory_ids, "archived": done}
     return Output(
         value,
-        text=f"{_memories(done)} archived{_others(memory_ids, done, 'was archived already')}.",
+        text=f"{counted_memories(done)} archived{name_others(memory_ids, done, 'was archived already')}.",
     )
 
 
@@ -51,7 +51,9 @@ def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, f
     memory_ids = find_memories(agent, ids)
     done = restore(memory_ids=memory_ids, reason=reason, actor=actor(), for_good=for_good)
     value = {"agent": agent.name, "ids": memory_ids, "restored": done}
-    return Output(value, text=f"{_memories(done)} restored{_others(memory_ids, done, 'was not archived')}.")
+    return Output(
+        value, text=f"{counted_memories(done)} restored{name_others(memory_ids, done, 'was not archived')}."
+    )
 
 
 @with_agent
@@ -61,14 +63,14 @@ def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes
         memory_ids = find_memories(agent, ids)
     if not yes:
         click.confirm(
-            f"{_memories(len(memory_ids))} of {agent.name} will be gone for good. Go on?",
+            f"{counted_memories(len(memory_ids))} of {agent.name} will be gone for good. Go on?",
             abort=True,
             err=True,
         )
     with tenant_transaction(agent.tenant_id):
         done = purge(memory_ids=memory_ids, reason=reason, actor=actor())
     value = {"agent": agent.name, "ids": memory_ids, "purged": done}
-    return Output(value, text=f"{_memories(done)} removed for good.")
+    return Output(value, text=f"{counted_memories(done)} removed for good.")
 
 
 @in_agent_transaction
@@ -94,10 +96,11 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
     )
 
 
-def _memories(count: int) -> str:
+def counted_memories(count: int) -> str:
+    """Return a number of memories in words."""
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 
-def _others(memory_ids: list[Any], done: int, why: str) -> str:
+def name_others(memory_ids: list[Any], done: int, why: str) -> str:
     left = len(set(memory_ids)) - done
     return f"; {left} {why}" if left else ""

@@ -58,6 +58,7 @@ def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, A
         "emotional_valence": memory.emotional_valence,
         "decay_rate": memory.decay_rate,
         "archived_at": memory.archived_at,
+        "pinned": {"at": page.pin.pinned_at, "by": page.pin.pinned_by} if page.pin else None,
         "created_at": memory.created_at,
         "embedding_model": memory.embedding_model,
         "terms": page.terms,
@@ -169,6 +170,12 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("source", shown["source"]),
         ("session", shown["session"]),
         ("retention", retention),
+        (
+            "pinned",
+            f"{format_relative_time(shown['pinned']['at'])} by {shown['pinned']['by']}"
+            if shown["pinned"]
+            else "",
+        ),
         (
             "recalled",
             f"{access['recalled']}×, {format_relative_time(access['recalled_at'])}"

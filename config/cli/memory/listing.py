@@ -73,6 +73,7 @@ def _filter_memories(
     concept: str | None,
     min_importance: float | None,
     min_trust: float | None,
+    pinned: bool,
     since: datetime | None,
     until: datetime | None,
 ) -> QuerySet[Memory]:
@@ -83,6 +84,7 @@ def _filter_memories(
         "role": role,
         "importance__gte": min_importance,
         "trust__gte": min_trust,
+        "pin__isnull": False if pinned else None,
         "occurred_at__gte": since,
         "occurred_at__lt": until,
     }

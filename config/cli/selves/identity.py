@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.selves.models import IdentityAspect, Preference
-from apps.selves.services.aspects import add_aspect, drop_aspect
+from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.preferences import set_preference, unset_preference
-from arbor.selves.values import AspectKind, BeliefStatus, NewAspect
+from arbor.selves.values import AspectKind, AspectRevision, BeliefStatus, NewAspect
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
@@ -17,6 +17,7 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 ASPECT_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
+    OutputColumn("strength", "strength", cell=number),
     OutputColumn("stability", "firm", cell=number),
     OutputColumn("status", "status"),
     OutputColumn("source", "from"),
@@ -38,11 +39,38 @@ def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
 
 
 @in_agent_transaction
-def add(agent: ChosenAgent, *, content: str, kind: str, stability: float) -> Output:
+def add(agent: ChosenAgent, *, content: str, kind: str, strength: float, stability: float) -> Output:
     """Add an aspect to an agent's identity."""
-    aspect = NewAspect(content=content, kind=AspectKind(kind), stability=stability, source="operator")
+    aspect = NewAspect(
+        content=content,
+        kind=AspectKind(kind),
+        strength=strength,
+        stability=stability,
+        source="operator",
+    )
     added = add_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
     return _show(agent, added)
+
+
+@in_agent_transaction
+def revise(
+    agent: ChosenAgent,
+    *,
+    aspect_id: str,
+    strength: float | None,
+    stability: float | None,
+    status: str | None,
+    reason: str,
+) -> Output:
+    """Change an aspect's strength, stability or status."""
+    row_id = find_id(agent, IdentityAspect, aspect_id)
+    revision = AspectRevision(
+        strength=strength,
+        stability=stability,
+        status=BeliefStatus(status) if status else None,
+        reason=reason,
+    )
+    return _show(agent, revise_aspect(aspect_id=row_id, actor=actor(), revision=revision))
 
 
 @in_agent_transaction

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, ScheduleState
-from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
-from apps.fleet.creation import create_agent
+from apps.fleet.creation import create_agent, ensure_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
+from apps.selves.services.history import birth_self_of
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import tenant_models
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant, TenantStatus
@@ -27,9 +29,10 @@ from arbor.agents.identity import open_private_key, public_id, sign, verify
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
 from arbor.goals.backlog import Backlog
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, GoalType
 from arbor.memory.values import MemoryType
 from arbor.sealing import SealedRecord
+from arbor.selves.history import PartKind
 from config.keys import KeySource
 from tests.integration.agents.conftest import ACTOR, MakeAgent
 
@@ -71,16 +74,19 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         assert state.working_memory["started_at"]
         assert {goal.title for goal in Goal.objects.all()} == {goal.heading for goal in spec.initial_goals}
         known = set(Memory.objects.filter(type=MemoryType.SEMANTIC).values_list("content", flat=True))
-        assert {item.content for item in spec.character.knowledge} < known
-        assert {f"I value {value}" for value in spec.values} < known
-        assert set(Belief.objects.values_list("statement", "category", "status")) == {
-            (value, "values", "held") for value in spec.values
-        }
+        assert {item.content for item in spec.character.knowledge} == known
+        assert not Belief.objects.exists()
         assert set(IdentityAspect.objects.values_list("kind", "content")) == {
             ("self_concept", spec.character.nature),
             ("purpose", spec.character.role),
             ("emotional_baseline", spec.character.tone),
+            *(("trait", trait.name) for trait in spec.character.traits),
+            *(("value", value) for value in spec.values),
         }
+        aspects = birth_self_of(agent.id).of(PartKind.ASPECT)
+        assert {UUID(target): values["content"] for target, values in aspects.items()} == dict(
+            IdentityAspect.objects.values_list("id", "content")
+        )
         event = AuditEvent.objects.get()
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
@@ -121,6 +127,9 @@ def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: MakeAge
     make(template_name="Mapper")
     with tenant_transaction(tenant.id):
         states = dict(Goal.objects.values_list("title", "state"))
+        stated = dict(Goal.objects.values_list("title", "priority"))
+        assert set(Goal.objects.values_list("type", flat=True)) == {GoalType.EXPLORE}
+    assert stated == {f"Region {number}": number * 10 for number in range(6)}
     assert {title for title, state in states.items() if state == GoalState.ACTIVE} == {
         "Region 5",
         "Region 4",
@@ -135,8 +144,10 @@ def test_a_tenants_own_template_goes_before_a_built_in_one(make: MakeAgent, tena
     assert make(template_name="Scout").template_version == "2.0"
 
 
-def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent) -> None:
-    prompt = system_prompt_of(make(name="Wren", template_name="Kestrel"))
+def test_the_system_prompt_has_the_agents_name_and_traits(make: MakeAgent, tenant: Tenant) -> None:
+    agent = make(name="Wren", template_name="Kestrel")
+    with tenant_transaction(tenant.id):
+        prompt = system_prompt_of(agent)
     assert prompt.startswith("# Character: Wren\n")
     assert "strongly experimental" in prompt
 
@@ -206,15 +217,17 @@ STEPS = [
     (creation, "find_template"),
     (creation, "generate_key_pair"),
     (Agent, "save"),
-    (creation, "seal_private_key"),
-    (AgentKey, "save"),
+    (creation, "create_identities"),
     (creation, "create_schedule"),
+    (creation, "create_policy"),
     (creation, "first_mind"),
     (AgentState, "save"),
     (Backlog, "add"),
     (creation, "save_backlog"),
+    (creation, "create_self"),
     (creation, "store"),
     (creation, "record"),
+    (creation, "emit"),
 ]
 
 
@@ -248,3 +261,14 @@ def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
         with pytest.raises(InjectedError):
             create_agent(name="Vega", template_name="Scout", actor=ACTOR)
     assert rows_of_tenants() == {"agents_template": 1, "audit_auditevent": 1}
+
+
+def test_an_agent_that_exists_is_ensured_without_a_change(make: MakeAgent, tenant: Tenant) -> None:
+    agent, rows = make(name="Vega"), rows_of_tenants()
+    with tenant_transaction(tenant.id):
+        again = ensure_agent(name="vega", template_name="scout", actor=ACTOR)
+        with pytest.raises(AlreadyExists, match="created from the template Scout, not Monitor"):
+            ensure_agent(name="Vega", template_name="Monitor", actor=ACTOR)
+        other = ensure_agent(name="Rigel", template_name="Scout", actor=ACTOR)
+    assert (again.id, other.name) == (agent.id, "Rigel")
+    assert rows_of_tenants()["agents_agent"] == rows["agents_agent"] + 1

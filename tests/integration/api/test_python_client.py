@@ -57,6 +57,14 @@ def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
         assert arbor.agents.resume_all().changed == 1
         assert arbor.memories.archive(vega, [stored.id], reason="A test.").changed == 1
         assert arbor.memories.restore(vega, [stored.id], reason="A test.").changed == 1
+        assert arbor.memories.pin(vega, [stored.id], reason="A test.").changed == 1
+        pinned = arbor.memories.get(vega, stored.id)
+        assert (pinned.decay_rate, pinned.pinned_at is not None, 0 < pinned.relevance <= 1) == (0, True, True)
+        assert [memory.id for memory in arbor.memories.list(vega, pinned=True)] == [stored.id]
+        quotas = {quota.type: quota for quota in arbor.memories.quotas(vega)}
+        assert (quotas["semantic"].pinned, quotas["episodic"].quota) == (1, 10_000)
+        assert arbor.memories.unpin(vega, [stored.id]).changed == 1
+        assert list(arbor.memories.candidates(vega, limit=3)) == []
         goal = arbor.goals.add(vega, "Chart the reef", state="active")
         changed = arbor.goals.change(vega, goal.id, note="Half.", fraction=0.5)
         assert (changed.fraction, arbor.goals.get(vega, goal.id).fraction) == (0.5, 0.5)

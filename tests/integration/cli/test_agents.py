@@ -21,6 +21,15 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
     return "Vega"
 
 
+def test_an_agent_is_created_once_however_often(arbor: Arbor, one_tenant: str) -> None:
+    create = ("agent", "create", "Vega", "--template", "Scout", "--start", "--if-missing", "--json")
+    first, second = (arbor(*create) for _ in range(2))
+    assert (first.code, second.code) == (0, 0), second.err
+    assert first.json["id"] == second.json["id"]
+    assert second.json["status"] == "active"
+    assert arbor("agent", "create", "Vega", "--template", "Monitor", "--if-missing").code != 0
+
+
 def test_an_agent_is_created_and_shown(arbor: Arbor, one_tenant: str) -> None:
     ran = arbor("agent", "create", "Vega", "--template", "Scout")
     assert "arbor agent start Vega" in ran.out
@@ -57,6 +66,24 @@ def test_an_agent_is_published_and_withdrawn(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
         events = AuditEvent.objects.filter(message__contains="elsewhere").order_by("id")
         assert [event.detail["published"] for event in events] == [True, False]
+
+
+def test_an_identity_is_managed_by_commands(arbor: Arbor, vega: str) -> None:
+    shown = arbor("agent", "identity", "show", vega, "--json").json
+    assert (shown["endorsement"]["status"], len(shown["keys"]), shown["refusal"]) == ("active", 1, "")
+    assert arbor("agent", "identity", "suspend", vega).code == 2
+    suspended = arbor("agent", "identity", "suspend", vega, "--reason", "leaked", "--json").json
+    assert suspended["endorsement"]["reason"] == "leaked"
+    assert "does not act: the identity is suspended: leaked" in arbor("agent", "identity", "show", vega).out
+    assert "has no heartbeats: the identity is suspended: leaked" in arbor("agent", "run", vega).err
+    assert arbor("agent", "identity", "reinstate", vega, "--json").json["refusal"] == ""
+    assert len(arbor("agent", "identity", "rotate", vega, "--json").json["keys"]) == 2
+    profile = arbor("agent", "profile", vega, "--json").json
+    assert profile["identity"]["agent_id"] == shown["agent_id"]
+    assert profile["requested_capabilities"]
+    revoked = arbor("agent", "identity", "revoke", vega, "--reason", "stolen", "--json").json
+    assert revoked["endorsement"]["status"] == "revoked"
+    assert "stays revoked" in arbor("agent", "identity", "reinstate", vega).err
 
 
 def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:

@@ -28,7 +28,8 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
     assert before["other"] is None
     assert {row["kind"]: row["sealed"] for row in before["secrets"]} == {
         "role passwords": {before["current"]: 3},
-        "agent keys": {before["current"]: 2},
+        "keys of the System Authority": {before["current"]: 1},
+        "agent keys": {before["current"]: 4},
         "webhook secrets": {before["current"]: 1},
         "signal webhook secrets": {before["current"]: 1},
         "hook secrets": {before["current"]: 1},
@@ -42,7 +43,8 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
     assert rotated.json["other"] == before["current"]
     assert rotated.json["changed"] == {
         "role passwords": 3,
-        "agent keys": 2,
+        "keys of the System Authority": 1,
+        "agent keys": 4,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
         "hook secrets": 1,

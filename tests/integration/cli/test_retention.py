@@ -12,6 +12,7 @@ from apps.tenants.services import tenant_by_slug
 from config.cli.kit.output import short
 from tests.factories.memories import (
     BufferItemFactory,
+    MemoryAccessFactory,
 )
 from tests.integration.cli.conftest import Arbor, added
 
@@ -38,6 +39,34 @@ def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor
         acts = list(AuditEvent.objects.filter(action__startswith="memories.").values_list("actor", flat=True))
     assert len(acts) == 4
     assert all(actor.startswith("cli:") for actor in acts)
+
+
+def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "The gate code is 4711.")
+    assert arbor("memory", "pin", vega, chosen, "--reason", "house rule").out == "1 memory pinned.\n"
+    assert "0 memories pinned; 1 was pinned already" in arbor("memory", "pin", vega, chosen).out
+    assert [row["id"] for row in arbor("memory", "list", vega, "--pinned", "--json").json["memories"]] == [
+        chosen
+    ]
+    shown = arbor("memory", "show", vega, chosen)
+    assert "pinned" in shown.out
+    assert arbor("memory", "show", vega, chosen, "--json").json["pinned"]["by"].startswith("cli:")
+    quotas = {row["type"]: row for row in arbor("memory", "quotas", vega, "--json").json["quotas"]}
+    assert (quotas["semantic"]["pinned"], quotas["semantic"]["quota"]) == (1, 5_000)
+    assert "unused pins" in arbor("memory", "quotas", vega).out
+    assert arbor("memory", "unpin", vega, chosen).out == "1 memory unpinned.\n"
+    assert "1 was not pinned" in arbor("memory", "unpin", vega, chosen).out
+
+
+def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
+    assert "has recalled no fact yet" in arbor("memory", "candidates", vega).out
+    chosen = added(arbor, "The gate code is 4711.")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        MemoryAccessFactory.create(memory=Memory.objects.get(id=chosen), count=1)
+    (candidate,) = arbor("memory", "candidates", vega, "-k", "3", "--json").json["candidates"]
+    assert (candidate["id"], candidate["recalled"], candidate["proposal"]) == (chosen, 1, "")
+    assert "recalled 1 of 3 times" in candidate["missing"]
+    assert "recalled 1 of 3" in " ".join(arbor("memory", "candidates", vega).out.split())
 
 
 def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:

@@ -18,12 +18,49 @@ from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
 
 
-def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) -> None:
-    beliefs = arbor("self", "belief", "list", vega, "--json").json["beliefs"]
-    assert {belief["category"] for belief in beliefs} == {"values"}
-    assert any(belief["statement"].startswith("accuracy, because") for belief in beliefs)
+def test_a_new_agent_knows_the_traits_and_values_of_its_template(arbor: Arbor, vega: str) -> None:
+    assert arbor("self", "belief", "list", vega, "--json").json["beliefs"] == []
+    shown = arbor("self", "show", vega, "--json").json
+    assert shown["version"] == 1
+    assert any(part["name"].startswith("accuracy, because") for part in shown["self_knowledge"])
     aspects = arbor("self", "identity", "list", vega, "--json").json["aspects"]
-    assert {aspect["kind"] for aspect in aspects} == {"self_concept", "purpose", "emotional_baseline"}
+    assert {aspect["kind"] for aspect in aspects} == {
+        "self_concept",
+        "purpose",
+        "emotional_baseline",
+        "trait",
+        "value",
+    }
+
+
+def test_the_self_is_compared_with_its_versions_and_rolled_back(arbor: Arbor, vega: str) -> None:
+    added = arbor(
+        "self", "identity", "add", vega, "patient", "--kind", "trait", "--strength", "0.8", "--json"
+    )
+    revised = arbor(
+        "self", "identity", "revise", vega, short(added.json["id"]), "--strength", "0.3", "--json"
+    )
+    assert revised.json["strength"] == 0.3
+    revise = ("self", "identity", "revise", vega, short(added.json["id"]))
+    assert "is questioned" in arbor(*revise, "--status", "questioned", "--stability", "0.9").out
+    assert len(arbor("self", "growth", vega, "--last", "1", "--json").json["changes"]) == 1
+    arbor("self", "preference", "set", vega, "tone", "dry")
+    versions = arbor("self", "version", "list", vega, "--json").json["versions"]
+    assert [version["number"] for version in versions] == [5, 4, 3, 2, 1]
+    assert "strength 0.8 → 0.3" in arbor("self", "growth", vega).out
+    assert "patient" in arbor("self", "version", "diff", vega, "1").out
+    assert "equal" in arbor("self", "version", "diff", vega, "5", "5").out
+    assert "patient" in arbor("self", "show", vega).out
+    undone = arbor(
+        "self", "version", "rollback", vega, "1", "--only", "aspect", "--reason", "too bold", "--json"
+    )
+    assert (undone.json["version"], len(undone.json["differences"])) == (6, 1)
+    assert "patient" not in arbor("self", "show", vega).out
+    assert "tone" in arbor("self", "preference", "list", vega).out
+    assert "Nothing changed" in arbor("self", "version", "rollback", vega, "5", "--only", "belief").out
+    assert "as at version 1" in arbor("self", "version", "rollback", vega, "1").out
+    refused = arbor("self", "version", "rollback", vega, "9")
+    assert (refused.code, "there are 1 to 7" in refused.err) == (1, True)
 
 
 def test_a_belief_gets_memory_filters(arbor: Arbor, vega: str) -> None:

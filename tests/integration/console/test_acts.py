@@ -10,9 +10,10 @@ from django.urls import reverse
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.acts import ACTS, possible_acts, publication_act
+from apps.console.acts import ACTS, identity_acts, possible_acts, publication_act, role_for
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import tenant_transaction
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.heartbeats import ScheduleFactory
@@ -92,7 +93,7 @@ def test_an_unknown_act_is_not_there(operator: Client, world: World) -> None:
 def test_a_viewer_does_not_act_and_the_attempt_is_on_record(viewer: Client, world: World, verb: str) -> None:
     response = viewer.post(world.act, {"act": verb})
     assert response.status_code == 403
-    assert "needs the role operator or higher" in response.content.decode()
+    assert f"needs the role {role_for(verb).value}" in response.content.decode()
     assert status(world) == AgentStatus.ACTIVE
     assert audited(world) == [(AuditAction.DENIED, "user:viewer-person")]
 
@@ -123,13 +124,36 @@ def test_a_page_offers_what_is_possible(
     set_status(world, value)
     page = operator.get(world.agents_page).content.decode()
     offered = {verb for verb in ACTS if f'name="act" value="{verb}"' in page}
-    assert offered == {act.verb for act in possible_acts(value)} | {"publish"}
+    assert offered == {act.verb for act in possible_acts(value)} | {
+        "publish",
+        "rotate-keys",
+        "suspend-identity",
+    }
     assert 'name="act"' not in viewer.get(world.agents_page).content.decode()
 
 
 def test_every_act_is_possible_in_some_status() -> None:
     lifecycle = {act.verb for value in AgentStatus for act in possible_acts(value)}
-    assert lifecycle | {publication_act(published=value).verb for value in (True, False)} == set(ACTS)
+    published = {publication_act(published=value).verb for value in (True, False)}
+    identity = {act.verb for value in EndorsementStatus for act in identity_acts(value)}
+    assert lifecycle | published | identity == set(ACTS)
+
+
+def test_an_operator_suspends_and_reinstates_an_identity(operator: Client, world: World) -> None:
+    refused = operator.post(world.act, {"act": "suspend-identity"}, follow=True)
+    assert "a reason has 1 to 500 characters" in refused.content.decode()
+    operator.post(world.act, {"act": "suspend-identity", "reason": "leaked <b>"})
+    page = operator.get(world.agents_page).content.decode()
+    assert ": leaked &lt;b&gt;" in page
+    assert 'value="revoke-identity"' not in page
+    assert (
+        "Nothing was done: the identity is suspended"
+        in operator.post(world.act, {"act": "start"}, follow=True).content.decode()
+    )
+    operator.post(world.act, {"act": "reinstate-identity"})
+    assert operator.post(world.act, {"act": "revoke-identity", "reason": "stolen"}).status_code == 403
+    actions = [action for action, _ in audited(world)]
+    assert actions == [AuditAction.IDENTITY_SUSPENDED, AuditAction.IDENTITY_ENDORSED, AuditAction.DENIED]
 
 
 def test_an_operator_publishes_and_withdraws(operator: Client, world: World) -> None:

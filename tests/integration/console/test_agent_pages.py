@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
+from apps.agents.services.keychain import CLOSED, sealed_percept
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.paging import ROWS_BELOW
@@ -48,6 +49,20 @@ def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, wo
     assert "3 idle heartbeats in a row: its heartbeats are rarer" in page
     assert "Heartbeats from 08:00 to 22:00, Europe/Berlin" in page
     assert "of 24 heartbeats" in page
+
+
+def test_a_sealed_message_is_shown_closed(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        sender, receiver = (AgentFactory(name=name) for name in ("Vega", "Bo"))
+        text = "The eels left by the moonlit weir."
+        percept = sealed_percept(sender_id=sender.id, receiver_id=receiver.id, content=text, detail={})
+        percept.save(force_insert=True)
+    pages = {url: viewer.get(url).content.decode() for url in (page_of(receiver), page_of(percept))}
+    assert "sealed until it is taken in" in pages[page_of(receiver)]
+    assert CLOSED in pages[page_of(percept)]
+    for page in pages.values():
+        assert text not in page
+        assert str((percept.sealed or {})["box"]) not in page
 
 
 def test_a_schedules_page_shows_the_due_time_and_a_pause(viewer: Client, world: World) -> None:

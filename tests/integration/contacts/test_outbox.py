@@ -6,6 +6,8 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.agents.services.keychain import open_percepts
+from apps.heartbeats.services.situations.situation import load_situation
 from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -62,7 +64,10 @@ def test_a_mention_in_public_reaches_each_named_agent_once(
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent=peer)
         assert (percept.kind, percept.peer_id, percept.urgent) == (PerceptKind.PEER_MESSAGE, agent.id, True)
-        assert percept.content == "Ada wrote in public: @old tom, @Ada and @Vega: the river froze."
+        columns = load_situation(peer.id)
+        (opened,), _ = open_percepts(columns["percepts"], receiver=columns["public_id"])
+        assert percept.content == ""
+        assert opened["content"] == "Ada wrote in public: @old tom, @Ada and @Vega: the river froze."
         schedule = HeartbeatSchedule.objects.get(agent=peer)
         assert schedule.next_trigger == Trigger.EVENT
         assert schedule.next_due_at <= timezone.now()

@@ -162,6 +162,8 @@ def test_every_column_is_loaded_as_it_is_stored(agents: list[UUID]) -> None:
         blocked_by_goal=blocker,
         emotional_valence=-0.25,
         expected_reward=0.7,
+        type="avoid",
+        priority=80,
         effort=4,
         deadline=NOW,
         heartbeat_id=uuid4(),

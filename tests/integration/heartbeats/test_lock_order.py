@@ -28,13 +28,14 @@ from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.term_counts import lock_minds
-from apps.selves.models import Belief, IdentityAspect, Proposal
-from apps.selves.services.aspects import drop_aspect
+from apps.selves.models import Belief, Proposal
+from apps.selves.services.beliefs import confirm_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, TransitionIllegal
 from arbor.memory.values import NewMemory
 from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
+from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
@@ -156,12 +157,13 @@ def test_a_destroyer_waits_for_a_conversation_with_no_schedule_locked(agent: Age
 def test_a_destroyer_waits_for_an_edit_that_still_needs_its_agent(agent: Agent) -> None:
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
-        aspect = IdentityAspect.objects.filter(agent_id=agent.id).select_for_update().first()
-        assert aspect is not None
+        belief = BeliefFactory(agent=agent)
+    with tenant_transaction(agent.tenant_id):
+        list(Belief.objects.filter(id=belief.id).select_for_update())
         thread = in_own_connection(writers.act("destroy"))
         await_blocked_session()
         # Its record refers to the agent.
-        drop_aspect(aspect_id=aspect.id, actor=ANN)
+        confirm_belief(belief_id=belief.id, actor=ANN, reason="still so", now=datetime.now(UTC))
     thread.join(20)
     assert not _exists(agent)
 

@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from apps.agents.models import Agent
-from apps.mcp_server.callers import McpCaller
+from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.server import build_server
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import SERVING

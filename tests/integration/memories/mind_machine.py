@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from apps.agents.models import Agent
+from apps.maintenance.services.consolidation import extract_by_rule
 from apps.memories.models import Concept, Memory, Mind
 from apps.memories.services.clusters.job import recluster_mind
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.concepts import link_memory_to_concept, merge_concepts
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.graph.relations import NewRelation, relate, unrelate
-from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.buffer import add_buffer_items, promote

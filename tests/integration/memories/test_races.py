@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent
+from apps.maintenance.services.consolidation import extract_by_rule
 from apps.memories.models import Memory
 from apps.memories.services.clusters.job import recluster_mind
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.graph.relations import NewRelation, relate
-from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember

@@ -31,7 +31,15 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, max_trust
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.proposals import NewProposal, ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
+from arbor.selves.values import (
+    AspectKind,
+    AspectRevision,
+    BeliefCategory,
+    BeliefRevision,
+    BeliefStatus,
+    NewAspect,
+    NewBelief,
+)
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
@@ -84,7 +92,7 @@ def test_every_change_of_a_belief_is_audited(agent: Agent) -> None:
 def test_every_change_of_an_aspect_is_audited(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
-        revise_aspect(aspect_id=aspect.id, actor=ACTOR, stability=0.9)
+        revise_aspect(aspect_id=aspect.id, actor=ACTOR, revision=AspectRevision(stability=0.9))
         drop_aspect(aspect_id=aspect.id, actor=ACTOR)
         assert add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR).id == aspect.id
         with pytest.raises(AlreadyExists, match="aspect already"):

@@ -11,15 +11,19 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
+from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.memories.models import BufferItem, Edge, Episode, Memory, Upkeep
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
-from apps.selves.models import PeerModel, SelfChange
+from apps.selves.models import Belief, IdentityAspect, PeerModel, SelfChange
+from apps.selves.services.history import birth_self_of
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import unprotected_tables
 from apps.tenants.scope import OWNER, tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
+from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
 from tests.support.earlier_rows import Home, create_rows
@@ -43,8 +47,15 @@ STRUCTURE = (
     " UNION ALL SELECT 'trigger', tgname, true, pg_get_triggerdef(oid), '', '' FROM pg_trigger WHERE NOT tgisinternal"
     " ORDER BY 1, 2, 3, 4, 5, 6"
 )
-#: Columns that the migrations change in rows that exist: the memories of birth.
-CHANGED = {("memories_memory", "retention"), ("memories_memory", "revision")}
+#: Columns that the migrations change in rows that exist: the memories of birth, and beliefs that were values.
+CHANGED = {
+    ("memories_memory", "retention"),
+    ("memories_memory", "revision"),
+    ("selves_belief", "category"),
+    ("selves_belief", "status"),
+}
+#: Tables that the migrations add rows to: traits and values, and the record of each birth.
+GROWN = {"selves_identityaspect", "selves_selfchange"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +109,7 @@ def test_rows_of_an_upgraded_database_are_those_from_before(upgrade: Upgrade) ->
         as_before = [
             {column: value for column, value in row.items() if column in rows[0] and column not in changed}
             for row in upgrade.after[table]
+            if table not in GROWN or row["id"] in {earlier["id"] for earlier in rows}
         ]
         earlier = [{column: value for column, value in row.items() if column not in changed} for row in rows]
         assert sorted(map(str, as_before)) == sorted(map(str, earlier)), table
@@ -118,7 +130,45 @@ def test_rows_of_an_upgraded_database_have_values_in_new_columns(upgrade: Upgrad
                 (False, True, 2),
                 (False, True, 0),
             }
-            assert SelfChange.objects.get().reason == ""
+            assert SelfChange.objects.filter(reason="").count() == 2
+
+
+def test_values_and_traits_of_an_upgraded_database_have_one_home(upgrade: Upgrade) -> None:
+    for home in upgrade.homes:
+        with tenant_transaction(home.tenant):
+            aspects = IdentityAspect.objects.filter(agent_id=home.agent).order_by("id")
+            assert list(aspects.values_list("kind", "content", "strength", "stability", "status")) == [
+                ("value", "tea", 0.5, 0.5, "held"),
+                ("trait", "dry", 0.3, 0.8, "held"),
+                ("value", "candor", 0.7, 0.6, "held"),
+                ("value", "finishing", 0.9, 0.8, "held"),
+                ("value", "rest", 0.4, 0.8, "dropped"),
+                ("value", "proof", 0.9, 0.8, "held"),
+            ]
+            beliefs = Belief.objects.order_by("statement").values_list("statement", "category", "status")
+            # A belief with evidence, or of another category, is still one.
+            assert list(beliefs) == [
+                ("Fords move.", "world", "questioned"),
+                ("candor", "self", "dropped"),
+                ("proof", "self", "held"),
+                ("rest", "self", "dropped"),
+            ]
+            prompt = system_prompt_of(Agent.objects.get(id=home.agent))
+            assert "- dry (low)" in prompt
+            assert all(f"- {value}\n" in prompt for value in ("tea", "candor", "finishing", "proof"))
+
+
+def test_births_of_an_upgraded_database_precede_its_history(upgrade: Upgrade) -> None:
+    home = upgrade.homes[0]
+    with tenant_transaction(home.tenant):
+        changes = SelfChange.objects.filter(agent_id=home.agent).order_by("version")
+        assert list(changes.values_list("version", "what")) == [(1, "birth"), (2, "aspect"), (3, "belief")]
+        birth = birth_self_of(home.agent)
+        beliefs = {values["statement"]: values for values in birth.of(PartKind.BELIEF).values()}
+        assert beliefs.keys() == {"Fords move.", "proof"}
+        assert (beliefs["Fords move."]["status"], beliefs["Fords move."]["confidence"]) == ("held", 0.9)
+        values = {values["content"] for values in birth.of(PartKind.ASPECT).values()}
+        assert values == {"tea", "dry", "candor", "finishing", "proof"}
 
 
 def test_entries_of_an_upgraded_ledger_outlive_their_calls(upgrade: Upgrade) -> None:

@@ -10,15 +10,15 @@ import pytest
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
-    first_beliefs,
     first_goals,
-    first_memories,
+    first_knowledge,
     first_mind,
 )
-from arbor.agents.template import GoalType, TemplateSpec
+from arbor.agents.template import TemplateSpec
+from arbor.goals.values import GoalType
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
 from arbor.memory.values import MemoryType, Retention
-from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory
+from arbor.selves.values import TEXT_LENGTH, AspectKind
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -58,28 +58,39 @@ def test_every_kind_of_goal_has_a_source(kind: GoalType) -> None:
     assert SOURCES[kind]
 
 
-def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
-    memories = first_memories(
+def test_knowledge_becomes_memories_that_do_not_fade() -> None:
+    memories = first_knowledge(
         spec(
             knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
         ),
         now=NOW,
     )
-    assert [memory.content for memory in memories] == ["They freeze from the banks.", "I value candour"]
+    assert [memory.content for memory in memories] == ["They freeze from the banks."]
     assert {memory.type for memory in memories} == {MemoryType.SEMANTIC}
     assert {memory.decay_rate for memory in memories} == {0.0}
     assert {memory.retention for memory in memories} == {Retention.PERMANENT}
     assert {memory.source for memory in memories} == {"template:Small"}
 
 
-def test_values_become_beliefs_and_the_character_becomes_aspects() -> None:
-    small = spec(values=("candour",), character={"nature": "A quiet one. " * 100, "role": "keeper"})
-    (belief,) = first_beliefs(small)
-    assert (belief.statement, belief.category) == ("candour", BeliefCategory.VALUES)
-    concept, purpose = first_aspects(small)
-    assert (concept.kind, purpose.kind) == (AspectKind.SELF_CONCEPT, AspectKind.PURPOSE)
-    assert purpose.content == "keeper"
-    assert len(concept.content) <= TEXT_LENGTH
-    assert {item.source for item in (belief, concept, purpose)} == {"template:Small"}
-    assert first_beliefs(spec()) == ()
+def test_the_character_becomes_aspects_traits_and_values() -> None:
+    traits = ({"name": "dry", "intensity": 0.3},)
+    small = spec(
+        values=("candour",),
+        character={
+            "nature": "A quiet one. " * 100,
+            "role": "keeper",
+            "traits": traits,
+            "values": ("tea", "candour"),
+        },
+    )
+    aspects = first_aspects(small)
+    assert [(aspect.kind, aspect.strength) for aspect in aspects] == [
+        (AspectKind.SELF_CONCEPT, 0.5),
+        (AspectKind.PURPOSE, 0.5),
+        (AspectKind.TRAIT, 0.3),
+        *[(AspectKind.VALUE, 0.9)] * 3,
+    ]
+    assert [aspect.content for aspect in aspects[1:]] == ["keeper", "dry", "tea", "candour", "candour"]
+    assert len(aspects[0].content) <= TEXT_LENGTH
+    assert {aspect.source for aspect in aspects} == {"template:Small"}
     assert first_aspects(spec()) == ()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from arbor.agents.character import to_system_prompt
 from arbor.agents.template import (
     CapabilityRequest,
-    GoalType,
     InitialGoal,
     TemplateSource,
     TemplateSpec,
@@ -17,7 +16,7 @@ from arbor.agents.template import (
     parse_template,
 )
 from arbor.errors import TemplateInvalid
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import GoalLayer, GoalType
 
 ACTIONS = frozenset({"recall", "remember", "reflect", "rest"})
 

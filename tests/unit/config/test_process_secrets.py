@@ -38,7 +38,12 @@ EVERY = {name: f"secret-of-{name.lower()}" for name in ALL_SECRETS} | {
 #: The settings with a secret that each process has in its environment, as a list.
 EXPECTED = {
     "dispatcher": {"ARBOR_APP_DATABASE_URL", "ARBOR_OPS_DATABASE_URL", "CELERY_BROKER_URL"},
-    "heartbeat": {"ARBOR_APP_DATABASE_URL", "CELERY_BROKER_URL"},
+    "heartbeat": {
+        "ARBOR_APP_DATABASE_URL",
+        "CELERY_BROKER_URL",
+        "ARBOR_MASTER_KEY",
+        "ARBOR_OTHER_MASTER_KEY",
+    },
     "model": {
         "ARBOR_APP_DATABASE_URL",
         "ARBOR_OPS_DATABASE_URL",

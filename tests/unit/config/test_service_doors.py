@@ -25,6 +25,9 @@ _MACHINE = "reads or runs something of the machine that the command runs on"
 _DIRECT = "the command and the operation wait for the server's list; the page lets a worker ask for it"
 #: Acts without any door.
 INTERNAL = {
+    "agents.services.identity.change_status": _AGENT,
+    "agents.services.identity.record_statement": _AGENT,
+    "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
@@ -37,7 +40,6 @@ INTERNAL = {
     "memories.services.store.revision.halve_trust": _AGENT,
     "memories.services.store.revision.revise": _AGENT,
     "selves.services.acceptance.apply_proposal": _AGENT,
-    "selves.services.aspects.revise_aspect": _AGENT,
     "selves.services.beliefs.confirm_belief": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
@@ -65,6 +67,7 @@ WITHOUT_OPERATION = {
     "fleet.administration.resume_tenant": _INSTALLATION,
     "fleet.administration.set_tenant_energy": _UPKEEP,
     "fleet.administration.suspend_tenant": _INSTALLATION,
+    "fleet.identities.endorse_all_agents": _INSTALLATION,
     "fleet.key_rotation.record_retirement": _INSTALLATION,
     "fleet.key_rotation.rotate_keys": _INSTALLATION,
     "fleet.pauses.resume_all_tenants": _INSTALLATION,

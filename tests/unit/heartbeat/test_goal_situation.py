@@ -11,7 +11,7 @@ from arbor.agents.genome import AgentGenome, AgentRole, AgentTraits
 from arbor.goals.injection import BALANCED
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice, GoalFlag
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals, view_plans
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -40,6 +40,8 @@ _GOAL: dict[str, Any] = {
     "actions": ["recall"],
     "plan": None,
     "plan_reason": None,
+    "type": "avoid",
+    "priority": 50,
 }
 
 
@@ -73,6 +75,7 @@ def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
         "description": "Every path.",
         "state": GoalState.ACTIVE,
         "layer": GoalLayer.TASK,
+        "type": GoalType.AVOID,
         "source": GoalSource.ROLE,
         "fraction": 0.25,
         "notes": ["first", "last"],
@@ -87,6 +90,12 @@ def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
     assert goal.priority > 0
     assert [(issue.advice, issue.goal_id) for issue in view["issues"]] == [(Advice.ATTEND, "goal-1")]
     assert (view["intents"], view["plans"]) == ([], [])
+
+
+def test_a_stated_priority_orders_goals_otherwise_alike() -> None:
+    rows = [goal_row(id=f"goal-{stated}", priority=stated) for stated in (20, 90, 50)]
+    goals = view_goals({"goals": rows}, traits=None, now=NOW)["goals"]
+    assert [goal.id for goal in goals] == ["goal-90", "goal-50", "goal-20"]
 
 
 @pytest.mark.parametrize(

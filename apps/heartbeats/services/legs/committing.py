@@ -63,9 +63,11 @@ _ENDED = {
 #: The bound of ticks and bonus actions, which have none of their own.
 _UNBOUNDED = 2**31 - 1
 
+# With the content of messages that were sealed; a refused message stays sealed.
 _ASSIGN_PERCEPTS = """
-UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat
-FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[]) AS r (id, heartbeat)
+UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat, content = coalesce(r.content, p.content),
+    sealed = CASE WHEN r.content IS NULL THEN p.sealed END
+FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[], %(contents)s::text[]) AS r (id, heartbeat, content)
 WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
 # Conversations and operators may have changed a state while its heartbeat ran: it is read again and merged.
@@ -92,7 +94,11 @@ def commit(
     _write_memories(effects, fetcher)
     states = _lock_states(members)
     ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
-    rowless = [member for member in members if member.step is None and _ended_as(member) in ran]
+    rowless = [
+        member
+        for member in members
+        if member.step is None and (_ended_as(member) in ran or _has_percepts(member))
+    ]
     if rowless:
         charge()
         _write_progress(rowless, signals)
@@ -115,6 +121,17 @@ def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
     if progress.status is ProgressStatus.SUSPENDED:
         return None
     return _ENDED[progress.outcome or NodeOutcome.FAILURE]
+
+
+def _has_percepts(member: LeasedHeartbeat) -> bool:
+    return member.heartbeat is not None and bool(member.heartbeat.effects.received_percepts)
+
+
+def _opened_contents(heartbeat: HeartbeatState) -> dict[UUID, str]:
+    """Return the contents of the messages that the heartbeat opened, by the ids of their percepts."""
+    return {
+        UUID(percept.id): percept.content for percept in heartbeat.situation.percepts if percept.was_sealed
+    }
 
 
 def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
@@ -187,15 +204,18 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set
         [row for heartbeat, effect_set in heartbeats for row in _audit(heartbeat, effect_set, levels)]
     )
     percepts = [
-        (percept_id, heartbeat.heartbeat_id)
+        (percept_id, heartbeat.heartbeat_id, opened.get(percept_id))
         for heartbeat, effect_set in heartbeats
+        if effect_set.received_percepts
+        for opened in [_opened_contents(heartbeat)]
         for percept_id in effect_set.received_percepts
     ]
     if percepts:
         change(
             _ASSIGN_PERCEPTS,
-            ids=[percept_id for percept_id, _ in percepts],
-            heartbeats=[heartbeat_id for _, heartbeat_id in percepts],
+            ids=[percept_id for percept_id, *_ in percepts],
+            heartbeats=[heartbeat_id for _, heartbeat_id, _ in percepts],
+            contents=[content for *_, content in percepts],
         )
     buffer_for_agents(
         {heartbeat.agent_id: effect_set.held for heartbeat, effect_set in heartbeats if effect_set.held}

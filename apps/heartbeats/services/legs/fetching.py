@@ -325,6 +325,7 @@ def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0)
                 content=row.content,
                 confidence=row.confidence,
                 evidence=len(row.evidence),
+                aspect=row.change.get("aspect", ""),
             )
             for row in rows
         )

@@ -14,6 +14,8 @@ from django.conf import settings
 
 from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
+from apps.agents.services.keychain import RefusedMessage, open_percepts
+from apps.audit.models import AuditAction
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedHeartbeat
@@ -46,6 +48,7 @@ from arbor.goals.review import GoalFlag
 from arbor.heartbeat.actions import ACTIONS, permitted_actions
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
+from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.replies.turns import turns_allowed
@@ -60,6 +63,7 @@ from arbor.memory.values import MemoryType, Retention
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 from arbor.selves.memory_filters import filters_of
+from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
 from arbor.tools.names import is_tool_action
 
 #: Agents whose system prompts a process caches, a few KB each.
@@ -141,10 +145,15 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
 def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHeartbeat:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
+    percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
+    waiting = columns["pulse"]["percepts"] - len(refused)
+    columns = {**columns, "percepts": percepts, "pulse": {**columns["pulse"], "percepts": waiting}}
     budget = _budget(columns, due.lease.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
-    genome, character = _identity(columns["character"], columns["genome"], columns["name"])
+    genome, character = _identity(
+        columns["character"], columns["genome"], columns["name"], self_knowledge_of(columns["aspects"])
+    )
     tools = tools_of(columns)
     missing = missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
     handle = columns["model"] or rules.default_model
@@ -158,6 +167,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         heartbeat_id=heartbeat_id,
         trigger=due.lease.trigger,
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
+        effects=_refusals(refused),
         selfhood=_selfhood(columns),
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
@@ -187,6 +197,21 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     )
 
 
+def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
+    """Return the effects of refused messages: they are taken in unopened, and audited."""
+    return Effects(
+        received_percepts=tuple(message.percept_id for message in refused),
+        audit=tuple(
+            AuditNote(
+                action=AuditAction.MESSAGE_REFUSED,
+                message=f"refused a message of {message.sender or 'an agent that is no more'}: {message.reason}",
+                detail={"percept_id": str(message.percept_id)},
+            )
+            for message in refused
+        ),
+    )
+
+
 def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
     energy = energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
     if trigger == Trigger.CYCLE:
@@ -200,11 +225,13 @@ def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
 
 
 @lru_cache(maxsize=_IDENTITIES_CACHED)
-def _identity(character: str, genome: str | None, name: str) -> tuple[AgentGenome | None, str]:
-    """Parse the genome, if any, and render the system prompt; both never change."""
+def _identity(
+    character: str, genome: str | None, name: str, knowledge: SelfKnowledge
+) -> tuple[AgentGenome | None, str]:
+    """Parse the genome, if any, and render the system prompt, which changes only with the self-knowledge."""
     own_genome = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
     parsed = Character.model_validate_json(character)
-    return own_genome, to_system_prompt(parsed, name=name, genome=own_genome)
+    return own_genome, to_system_prompt(parsed, name=name, genome=own_genome, knowledge=knowledge)
 
 
 def found_state(columns: _Columns, *, begun_with: float = 0) -> FoundState:

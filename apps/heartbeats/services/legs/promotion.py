@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.heartbeats.services.legs.tendencies import TENDENCY_COLUMNS, propose_tendencies
 from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
@@ -46,7 +47,21 @@ _NO_OWN_NOTE = f"""
     OR {_FOREIGN_SOURCE.format(memory="n")}
 """
 
-# Relevance fades as in `arbor.memory.forgetting`.
+# Part: the relevance of a memory `m` with the access `c`, which fades as in `arbor.memory.forgetting`.
+RELEVANCE = """
+    m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
+""".strip()
+
+# Part: a memory `m` has evidence.
+EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
+                OR EXISTS (SELECT FROM memories_edge e
+                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
+                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
+                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
+                    AND (e.target_id = m.id AND e.relation = 'supports'
+                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
+                    AND ({_NO_OWN_NOTE})))"""
+
 _CANDIDATES = f"""
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
@@ -55,16 +70,8 @@ SELECT
         WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
             AND c.count >= %(recalled)s AND m.trust >= %(sure)s AND length(m.content) <= 1000
             AND m.created_at <= now() - make_interval(days => %(days)s)
-            AND m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
-                >= %(relevant)s
-            AND ({_FOREIGN_SOURCE.format(memory="m")}
-                OR EXISTS (SELECT FROM memories_edge e
-                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
-                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
-                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
-                    AND (e.target_id = m.id AND e.relation = 'supports'
-                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
-                    AND ({_NO_OWN_NOTE})))
+            AND {RELEVANCE} >= %(relevant)s
+            AND {EVIDENCED}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND p.change->>'memory' = m.id::text)
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
@@ -107,7 +114,8 @@ SELECT
         ORDER BY x.level DESC, m.id LIMIT %(most_preconscious)s
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
-        AND created_at < now() - %(pending_for)s) AS overdue
+        AND created_at < now() - %(pending_for)s) AS overdue,
+    {TENDENCY_COLUMNS}
 """  # noqa: S608 (no external input)
 
 
@@ -123,10 +131,24 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
-    if it always succeeded; a large cluster as an insight; a memory that was activated without a recall as preconscious.
+    if it always succeeded; what actions show of the agent as a trait or capability; a large cluster as an insight; a memory that was activated without a recall as preconscious.
     Expires proposals that have been pending for too long.
     """
-    ((memories, actions, worked, known, experiences, clusters, preconscious, overdue),) = fetch(
+    (
+        (
+            memories,
+            actions,
+            worked,
+            known,
+            experiences,
+            clusters,
+            preconscious,
+            overdue,
+            learned,
+            qualities,
+            known_tendencies,
+        ),
+    ) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -150,6 +172,9 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
     proposals += [_habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposals += propose_tendencies(
+        actions=actions, learned=learned, qualities=qualities, known=known_tendencies, source=SOURCE
+    )
     proposals += [_insight(cluster) for cluster in clusters]
     proposals += [_preconscious(memory) for memory in preconscious]
     deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0

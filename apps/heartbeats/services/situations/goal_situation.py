@@ -57,7 +57,7 @@ GOAL_COLUMNS = f"""
             ), '') END,
             CASE WHEN g.state <> 'backburner' THEN ({_CONTRADICTION}) END,
             g.state = 'queued' AND EXISTS ({_RECENTLY_ACTIVATED}),
-            step.intents, step.intents_open, step.intents_done, step.actions, plan.status, plan.reason
+            step.intents, step.intents_open, step.intents_done, step.actions, plan.status, plan.reason, g.type, g.priority
         )), '[]')
         FROM goals_goal g
         CROSS JOIN LATERAL (

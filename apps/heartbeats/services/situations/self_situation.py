@@ -29,7 +29,7 @@ from arbor.heartbeat.views import (
 from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
-from arbor.selves.values import MAX_ASPECTS, MAX_BELIEFS, MAX_PREFERENCES
+from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
 
 #: The origin of seed 000 shows five proposals; Arbor chose the other limits.
 PROPOSALS_SHOWN = 5
@@ -81,7 +81,7 @@ SELF_COLUMNS = f"""
         ORDER BY at DESC LIMIT %(contradictions)s
     ) contradiction) AS contradictions,
     (SELECT coalesce(json_agg(proposal), '[]') FROM (
-        SELECT id, kind, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
+        SELECT id, kind, coalesce(change->>'aspect', '') AS aspect, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
         FROM selves_proposal p
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending' AND NOT ({TOO_SOON})
         ORDER BY confidence DESC, created_at LIMIT %(proposals)s
@@ -115,7 +115,7 @@ SELF_COLUMNS = f"""
 def self_values() -> dict[str, Any]:
     """Return the statement's values."""
     return {
-        "aspects": MAX_ASPECTS,
+        "aspects": ASPECTS_READ,
         "beliefs": MAX_BELIEFS,
         "contradictions": CONTRADICTIONS_SHOWN,
         "evenly_trusted": EVENLY_TRUSTED,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms
+from apps.agents.services.keychain import SEALED_COLUMN, close_percepts
 from apps.contacts.services.queries import PUBLISHED_COLUMN
 from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
@@ -61,7 +62,8 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
             CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
                 SELECT left(coalesce(nullif(m.subject, ''), m.content), %(quoted)s) FROM contacts_outboxmessage m
                 WHERE m.tenant_id = w.tenant_id AND m.id = CASE WHEN w.kind = 'user_message' THEN (w.detail->>'message')::uuid END
-            ), '') AS answers
+            ), '') AS answers,
+            {SEALED_COLUMN} AS sealed
         FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
         WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
         ORDER BY w.kind = 'user_message' DESC, w.urgent DESC, w.at LIMIT %(percepts)s
@@ -82,6 +84,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         SELECT coalesce(json_agg(other.name), '[]') FROM (
             SELECT o.name FROM agents_agent o
             WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status IN ('active', 'dormant', 'paused')
+                AND EXISTS (SELECT FROM agents_agentendorsement e WHERE e.tenant_id = a.tenant_id AND e.agent_id = o.id AND e.status = 'active')
             ORDER BY o.name LIMIT %(other_agents)s
         ) other
     ) ELSE '[]' END AS other_agents,
@@ -178,5 +181,5 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         **view_goals(columns, traits=genome.traits if genome else None, now=now),
         **view_identity(columns, about="", now=now),
         **view_self(columns, now=now),
-        percepts=[PerceptView.model_validate(percept) for percept in columns["percepts"]],
+        percepts=[PerceptView.model_validate(percept) for percept in close_percepts(columns["percepts"])],
     )

@@ -14,15 +14,12 @@ from apps.memories.models import Memory, Upkeep
 from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.jobs import queries
 from apps.memories.services.store.term_counts import lock_minds
-from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.maintenance.calls import Excerpt, combine_importances
 from arbor.memory.text.extraction import READ_CHARACTERS, concepts_in
 
 #: Replies of a model without a memory, each of which costs money, until the rule decides about that memory.
 MAX_TRIES = 3
-#: Memories in one step by rule; a call to a model has fewer.
-RULE_BATCH = 50
 
 
 class MaintenanceFlag(StrEnum):
@@ -54,8 +51,8 @@ def waiting_memories(
         without=list(without),
     )
     return [
-        (memory_id, Excerpt(text=text, role=role, type=type_, at=time_text(at)))
-        for memory_id, text, role, type_, at in rows
+        (memory_id, Excerpt(text=text, role=role, type=type_, at=time_text(at), session=session))
+        for memory_id, text, role, type_, at, session in rows
     ]
 
 
@@ -94,25 +91,15 @@ def time_text(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
-    """Extract the concepts of a batch of an agent's waiting memories by rule; return the number of memories."""
-    with tenant_transaction(tenant_id):
-        waiting = waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH)
-    concepts = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
-    if not concepts:
-        return 0
-    with tenant_transaction(tenant_id):
-        return store_concepts(agent_id, concepts)
-
-
-def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> int:
-    """Link memories to extracted concepts in the open transaction; return the number of memories that still had the flag.
+def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> Sequence[UUID]:
+    """Link memories to extracted concepts in the open transaction; return the memories that still had the flag.
 
     `concepts` maps memory ids to (name, strength from 0 to 1); the flag is cleared for memories without any, too.
     """
     mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
     link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in mine})
-    return clear_flag(MaintenanceFlag.EXTRACT, mine)
+    clear_flag(MaintenanceFlag.EXTRACT, mine)
+    return mine
 
 
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
@@ -120,7 +107,7 @@ def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
     memories = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
     texts = list(memories.values_list("id", Left("content", READ_CHARACTERS))) if memory_ids else []
     concepts = {memory_id: concepts_in(text) for memory_id, text in texts}
-    return store_concepts(agent_id, concepts) if concepts else 0
+    return len(store_concepts(agent_id, concepts)) if concepts else 0
 
 
 def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:

@@ -117,7 +117,7 @@ SELECT m.* FROM (
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {flag} AND memory_id <> ALL(%(without)s::uuid[])
     ORDER BY memory_id OFFSET 0
 ) u CROSS JOIN LATERAL (
-    SELECT id, left(content, %(longest)s), role, type, occurred_at FROM memories_memory
+    SELECT id, left(content, %(longest)s), role, type, occurred_at, session FROM memories_memory
     WHERE tenant_id = %(tenant)s AND id = u.memory_id AND status = 'active' LIMIT 1
 ) m LIMIT %(limit)s
 """

@@ -12,7 +12,15 @@ from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.models import BufferItem, Edge, EmbeddingCacheEntry, Memory, MemoryConcept, Upkeep
+from apps.memories.models import (
+    BufferItem,
+    Edge,
+    EmbeddingCacheEntry,
+    Memory,
+    MemoryConcept,
+    Pin,
+    Upkeep,
+)
 from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
@@ -100,10 +108,10 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
     fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
-    rows = _locked_rows(memory_ids)
+    rows = lock_memories(memory_ids)
     if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
         raise Invalid(
-            f"a memory is archived before it is removed for good; not archived: {_first_ids(active)}"
+            f"a memory is archived before it is removed for good; not archived: {first_ids(active)}"
         )
     ids = [row[0] for row in rows]
     if not ids:
@@ -141,7 +149,7 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
     """Lock the memories, and return by agent the memories that have the status `of`."""
     _check(memory_ids, reason=reason, actor=actor)
     by_agent: _Locked = defaultdict(list)
-    for memory_id, agent_id, status, _ in _locked_rows(memory_ids):
+    for memory_id, agent_id, status, _ in lock_memories(memory_ids):
         if status == of:
             by_agent[agent_id].append(memory_id)
     return by_agent
@@ -156,12 +164,13 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
         raise Invalid("say who does it: `user:NAME`, `cli:NAME` or `system:PART`")
 
 
-def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
+    """Lock memories and their minds; return (id, agent, status, content hash) in the order of ids. Raises NotFound."""
     ids = sorted(set(memory_ids))
     memories = Memory.objects.filter(id__in=ids)
     owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
     if missing := [memory_id for memory_id in ids if memory_id not in owners]:
-        raise NotFound(f"this tenant has no memory {_first_ids(missing)}")
+        raise NotFound(f"this tenant has no memory {first_ids(missing)}")
     if not ids:
         return []
     lock_minds(owners.values())
@@ -171,7 +180,7 @@ def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
     if len(rows) != len(ids):
         deleted = set(ids) - {row[0] for row in rows}
-        raise NotFound(f"this tenant no longer has memory {_first_ids(sorted(deleted))}")
+        raise NotFound(f"this tenant no longer has memory {first_ids(sorted(deleted))}")
     return rows
 
 
@@ -179,7 +188,8 @@ def _all_ids(by_agent: _Locked) -> list[UUID]:
     return sorted(memory_id for ids in by_agent.values() for memory_id in ids)
 
 
-def _first_ids(ids: Sequence[UUID]) -> str:
+def first_ids(ids: Sequence[UUID]) -> str:
+    """Return the first three ids and the number of the others, for messages."""
     more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
     return ", ".join(map(str, ids[:3])) + more
 
@@ -189,6 +199,8 @@ def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
     memories = Memory.objects.filter(id__in=ids)
     if for_good:
         changes: dict[str, Any] = {"expires_at": None, "retention": Retention.PERMANENT}
+        # A pin, which outlasts the archive, would give back the retention from before.
+        Pin.objects.filter(memory_id__in=ids).update(**changes)
     else:
         changes = {"expires_at": Case(When(expires_at__gt=Now(), then="expires_at"))}
     memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)

@@ -6,12 +6,14 @@ plan applies the rules in Python.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Count
 from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
@@ -80,6 +82,7 @@ def policy() -> Policy:
         cleanup_below=settings.ARBOR_CLEANUP_BELOW,
         grace=settings.ARBOR_FORGETTING_GRACE,
         quota=settings.ARBOR_MEMORY_QUOTA,
+        knowledge=settings.ARBOR_KNOWLEDGE_QUOTAS,
     )
 
 
@@ -94,7 +97,7 @@ def clean_up_memories() -> JobRunResult:
 
 
 def enforce_quotas() -> JobRunResult:
-    """Archive memories above the quota, of each agent with new memories or whose last run is a day ago."""
+    """Archive memories above the quota of their type, of each agent with new memories or whose last run is a day ago."""
     return run_job("quota", waiting=queries.MINDS_DUE.format(checked_at="counted_at"), step=_enforce_quota)
 
 
@@ -107,28 +110,24 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, Reason] = {}
-    retained: list[tuple[UUID, ForgettableMemory]] = []
+    retained: defaultdict[MemoryType, list[tuple[UUID, ForgettableMemory]]] = defaultdict(list)
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
         verdict = forget(memory, now=now, policy=limits)
         if verdict.reason is not None:
             forgotten[memory_id] = verdict.reason
-        elif memory.type is MemoryType.EPISODIC:
-            retained.append((memory_id, memory))
-    unprotected = [(memory_id, memory) for memory_id, memory in retained if not memory.is_protected]
-    unprotected.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
-    forgotten |= dict.fromkeys(
-        (memory_id for memory_id, _ in unprotected[: _excess(len(retained), limits)]), Reason.CROWDED
-    )
+        else:
+            retained[memory.type].append((memory_id, memory))
+    for kind, of_type in retained.items():
+        unprotected = [(memory_id, memory) for memory_id, memory in of_type if not memory.is_protected]
+        unprotected.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
+        excess = max(0, len(of_type) - limits.quota_of(kind))
+        forgotten |= dict.fromkeys((memory_id for memory_id, _ in unprotected[:excess]), Reason.CROWDED)
     planned = [
         _planned(row, states[row[0]], forgotten[row[0]], now=now) for row in rows if row[0] in forgotten
     ]
     planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
     return ForgettingPlan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
-
-
-def _excess(count: int, limits: Policy) -> int:
-    return max(0, count - limits.quota)
 
 
 def _state_of(row: tuple[Any, ...]) -> ForgettableMemory:
@@ -199,26 +198,44 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        active = Memory.objects.filter(
-            agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
-        ).count()
-        excess = _excess(active, limits)
-        ids = _find_least(agent_id, limits, excess=excess, active=active)
-        reason = (
-            f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
-        )
-        # Protected memories count but cannot be archived; without candidates, nothing more can be done.
-        settled = len(ids) == excess or not ids
-        return _archive_step(agent_id, ids, reason=reason, checked_at="counted_at", all_found=settled)
+        active = Memory.objects.filter(agent_id=agent_id, status=MemoryStatus.ACTIVE).values("type")
+        counts = {
+            MemoryType(kind): count
+            for kind, count in active.annotate(count=Count("id")).values_list("type", "count")
+        }
+        archived, settled = 0, True
+        for kind in MemoryType:
+            quota = limits.quota_of(kind)
+            excess = counts.get(kind, 0) - quota
+            if excess <= 0:
+                continue
+            ids = _find_least(
+                agent_id, limits, kind, excess=min(excess, STEP - archived), active=counts[kind]
+            )
+            if ids:
+                reason = f"{Reason.CROWDED}, the least important above the quota of {quota:,} {kind} memories"
+                archive(memory_ids=ids, reason=reason, actor=ACTOR)
+            # Protected memories count but cannot be archived; without candidates, nothing more can be done.
+            settled = settled and (len(ids) == excess or (not ids and archived < STEP))
+            archived += len(ids)
+        if settled:
+            _mark_checked(agent_id, "counted_at")
+        return archived
 
 
-def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> list[UUID]:
-    """Return up to STEP of the least important memories above the quota, reading as few as possible."""
+def _find_least(agent_id: UUID, limits: Policy, kind: MemoryType, *, excess: int, active: int) -> list[UUID]:
+    """Return up to `excess` of the least important memories of a type, reading as few as possible."""
     looked = STEP
     while excess > 0:
         every = looked >= active
         ids = _find(
-            queries.LEAST_IMPORTANT, agent_id, limits, looked=looked, step=min(excess, STEP), all=every
+            queries.LEAST_IMPORTANT,
+            agent_id,
+            limits,
+            type=kind.value,
+            looked=looked,
+            step=excess,
+            all=every,
         )
         if ids or every:
             return ids
@@ -247,8 +264,12 @@ def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, checked_at: s
     if ids:
         archive(memory_ids=ids, reason=reason, actor=ACTOR)
     if all_found:
-        Mind.objects.filter(agent_id=agent_id).update(**{checked_at: Now()})
+        _mark_checked(agent_id, checked_at)
     return len(ids)
+
+
+def _mark_checked(agent_id: UUID, checked_at: str) -> None:
+    Mind.objects.filter(agent_id=agent_id).update(**{checked_at: Now()})
 
 
 def try_lock_mind(agent_id: UUID) -> bool:

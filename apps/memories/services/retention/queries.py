@@ -65,13 +65,13 @@ WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT 
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608
 
-# Find the least important memories, reading only the first `looked` by stored importance. Use only raises importance, so a
+# Find the least important memories of a type, reading only the first `looked` by stored importance. Use only raises importance, so a
 # memory whose raised importance is not above the last stored one read ranks before all memories that were not read.
 LEAST_IMPORTANT = f"""
 WITH least AS MATERIALIZED (
     SELECT tenant_id, id, type, importance, created_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'
-        AND type = 'episodic'
+        AND type = %(type)s
     ORDER BY importance, created_at, id LIMIT %(looked)s
 ), last AS (
     SELECT importance, created_at, id FROM least ORDER BY importance DESC, created_at DESC, id DESC LIMIT 1
@@ -100,6 +100,20 @@ SELECT m.id, m.type, m.importance, m.retention, m.created_at, m.expires_at, grea
 FROM memories_memory m LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active'
 ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
+"""
+
+# Count an agent's memories by type for people. A pin is unused if its memory was not recalled since.
+COUNT_BY_TYPE = """
+SELECT m.type, count(*) FILTER (WHERE m.status = 'active'), count(*) FILTER (WHERE m.status = 'archived'),
+    count(*) FILTER (WHERE m.status = 'active' AND m.retention = 'permanent'),
+    count(*) FILTER (WHERE m.status = 'active' AND p.memory_id IS NOT NULL),
+    count(*) FILTER (WHERE m.status = 'active' AND p.pinned_at <= now() - %(unused_after)s
+        AND coalesce(a.last_at < p.pinned_at, true))
+FROM memories_memory m
+LEFT JOIN memories_pin p ON p.tenant_id = m.tenant_id AND p.memory_id = m.id
+LEFT JOIN memories_memoryaccess a ON a.tenant_id = p.tenant_id AND a.memory_id = p.memory_id
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s
+GROUP BY m.type
 """
 
 # Find agents for a job run: those whose last run of a rule is a day ago.

@@ -14,6 +14,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.archive import archive, reinforce
+from apps.memories.services.retention.pins import move_pin
 from apps.memories.services.store.provenance import inherit_practice
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
@@ -39,13 +40,19 @@ _READ = (
 def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     """Return an active memory of the agent: type, content, importance, trust, role, occurred_at, detail… One statement.
 
-    `practice` are the successes and failures of a procedure that was followed, None of anything else.
+    `practice` are the successes and failures of a procedure that was followed, None of anything else; `pinned` is when it
+    was pinned, None otherwise.
 
     Raises NotFound for one that is not the agent's, or is archived.
     """
     found: dict[str, Any] | None = (
         Memory.objects.filter(agent_id=agent_id, id=memory_id)
-        .values(*_READ, successes=F("practice__successes"), failures=F("practice__failures"))
+        .values(
+            *_READ,
+            successes=F("practice__successes"),
+            failures=F("practice__failures"),
+            pinned=F("pin__pinned_at"),
+        )
         .first()
     )
     if found is None:
@@ -134,6 +141,8 @@ def revise(
     relate(agent_id=agent_id, new=evolution)
     if before["practice"] and becomes.detail.get("steps") == before["detail"].get("steps"):
         inherit_practice(old_id=memory_id, new_id=new_id)
+    if before["pinned"]:
+        move_pin(old_id=memory_id, new_id=new_id)
     _record(
         agent_id,
         memory_id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from arbor.clock import when
 from arbor.goals.plans import PlanStatus
-from arbor.goals.values import GoalState, feeling_word
+from arbor.goals.values import GoalState, GoalType, feeling_word
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 from arbor.quotations import Data, line
@@ -109,7 +109,7 @@ def _short_line(goal: GoalView) -> str:
 def _goal(goal: GoalView) -> Iterator[str]:
     details = [
         goal.state,
-        goal.layer,
+        goal.layer if goal.type is GoalType.ACHIEVE else f"{goal.layer} to {goal.type}",
         f"from {goal.source}",
         f"priority {goal.priority:.2f}",
         f"{goal.fraction:.0%} done",

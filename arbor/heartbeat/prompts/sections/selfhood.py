@@ -161,7 +161,7 @@ def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
     if not proposals:
         return ""
     block = data.block(
-        f"[{proposal.id}] {proposal.kind}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it"
+        f"[{proposal.id}] {proposal.kind}{_of_kind(proposal)}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it"
         f"{f', put off {proposal.deferrals} times' if proposal.deferrals else ''}: {line(proposal.content)}"
         for proposal in proposals
     )
@@ -169,6 +169,10 @@ def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
         "## Proposals to you\nThey change you only if you accept them, under proposal_decisions: accept, reject or"
         f" defer, each with a reason.\n{block}"
     )
+
+
+def _of_kind(proposal: ProposalView) -> str:
+    return f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
 
 
 def _peer(peer: PeerView) -> str:

@@ -1,0 +1,40 @@
+"""Read an agent's memories of each type with the quotas, and the facts nearest to a proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from apps.agents.models import Agent
+from apps.console.forms import agent_choices
+from apps.heartbeats.services.reports.promotion_candidates import PromotionCandidate, promotion_candidates
+from apps.memories.services.retention.quotas import QuotaUsage, read_quotas
+from arbor.ids import read_id
+
+#: Facts shown at most.
+CANDIDATES_SHOWN = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgePage:
+    """The page: the choice of an agent, and its figures once one is chosen."""
+
+    agents: Sequence[tuple[str, str]]
+    agent: Agent | None
+    quotas: Sequence[QuotaUsage] = ()
+    candidates: Sequence[PromotionCandidate] = ()
+
+
+def read_knowledge(parameters: Mapping[str, str]) -> KnowledgePage:
+    """Read the page for the parameters of its address. Reading changes nothing."""
+    agent_id = read_id(parameters.get("agent", ""))
+    agents = agent_choices()
+    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    if agent is None:
+        return KnowledgePage(agents=agents, agent=None)
+    return KnowledgePage(
+        agents=agents,
+        agent=agent,
+        quotas=read_quotas(agent_id=agent.id),
+        candidates=promotion_candidates(agent_id=agent.id, limit=CANDIDATES_SHOWN),
+    )

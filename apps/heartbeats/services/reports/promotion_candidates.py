@@ -1,0 +1,113 @@
+"""Show the facts that consolidation may propose as parts of the self, and what each of them still lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.heartbeats.services.legs.promotion import (
+    EVIDENCED,
+    OLD_ENOUGH_DAYS,
+    RECALLED_ENOUGH,
+    RELEVANCE,
+    RELEVANT_ENOUGH,
+    SURE_ENOUGH,
+)
+from apps.tenants.statements import fetch
+from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
+
+#: Candidates shown at most.
+MOST_SHOWN = 200
+
+# Facts that were recalled at least once, the nearest to a proposal first. Evidence is looked for last, for the rows shown.
+_NEAREST = f"""
+SELECT m.id, m.content, m.trust, c.count, c.last_at, m.relevance, m.age_days, {EVIDENCED},
+    (SELECT p.status FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+        AND p.change->>'memory' = m.id::text ORDER BY p.created_at DESC LIMIT 1)
+FROM (
+    SELECT m.*, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
+    FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
+    WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
+        AND c.count > 0 AND length(m.content) <= 1000
+    ORDER BY (c.count >= %(recalled)s)::int + (m.trust >= %(sure)s)::int + ({RELEVANCE} >= %(relevant)s)::int
+        + (m.created_at <= now() - make_interval(days => %(days)s))::int DESC, m.trust DESC, m.importance DESC, m.id
+    LIMIT %(most)s
+) m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
+"""  # noqa: S608 (no external input)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromotionCandidate:
+    """A fact that may become a proposal, with the conditions of one."""
+
+    memory_id: UUID
+    content: str
+    #: The agent's confidence in it, from 0 to 1.
+    trust: float
+    relevance: float
+    recalled: int
+    recalled_at: datetime | None
+    age_days: float
+    #: Whether something else than the agent's own notes supports it.
+    evidenced: bool
+    #: The status of the proposal that was made of it; empty: none was.
+    proposal: str
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The conditions that are not met yet."""
+        return tuple(self._missing())
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the next consolidation may propose it."""
+        return not self.missing and not self.proposal
+
+    def _missing(self) -> Iterator[str]:
+        if self.age_days < OLD_ENOUGH_DAYS:
+            yield f"{self.age_days:.1f} of {OLD_ENOUGH_DAYS} days old"
+        if self.trust < SURE_ENOUGH:
+            yield f"trust {self.trust:.2f} of {SURE_ENOUGH:g}"
+        if self.recalled < RECALLED_ENOUGH:
+            yield f"recalled {self.recalled} of {RECALLED_ENOUGH} times"
+        if self.relevance < RELEVANT_ENOUGH:
+            yield f"relevance {self.relevance:.2f} of {RELEVANT_ENOUGH:g}"
+        if not self.evidenced:
+            yield "no evidence but the agent's own notes"
+
+
+def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[PromotionCandidate]:
+    """Return the facts nearest to a proposal, those that may be proposed first. One statement; it changes nothing."""
+    rows = fetch(
+        _NEAREST,
+        agent=agent_id,
+        recalled=RECALLED_ENOUGH,
+        sure=SURE_ENOUGH,
+        days=OLD_ENOUGH_DAYS,
+        relevant=RELEVANT_ENOUGH,
+        most=min(limit, MOST_SHOWN),
+        own_roles=list(OWN_ROLES),
+        own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
+    )
+    candidates = [_candidate(row) for row in rows]
+    return sorted(
+        candidates, key=lambda found: (not found.is_ready, bool(found.proposal), len(found.missing))
+    )
+
+
+def _candidate(row: Sequence[Any]) -> PromotionCandidate:
+    memory_id, content, trust, recalled, recalled_at, relevance, age_days, evidenced, proposal = row
+    return PromotionCandidate(
+        memory_id=memory_id,
+        content=content,
+        trust=trust,
+        relevance=relevance,
+        recalled=recalled,
+        recalled_at=recalled_at,
+        age_days=age_days,
+        evidenced=evidenced,
+        proposal=proposal or "",
+    )

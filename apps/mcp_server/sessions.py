@@ -1,0 +1,29 @@
+"""The MCP servers of all roles, for HTTP. Loading this module takes a second and 40 MB: `http` loads it when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from apps.api.threads import in_thread
+from apps.mcp_server.server import build_server
+from apps.tenants.models import Role
+
+
+@asynccontextmanager
+async def run_servers() -> AsyncIterator[Mapping[Role, StreamableHTTPSessionManager]]:
+    """Run the server of each role, and yield their session managers."""
+    async with AsyncExitStack() as stack:
+        managers = {role: await in_thread(_session_manager, role) for role in Role}
+        for manager in managers.values():
+            await stack.enter_async_context(manager.run())
+        yield managers
+
+
+def _session_manager(role: Role) -> StreamableHTTPSessionManager:
+    server = build_server(role=role)
+    # The application itself is not served: it would check no token. Made for its session manager.
+    server.streamable_http_app(stateless_http=True, json_response=True, host="")
+    return server.session_manager

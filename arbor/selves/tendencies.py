@@ -1,0 +1,96 @@
+"""Traits and capabilities that the actions of an agent show, by rule: what consolidation proposes to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from arbor.selves.values import AspectKind
+
+#: The trait that an action is a sign of. Rest is a sign of none.
+TRAITS: Mapping[str, str] = MappingProxyType(
+    {
+        "observe": "observant",
+        "recall": "mindful of the past",
+        "remember": "attentive",
+        "reflect": "reflective",
+        "synthesize": "reflective",
+        "connect": "connecting",
+        "maintain": "careful",
+        "review_goals": "organized",
+        "reprioritize": "organized",
+        "brainstorm_goals": "inventive",
+        "inquire_shallow": "curious",
+        "inquire_deep": "curious",
+        "reach_out_user": "sociable",
+        "reach_out_agent": "sociable",
+        "reach_out_public": "outspoken",
+    }
+)
+#: The signs and their share of the latest actions from which on they are a pattern.
+LEAST_SIGNS = 12
+LEAST_SHARE = 0.3
+#: The attempts and the share of successes from which on an action is a capability.
+LEAST_ATTEMPTS = 10
+LEAST_SUCCESS = 0.8
+#: The bounds of the bands in which a strength counts as the same.
+_BANDS = (0.4, 0.7, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tendency:
+    """A trait or capability that actions show, with its strength and how sure that is, 0 to 1 each."""
+
+    kind: AspectKind
+    name: str
+    strength: float
+    confidence: float
+
+    @property
+    def key(self) -> str:
+        """Identify the tendency as proposed: another strength of it is another proposal only in another band."""
+        return f"{self.kind}:{self.name}:{band(self.strength)}"
+
+
+def band(strength: float) -> int:
+    """Return the band of a strength: 0 is low, 3 nearly complete."""
+    return sum(strength >= bound for bound in _BANDS)
+
+
+def tendencies(actions: Sequence[str], learned: Mapping[str, Sequence[int]]) -> tuple[Tendency, ...]:
+    """Return the tendencies of an agent, the surest first.
+
+    `actions` are the latest, `learned` the attempts and successes of each action.
+    """
+    found = [*_traits(actions), *_capabilities(learned)]
+    return tuple(sorted(found, key=lambda tendency: (-tendency.confidence, tendency.name)))
+
+
+def _traits(actions: Sequence[str]) -> list[Tendency]:
+    signs = Counter(TRAITS[action] for action in actions if action in TRAITS)
+    return [
+        Tendency(
+            kind=AspectKind.TRAIT,
+            name=name,
+            strength=round(seen / len(actions), 2),
+            # As of a habit: 0.75 at the least number of signs, towards 1.
+            confidence=round(1 - 3 / seen, 3),
+        )
+        for name, seen in signs.items()
+        if seen >= LEAST_SIGNS and seen >= LEAST_SHARE * len(actions)
+    ]
+
+
+def _capabilities(learned: Mapping[str, Sequence[int]]) -> list[Tendency]:
+    return [
+        Tendency(
+            kind=AspectKind.CAPABILITY,
+            name=action.replace("_", " "),
+            strength=round(successes / attempts, 2),
+            confidence=round(1 - 2.5 / attempts, 3),
+        )
+        for action, (attempts, successes) in learned.items()
+        if attempts >= LEAST_ATTEMPTS and successes >= LEAST_SUCCESS * attempts and action != "rest"
+    ]

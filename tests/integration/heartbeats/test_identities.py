@@ -1,0 +1,233 @@
+"""Identities in use: endorsed agents act, others have no heartbeat and no answer, and nobody forges an endorsement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import (
+    Agent,
+    AgentEndorsement,
+    AgentKey,
+    AuthorityKey,
+    HeartbeatSchedule,
+    ScheduleState,
+)
+from apps.agents.services.authority import seal_authority_key
+from apps.agents.services.identity import endorsement_of, identity_of, rotate_agent_key, signer_for
+from apps.audit.models import AuditAction, AuditEvent
+from apps.calls.models import ExternalCall
+from apps.fleet.identities import endorse_all_agents, reinstate_identity, revoke_identity, suspend_identity
+from apps.fleet.lifecycle import start_agent, stop_agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.schedule import claim_now
+from apps.tenants.keys import master_keys
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.endorsement import SYSTEM_AUTHORITY, EndorsementStatus, endorse
+from arbor.agents.identity import generate_key_pair, seal_private_key, verify
+from arbor.agents.keys import SigningKey
+from arbor.errors import IdentityRefused, Invalid, TransitionIllegal
+from tests.factories.agents import AgentFactory
+from tests.integration.chat.conftest import Talk, model_answer, talk
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
+
+__all__ = ["talk"]
+
+ACTOR = "cli:tests"
+
+
+def suspend(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        suspend_identity(agent_id=agent.id, reason="its key leaked", actor=ACTOR)
+
+
+def state_of(agent: Agent) -> str:
+    with tenant_transaction(agent.tenant_id):
+        return str(HeartbeatSchedule.objects.get(agent_id=agent.id).state)
+
+
+def claimed_then_suspended(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        claim_now(agent_id=agent.id)
+    suspend(agent)
+
+
+def test_a_suspended_agents_heartbeat_is_skipped_without_a_call(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    model = scripted(REST)
+    claimed_then_suspended(agent)
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        beat = last_heartbeat(agent)
+        assert (beat.status, beat.reason) == (
+            HeartbeatStatus.SKIPPED,
+            "the identity is suspended: its key leaked",
+        )
+        assert not ExternalCall.objects.exists()
+        refused = AuditEvent.objects.get(action=AuditAction.REQUEST_REFUSED)
+    assert refused.agent_id == agent.id
+    assert model.requests == []
+    assert state_of(agent) == ScheduleState.OFF
+
+
+def test_a_suspension_ends_a_heartbeat_that_waits_for_its_model(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    with tenant_transaction(agent.tenant_id):
+        claim_now(agent_id=agent.id)
+    fleet.step()
+    suspend(agent)
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        beat = last_heartbeat(agent)
+    assert (beat.status, beat.reason) == (HeartbeatStatus.FAILED, "the identity is suspended: its key leaked")
+    assert beat.actions == []
+    assert state_of(agent) == ScheduleState.OFF
+
+
+def test_a_reinstated_agent_has_heartbeats_again(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    suspend(agent)
+    assert state_of(agent) == ScheduleState.OFF
+    with tenant_transaction(agent.tenant_id):
+        with pytest.raises(TransitionIllegal, match="has no heartbeats: the identity is suspended"):
+            claim_now(agent_id=agent.id)
+        reinstate_identity(agent_id=agent.id, actor=ACTOR)
+    heartbeats.run(REST)
+    with tenant_transaction(agent.tenant_id):
+        assert last_heartbeat(agent).status == HeartbeatStatus.DONE
+        acts = AuditEvent.objects.filter(agent_id=agent.id, action__startswith="identity.").order_by("id")
+        assert [(act.action, act.actor) for act in acts] == [
+            (AuditAction.IDENTITY_SUSPENDED, ACTOR),
+            (AuditAction.IDENTITY_ENDORSED, ACTOR),
+        ]
+        assert endorsement_of(agent.id).serial == 3
+
+
+def test_a_revoked_identity_stays_revoked(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        with pytest.raises(Invalid, match="a reason has 1 to 500 characters"):
+            revoke_identity(agent_id=agent.id, reason=" ", actor=ACTOR)
+        revoke_identity(agent_id=agent.id, reason="it was stolen", actor=ACTOR)
+        with pytest.raises(TransitionIllegal, match="a revoked identity stays revoked"):
+            reinstate_identity(agent_id=agent.id, actor=ACTOR)
+        stop_agent(agent_id=agent.id, actor=ACTOR)
+        with pytest.raises(IdentityRefused, match="the identity is revoked: it was stolen"):
+            start_agent(agent_id=agent.id, actor=ACTOR)
+        with pytest.raises(IdentityRefused):
+            rotate_agent_key(agent_id=agent.id, actor=ACTOR)
+        with pytest.raises(IdentityRefused):
+            signer_for(agent.id)
+
+
+def test_a_suspended_agent_answers_nobody(talk: Talk, agent: Agent, scripted: Script) -> None:
+    model = scripted(model_answer("Hello."))
+    suspend(agent)
+    assert talk("Are you there?").error == "no model is asked: the identity is suspended: its key leaked"
+    assert model.requests == []
+
+
+def test_rotated_keys_verify_under_the_same_id(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        before = identity_of(agent.id)
+        for _ in range(2):
+            rotate_agent_key(agent_id=agent.id, actor=ACTOR)
+        identity = identity_of(agent.id)
+        key = signer_for(agent.id)
+        kept = [
+            (row.purpose, row.number, bool(row.sealed_private_key))
+            for row in AgentKey.objects.filter(agent_id=agent.id).order_by("purpose", "number")
+        ]
+    assert identity.chain.public_id == before.chain.public_id == agent.public_id
+    assert identity.refusal == ""
+    assert (key.number, len(identity.chain.keys)) == (3, 3)
+    assert verify(identity.chain.current.public, b"mine", key.sign(b"mine"))
+    assert kept == [
+        ("exchange", 1, False),
+        ("exchange", 2, True),
+        ("exchange", 3, True),
+        ("signing", 1, False),
+        ("signing", 2, False),
+        ("signing", 3, True),
+    ]
+    heartbeats.run(REST)
+
+
+def forge_status(agent: Agent, other: Agent) -> None:
+    AgentEndorsement.objects.filter(agent_id=agent.id).update(status=EndorsementStatus.ACTIVE)
+
+
+def copy_endorsement(agent: Agent, other: Agent) -> None:
+    theirs = AgentEndorsement.objects.get(agent_id=other.id)
+    AgentEndorsement.objects.filter(agent_id=agent.id).update(
+        status=theirs.status, serial=theirs.serial, at=theirs.at, reason="", signature=theirs.signature
+    )
+
+
+def own_authority(agent: Agent, other: Agent) -> None:
+    pair = generate_key_pair()
+    keys = master_keys()
+    sealed = seal_authority_key(generate_key_pair().private, number=2, keys=keys)
+    AuthorityKey.objects.create(number=2, public_key=pair.public, sealed_private_key=sealed)
+    key = SigningKey.built(pair.private, public_id=SYSTEM_AUTHORITY, number=2)
+    row = AgentEndorsement.objects.get(agent_id=agent.id)
+    statement = endorse(identity_of(agent.id).chain, authority=key, serial=9, at=row.at)
+    AgentEndorsement.objects.filter(agent_id=agent.id).update(
+        status=EndorsementStatus.ACTIVE,
+        serial=9,
+        reason="",
+        authority_number=2,
+        signature=statement.signature,
+    )
+
+
+@pytest.mark.parametrize("forge", [forge_status, copy_endorsement, own_authority])
+def test_a_forged_endorsement_is_refused(
+    forge: Any, tenant: Tenant, agent: Agent, new_agent: Any, fleet: Fleet, scripted: Script
+) -> None:
+    model, other = scripted(REST), new_agent(tenant, "Ben")
+    claimed_then_suspended(agent)
+    with tenant_transaction(tenant.id):
+        forge(agent, other)
+        assert not identity_of(agent.id).is_genuine
+    fleet.run()
+    assert model.requests == []
+    with tenant_transaction(tenant.id):
+        assert "System Authority" in last_heartbeat(agent).reason
+        with pytest.raises(IdentityRefused):
+            reinstate_identity(agent_id=agent.id, actor=ACTOR)
+
+
+def agent_from_before(name: str, **key: Any) -> Agent:
+    """Create an agent as versions before endorsements did, with one key."""
+    pair = generate_key_pair()
+    agent = AgentFactory(name=name, public_id=pair.public_id)
+    sealed = seal_private_key(
+        pair.private, keys=master_keys(), agent_public_id=pair.public_id, tenant_id=str(agent.tenant_id)
+    ).to_json()
+    columns = {"public_key": pair.public, "sealed_private_key": sealed} | key
+    AgentKey.objects.create(tenant_id=agent.tenant_id, agent=agent, **columns)
+    return agent
+
+
+def test_agents_from_before_are_endorsed_once(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        good = agent_from_before("Ada")
+        agent_from_before("Ben", public_key=generate_key_pair().public)
+        agent_from_before("Cleo", sealed_private_key=good.keys.get().sealed_private_key)
+        AgentFactory(name="Dan", public_id="agent_0")
+        assert identity_of(good.id).refusal.endswith("`arbor prepare` endorses agents")
+    done = endorse_all_agents(actor=ACTOR)
+    assert done.endorsed == 1
+    assert [reason.split(":")[0] for reason in sorted(done.refused)] == ["Ben", "Cleo", "Dan"]
+    assert endorse_all_agents(actor=ACTOR).endorsed == 0
+    with tenant_transaction(tenant.id):
+        assert identity_of(good.id).refusal == ""
+        assert signer_for(good.id).public == bytes(good.keys.get(purpose="signing").public_key)
+        act = AuditEvent.objects.get(action=AuditAction.IDENTITY_ENDORSED)
+        assert (act.agent_id, act.actor) == (good.id, ACTOR)
