@@ -27,6 +27,7 @@ ArborError
 │   ├── TenantMismatch        two tenants in one unit of work
 │   ├── PermissionDenied      the operator's role does not allow it
 │   ├── TokenRefused          an API token is missing, unknown, expired or revoked
+│   ├── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
 │   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
 ├── SignatureRefused          a delivery at a hook is not signed as it must be
 ├── SealBroken                a sealed secret does not open
@@ -186,6 +187,10 @@ class PermissionDenied(TenancyError):
 
 class TokenRefused(TenancyError):
     """The API token is missing, unknown, expired or revoked."""
+
+
+class CapabilityDenied(TenancyError):
+    """No grant authorizes this."""
 
 
 class IdentityRefused(TenancyError):

@@ -38,6 +38,7 @@ class SignalName(StrEnum):
     AGENT_UNPUBLISHED = "agent.unpublished"
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     AGENT_SEED_CAPTURED = "agent.seed_captured"
+    AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -145,6 +146,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             name=_NAME,
             digest="the digest of the agent's state",
             reason="export, or why the installation saved the seed",
+        ),
+        SignalName.AGENT_CAPABILITY_CHANGED: _kind(
+            "A capability was granted to the agent, delegated to it, or revoked",
+            name=_NAME,
+            resource="the `arbor://` URI",
+            change="granted, delegated or revoked",
+            actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"

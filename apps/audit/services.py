@@ -57,6 +57,23 @@ def record_for_both(
         rows.bulk_create([event])
 
 
+def record_refusal(
+    *, action: AuditAction, actor: str, message: str, agent_id: UUID, detail: dict[str, Any]
+) -> None:
+    """Record a refused act of the current tenant at once: the error that follows rolls the transaction of the act back."""
+    event = AuditEvent(
+        tenant_id=current_tenant(),
+        action=action,
+        actor=actor,
+        message=message,
+        agent_id=agent_id,
+        detail=detail,
+    )
+    rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
+    with transaction.atomic(using=OPS):
+        rows.bulk_create([event])
+
+
 @contextmanager
 def across_tenants(*, actor: str, reason: str) -> Iterator[None]:
     """Open a view of all tenants through the operations role; the view is recorded before anything is read."""

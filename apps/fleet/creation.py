@@ -13,6 +13,7 @@ from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.grants import grant_actions
 from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
@@ -32,6 +33,7 @@ from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, Invalid
 from arbor.goals.values import GoalState, NewGoalRequest
+from arbor.heartbeat.actions import first_actions
 from arbor.models.handles import Handle
 from arbor.signals import SignalName, label, signal
 
@@ -68,6 +70,8 @@ def create_agent(
     agent = _agent(name, template, handle, pair)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
     RequestedCapability.objects.bulk_create(_requests(agent, template))
+    actions = first_actions(template.spec.actions)
+    grant_actions(agents=[agent], actions=actions, actor=actor)
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
     shortened = _create_mind(agent, template, actor, now)
@@ -81,6 +85,7 @@ def create_agent(
             "template": template.name,
             "interval_s": beat_every.total_seconds(),
             "model": handle,
+            "actions": list(actions),
             "shortened": list(shortened),
         },
     )
@@ -146,7 +151,6 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
         trust_tier=spec.trust_tier,
         character=spec.character.model_dump(mode="json"),
         genome=spec.genome.model_dump(mode="json") if spec.genome else None,
-        allowed_actions=list(spec.actions),
         pipeline=spec.pipeline,
         model=handle,
     )

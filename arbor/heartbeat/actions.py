@@ -127,10 +127,10 @@ ACTIONS = ActionRegistry(
 DEFAULT_COSTS: Mapping[str, int] = MappingProxyType({name: spec.cost for name, spec in ACTIONS.items()})
 
 
-def permitted_actions(allowed: Collection[str], *, has_other_agents: bool) -> list[str]:
-    """Return the actions that an agent may do: those of its template, and writing to other agents where there are any.
+def first_actions(allowed: Collection[str]) -> tuple[str, ...]:
+    """Return the actions that a new agent is granted: those of its template, and writing to other agents.
 
     Agents of one tenant reach each other by default: who may write to users may write to them.
     """
-    by_default = has_other_agents and REACH_OUT_USER in allowed and REACH_OUT_AGENT not in allowed
-    return [*allowed, *([REACH_OUT_AGENT] if by_default else [])]
+    by_default = REACH_OUT_USER in allowed and REACH_OUT_AGENT not in allowed
+    return (*allowed, *([REACH_OUT_AGENT] if by_default else []))

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from arbor.authority.authorization import Authorization
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
@@ -42,7 +43,9 @@ class DecisionVerdict(StrEnum):
     RUN = "run"
     #: There is no such action.
     UNKNOWN = "unknown"
-    #: The agent's template does not allow the action.
+    #: No grant of the agent authorizes the action.
+    NOT_AUTHORIZED = "not_authorized"
+    #: In records from before grants: the agent's template does not allow the action.
     NOT_PERMITTED = "not_permitted"
     #: This installation cannot run the action, because something is not set up.
     UNAVAILABLE = "unavailable"
@@ -79,6 +82,10 @@ class Decision(BaseModel):
     intent_id: str | None = None
     #: Boundaries that match the action, also if it runs.
     crossed: list[MatchedBoundary] = []
+    #: The grant that authorizes the action.
+    capability_id: str = ""
+    #: Why no grant does, with the grants that were tried.
+    why: Authorization | None = None
 
     @property
     def runs(self) -> bool:
@@ -101,30 +108,31 @@ class DecisionLimits:
     #: The index of the first action within its heartbeat.
     first: int = 0
     boundaries: Callable[[Decision], Decision] = lambda decision: decision
+    #: Returns whether the agent's grants authorize an action, given the grants that earlier actions of the turn use. None:
+    #: grants are not known, and `allowed` decides.
+    authorization: Callable[[str, Sequence[str]], Authorization] | None = None
 
 
 def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[Decision, ...]:
-    """Decide about each proposed action, in order, and reserve energy for those that run.
+    """Decide about each proposed action by `CHECKS`, in order, and reserve energy for those that run.
 
-    Checked in this order: known, permitted, possible, parameters, boundaries, number of actions, energy. A refused
-    action costs nothing.
+    A refused action costs nothing.
     """
     decisions: list[Decision] = []
-    running, energy, budget = 0, limits.energy, limits.budget
     for index, action in enumerate(proposed, limits.first):
-        name = action.action
-        decision = limits.boundaries(_check_action(index, action, limits))
-        if decision.runs and (reason := limits.cooling.get(name) or _repetition_reason(name, decisions)):
-            decision = _refuse(decision, DecisionVerdict.TOO_SOON, reason)
-        elif decision.runs and running >= limits.most:
-            reason = f"at most {limits.most} actions run in one beat"
-            decision = _refuse(decision, DecisionVerdict.TOO_MANY, reason)
-        elif decision.runs and not budget.can_pay(energy, decision.cost):
-            reason = f"{name} costs {decision.cost}, {energy:g} {budget.unit} is left"
-            decision = _refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
-        elif decision.runs:
-            running += 1
-            energy = budget.spend(energy, decision.cost)
+        decision = Decision(
+            index=index,
+            action=action.action,
+            params=action.params,
+            verdict=DecisionVerdict.RUN,
+            reasoning=action.reasoning,
+            goal_id=action.goal_id,
+            intent_id=action.intent_id,
+        )
+        for check in CHECKS:
+            decision = check(decision, limits, decisions)
+            if not decision.runs:
+                break
         decisions.append(decision)
     return tuple(decisions)
 
@@ -192,35 +200,51 @@ _SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
-def _check_action(index: int, action: ProposedAction, limits: DecisionLimits) -> Decision:
-    decision = Decision(
-        index=index,
-        action=action.action,
-        params=action.params,
-        verdict=DecisionVerdict.RUN,
-        reasoning=action.reasoning,
-        goal_id=action.goal_id,
-        intent_id=action.intent_id,
+# --- Checks --------------------------------------------------------------------------------------------
+
+
+def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
+    name = decision.action
+    if name in ACTIONS or name in limits.tools or (name in limits.missing and name in limits.allowed):
+        return decision
+    return refuse(
+        decision, DecisionVerdict.UNKNOWN, f"there is no action {name!r}; possible: {_possible(limits)}"
     )
-    name, missing = action.action, limits.missing
-    spec, tool = ACTIONS.get(name), limits.tools.get(name)
-    if name in missing and name in limits.allowed:
-        return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
-    if tool is not None and name in limits.allowed:
+
+
+def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
+    """Refuse an action that no grant covers now."""
+    name = decision.action
+    if limits.authorization is None:
+        if name in limits.allowed:
+            return decision
+        reason = f"no grant of yours covers {name}; possible: {_possible(limits)}"
+        return refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
+    authorization = limits.authorization(name, [one.capability_id for one in earlier if one.runs])
+    if authorization.granted:
+        return decision.model_copy(update={"capability_id": authorization.capability_id})
+    return deny(decision, authorization, possible=_possible(limits))
+
+
+def _check_available(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
+    name = decision.action
+    if missing := limits.missing.get(name):
+        return refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing}")
+    return decision
+
+
+def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
+    """Check and complete the parameters, and set the price."""
+    tool, spec = limits.tools.get(decision.action), ACTIONS.get(decision.action)
+    if tool is not None:
         return _check_tool(decision, tool)
-    if spec is None or name not in limits.allowed:
-        known = (*ACTIONS, *limits.tools)
-        possible = ", ".join(other for other in known if other in limits.allowed and other not in missing)
-        verdict, reason = DecisionVerdict.UNKNOWN, f"there is no action {name!r}"
-        if spec is not None:
-            verdict, reason = DecisionVerdict.NOT_PERMITTED, f"your template does not allow {name}"
-        return _refuse(decision, verdict, f"{reason}; possible: {possible or 'none'}")
+    assert spec is not None, "known, and available"
     # Under a strict schema, a model writes null for a parameter that it leaves out.
-    present = {key: value for key, value in action.params.items() if value is not None}
+    present = {key: value for key, value in decision.params.items() if value is not None}
     try:
         params = spec.params.model_validate(present)
     except ValidationError as error:
-        return _refuse(decision, DecisionVerdict.INVALID, _explain(error))
+        return refuse(decision, DecisionVerdict.INVALID, _explain(error))
     return decision.model_copy(
         update={
             "params": params.model_dump(mode="json"),
@@ -236,10 +260,57 @@ def _check_tool(decision: Decision, offer: ActionOffer) -> Decision:
     try:
         arguments = read_arguments(decision.params, offer.tool.arguments)
     except Invalid as error:
-        return _refuse(decision, DecisionVerdict.INVALID, str(error))
+        return refuse(decision, DecisionVerdict.INVALID, str(error))
     if fault := arguments_fault(arguments, offer.tool.arguments):
-        return _refuse(decision, DecisionVerdict.INVALID, fault)
+        return refuse(decision, DecisionVerdict.INVALID, fault)
     return decision.model_copy(update={"params": arguments, "cost": offer.cost})
+
+
+def _check_boundaries(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
+    return limits.boundaries(decision)
+
+
+def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
+    if reason := limits.cooling.get(decision.action) or _repetition_reason(decision.action, earlier):
+        return refuse(decision, DecisionVerdict.TOO_SOON, reason)
+    return decision
+
+
+def _check_number(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
+    if sum(one.runs for one in earlier) >= limits.most:
+        return refuse(decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one beat")
+    return decision
+
+
+def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
+    energy, budget = limits.energy, limits.budget
+    for one in earlier:
+        energy = budget.spend(energy, one.cost) if one.runs else energy
+    if budget.can_pay(energy, decision.cost):
+        return decision
+    reason = f"{decision.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
+    return refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
+
+
+#: One rule: returns the decision, refused if the rule refuses it. The last argument is the earlier decisions of the turn.
+type Check = Callable[[Decision, DecisionLimits, Sequence[Decision]], Decision]
+#: In this order; no further check sees a refused decision.
+CHECKS: tuple[Check, ...] = (
+    _check_known,
+    _check_authorized,
+    _check_available,
+    _check_parameters,
+    _check_boundaries,
+    _check_cooling,
+    _check_number,
+    _check_energy,
+)
+
+
+def _possible(limits: DecisionLimits) -> str:
+    known = (*ACTIONS, *limits.tools)
+    names = [name for name in known if name in limits.allowed and name not in limits.missing]
+    return ", ".join(names) or "none"
 
 
 def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:
@@ -249,8 +320,16 @@ def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:
     return ""
 
 
-def _refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decision:
+def refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decision:
+    """Return the decision, refused."""
     return decision.model_copy(update={"verdict": verdict, "reason": reason, "cost": 0})
+
+
+def deny(decision: Decision, authorization: Authorization, *, possible: str = "") -> Decision:
+    """Return the decision, refused because no grant authorizes the action."""
+    reason = authorization.reason + (f"; possible: {possible}" if possible else "")
+    denied = refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
+    return denied.model_copy(update={"why": authorization, "capability_id": ""})
 
 
 def _explain(error: ValidationError) -> str:

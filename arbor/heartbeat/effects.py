@@ -64,6 +64,8 @@ class Effects:
     code: tuple[str, ...] = ()
     experiences: tuple[NewExperience, ...] = ()
     audit: tuple[AuditNote, ...] = ()
+    #: Ids of grants that limit their uses, once for each use.
+    capability_uses: tuple[str, ...] = ()
     level: LevelChange | None = None
     afterwards: Afterwards | None = None
     #: Counts a nop; the reason if the agent becomes dormant.

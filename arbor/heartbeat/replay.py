@@ -13,7 +13,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
-from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
+from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -24,6 +24,8 @@ from arbor.selves.boundaries import BoundaryRule
 
 #: The compared fields of a decision; results are not compared.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")
+#: The grants of that time are not recorded, so a denial is repeated.
+_DENIED = (DecisionVerdict.NOT_AUTHORIZED, DecisionVerdict.NOT_PERMITTED)
 #: Lines of context in a diff.
 _CONTEXT_LINES = 1
 
@@ -224,16 +226,18 @@ def _decide(
 
 
 def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
-    """Return the decision, refused if the record has a boundary match by meaning."""
-    if (
-        not decision.runs
-        or entry.get("verdict") != DecisionVerdict.BOUNDARY
-        or entry.get("action") != decision.action
-    ):
+    """Return the decision, refused as recorded by a boundary that matched by meaning, or for lack of a grant."""
+    verdict = entry.get("verdict")
+    if entry.get("action") != decision.action:
         return decision
-    return decision.model_copy(
-        update={"verdict": DecisionVerdict.BOUNDARY, "reason": str(entry.get("reason", "")), "cost": 0}
-    )
+    reason = str(entry.get("reason", ""))
+    if verdict in _DENIED:
+        denied = refuse(decision, DecisionVerdict(verdict), reason)
+        # A denial by `decide` has the parameters as proposed, one by `act` has them complete.
+        return denied.model_copy(update={"params": entry.get("params", decision.params)})
+    if decision.runs and verdict == DecisionVerdict.BOUNDARY:
+        return refuse(decision, DecisionVerdict.BOUNDARY, reason)
+    return decision
 
 
 def _any_boundary_verdict(entries: Sequence[Mapping[str, Any]]) -> bool:

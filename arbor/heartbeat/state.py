@@ -9,6 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from arbor.agents.energy import EnergyTerms
+from arbor.authority.authorization import AgentAuthority
+from arbor.authority.requests import SignedRequests, Signer
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.injection import Circumstances
@@ -66,6 +68,10 @@ class Moment:
     nonce: str
     #: The embedder runs in this process, so vectors cost no wait.
     embeds_here: bool = True
+    #: The agent's identity and rights as they are now; None: it has none, and no action runs.
+    authority: AgentAuthority | None = None
+    #: Signs its requests; never stored.
+    signer: Signer | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -261,6 +267,8 @@ class HeartbeatState:
     untaken: list[str] = field(default_factory=list)
     crossings: list[ItemBoundaryMatch] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    #: The requests of the running actions, as the agent signed them.
+    signed: SignedRequests | None = None
     vectors: dict[str, list[float]] = field(default_factory=dict)
     #: Intents locked by this heartbeat, and those of them that this round trip counted.
     served: list[str] = field(default_factory=list)

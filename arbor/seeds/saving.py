@@ -25,10 +25,8 @@ class SeedReason(StrEnum):
     RESTORE = "restore"
     #: What another agent learned is merged into the agent.
     MERGE = "merge"
-    #: The self goes back to an earlier version.
-    ROLLBACK = "rollback"
-    #: The vectors of the agent's memories are made anew.
-    REEMBEDDING = "reembedding"
+    #: Somebody sent it to the API.
+    UPLOADED = "uploaded"
     #: The agent is destroyed.
     DESTROY = "destroy"
 

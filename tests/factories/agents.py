@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, Template
 from apps.agents.services.identity_creation import NewIdentity, create_identities
+from apps.authority.services.grants import grant_actions
 from arbor.agents.identity import KeyPair, PrivateKey
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.rows import TenantRowFactory, minutes_ago
@@ -52,14 +53,17 @@ class AgentFactory(TenantRowFactory[Agent]):
             "voice": {"tone": "curious", "style": "concise"},
         }
     )
+    #: Granted, not a column.
     allowed_actions = factory.LazyFunction(lambda: ["recall", "remember", "reflect", "rest"])
 
     @classmethod
     def _create(cls, model_class: type[Agent], *args: Any, **fields: Any) -> Agent:
+        actions = fields.pop("allowed_actions")
         agent: Agent = super()._create(model_class, *args, **fields)  # type: ignore[no-untyped-call]  # of factory-boy
         pair = key_pair(agent.name)
         if agent.public_id == pair.public_id:
             create_identities([NewIdentity(agent=agent, pair=pair)], now=timezone.now())
+        grant_actions(agents=[agent], actions=actions, actor="test")
         return agent
 
 

@@ -74,7 +74,7 @@ class HeartbeatFactory(TenantRowFactory[Heartbeat]):
             {
                 "action": "deploy",
                 "params": {},
-                "verdict": "not_permitted",
+                "verdict": "not_authorized",
                 "reason": "the template does not allow deploy",
                 "cost": 0,
                 "outcome": "blocked",

@@ -68,8 +68,6 @@ class Agent(TenantModel):
     #: Character as read from the template (`arbor.agents.character.Character` as JSON), and role and traits.
     character = models.JSONField()
     genome = models.JSONField(null=True)
-    #: Names of the actions its template allows.
-    allowed_actions = models.JSONField(default=list)
     #: DOT text of its own pipeline; empty: the default graph.
     pipeline = models.TextField(blank=True)
     #: `provider/model`; empty: the installation's.

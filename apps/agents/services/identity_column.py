@@ -48,6 +48,8 @@ class AgentIdentity:
     endorsement: Endorsement | None
     #: Why the agent may not act, for people; empty if it may.
     refusal: str
+    #: Number and public half of the System Authority's key that signed the endorsement.
+    authority_key: tuple[int, bytes] | None = None
     #: The current signing key's private half as a sealed record in JSON text.
     sealed: str = field(default="", repr=False)
 
@@ -121,4 +123,11 @@ def _parsed(text: str, public_id: str, tenant_id: str) -> tuple[AgentIdentity, t
     except IdentityRefused as error:
         return AgentIdentity(chain=chain, endorsement=None, refusal=str(error)), authority
     refusal = "" if endorsement.is_active else inactive_reason(endorsement)
-    return AgentIdentity(chain=chain, endorsement=endorsement, refusal=refusal, sealed=own or ""), authority
+    identity = AgentIdentity(
+        chain=chain,
+        endorsement=endorsement,
+        refusal=refusal,
+        authority_key=(number, authority[1]),
+        sealed=own or "",
+    )
+    return identity, authority

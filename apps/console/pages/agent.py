@@ -13,6 +13,7 @@ from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.publication import card_path
+from apps.authority.services.explaining import action_names
 from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
@@ -24,9 +25,9 @@ from apps.heartbeats.services.reports.status import DayFigures, day_figures
 from apps.memories.models import Memory
 from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
+from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.models import Role
 from arbor.agents.manifest import IdentityEntry
-from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider
@@ -118,6 +119,8 @@ class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
     identity: IdentityEntry
+    #: The names of the actions that it has a grant of.
+    actions: Sequence[str]
     columns: Sequence[GoalColumn]
     tree: Sequence[Branch]
     intents: Sequence[Intent]
@@ -170,6 +173,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
     return AgentPage(
         **{part.name: getattr(overview, part.name) for part in fields(overview)},
         identity=identity,
+        actions=action_names(agent.id),
         columns=_columns(goals),
         tree=_tree(goals),
         intents=list(

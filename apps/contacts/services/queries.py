@@ -5,7 +5,7 @@ from __future__ import annotations
 #: A column of the statement in `apps.heartbeats.services.situations.situation`. Counted only for agents that may write in public; a
 #: decision counts once for all its channels.
 PUBLISHED_COLUMN = """
-CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
+CASE WHEN a.id = ANY(%(publishing)s::uuid[]) THEN (
     SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage
     WHERE tenant_id = a.tenant_id AND agent_id = a.id AND audience = 'public'
         AND created_at > now() - interval '24 hours'

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connections
 
 from apps.agents.models import Agent, RequestedCapability
+from apps.authority.models import CapabilityGrant
 from apps.fleet.seeds.profiles import profile_values
 from apps.fleet.seeds.queries import ONE_SNAPSHOT, read_rows
 from apps.fleet.seeds.sections import PROFILE, REQUESTS, SECTIONS, SeedSection, Values
@@ -111,8 +112,8 @@ def _requests(agent: Agent) -> Iterator[Values]:
         "resource", "description", "constraints"
     )
     requests = {row["resource"]: row for row in rows}
-    for action in agent.allowed_actions:
-        resource = f"arbor://actions/execute/{action}"
+    granted = CapabilityGrant.objects.filter(agent_id=agent.id, revoked_at__isnull=True)
+    for resource in granted.values_list("resource", flat=True):
         requests.setdefault(resource, {"resource": resource, "description": "", "constraints": {}})
     for resource in sorted(requests):
         yield dict(requests[resource])

@@ -19,10 +19,11 @@ from apps.fleet.seeds.profiles import apply_profile
 from apps.fleet.seeds.refusals import auditing_refusals
 from apps.fleet.seeds.saving import save_seed
 from apps.fleet.seeds.sections import PROFILE, SECTIONS, SeedGroup
-from apps.fleet.seeds.self_history import SelfSnapshot, record_self_differences
+from apps.fleet.seeds.self_history import record_self_differences
 from apps.fleet.seeds.writing import RowWriter, set_mind
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.memories.services.embedding.minds import model_of
+from apps.selves.services.history import load_self
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import SeedInvalid, TransitionIllegal
@@ -110,7 +111,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     require_no_heartbeat(agent)
     saved = None if options.dry_run else save_seed(agent_id=agent_id, reason=SeedReason.RESTORE, actor=actor)
     groups = frozenset(SeedGroup) - options.skip
-    before = SelfSnapshot.of(agent_id)
+    before = load_self(agent_id)
     model = model_of(agent_id)
     writer = RowWriter(
         agent_id=agent_id,

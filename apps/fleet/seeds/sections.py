@@ -24,6 +24,7 @@ from apps.memories.models import (
     Memory,
     MemoryAccess,
     MemoryConcept,
+    Pin,
     Practice,
     Upkeep,
 )
@@ -172,6 +173,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         omit=frozenset({"revision", "embedding_model"}),
     ),
     SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="pins", model=Pin, group=SeedGroup.MEMORIES),
     SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, of="memory"),
     SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False),
     SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
@@ -212,8 +214,9 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="percepts",
         model=Percept,
         group=SeedGroup.STATE,
-        omit=frozenset({"heartbeat_id"}),
-        only="t.heartbeat_id IS NULL",
+        # A sealed message opens with a private key only, which no seed has.
+        omit=frozenset({"heartbeat_id", "sealed"}),
+        only="t.heartbeat_id IS NULL AND t.sealed IS NULL",
     ),
 )
 BY_NAME = {section.name: section for section in SECTIONS}
@@ -233,6 +236,8 @@ DERIVED: dict[str, str] = {
 LEFT_OUT: dict[str, str] = {
     "agents.AgentKey": "a private key never leaves its row; the signatures have the public keys",
     "agents.AgentEndorsement": "a statement of this installation about its own agent",
+    "authority.CapabilityGrant": "a right at this installation; the section `requests` names the resources",
+    "authority.CapabilityUse": "uses of a right at this installation",
     "agents.HeartbeatSchedule": "the time of the next heartbeat is the dispatcher's; the section `profile` has the interval",
     "agents.Template": "a tenant's own text, which agents only name",
     "heartbeats.Heartbeat": "a record of this installation; experiences and memories are what the agent took from it",

@@ -71,8 +71,8 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
 def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
     """Remove a server with its tools; agents may call them no longer. Raises NotFound."""
     server = lock_server(server_id)
-    for tool in server.tools.filter(for_all=False):
-        set_agents(tool.action, ())
+    for tool in server.tools.all():
+        set_agents(tool.action, (), actor=actor)
     ToolServer.objects.filter(id=server_id).delete()
     audit_server(server, actor, f"removed the tool server {server.name}")
     return server

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db import models, transaction
+from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.explaining import agents_with_action
+from apps.authority.services.grants import grant_actions, grant_to_all, revoke_actions
 from apps.tools.models import Tool
 from arbor.agents.energy import MOST_ENERGY
 from arbor.errors import Invalid, LimitReached, NotFound, PreconditionFailed
@@ -48,7 +50,7 @@ def allow_tool(
     tool.cost = tool.cost if cost is None else cost
     tool.status, tool.before, tool.for_all = ToolStatus.ALLOWED, {}, agent_ids is None
     tool.save(update_fields=["status", "before", "cost", "for_all"])
-    names = set_agents(tool.action, agent_ids or ())
+    names = set_agents(tool.action, agent_ids, actor=actor)
     whose = "all agents" if agent_ids is None else ", ".join(names) or "no agent"
     _audit(tool, actor, f"allowed {tool.action} to {whose}")
     return tool
@@ -60,7 +62,7 @@ def deny_tool(*, tool_id: UUID, actor: str) -> Tool:
     tool = _lock_tool(tool_id)
     was_missing = tool.status == ToolStatus.MISSING
     tool.status, tool.before, tool.for_all = ToolStatus.OFF, {}, True
-    set_agents(tool.action, ())
+    set_agents(tool.action, (), actor=actor)
     if was_missing:
         Tool.objects.filter(id=tool.id).delete()
     else:
@@ -80,7 +82,7 @@ def tool_by_action(action: str) -> Tool:
 
 def agents_of_tool(tool: Tool) -> list[str]:
     """Return the names of the agents that alone may call a tool; none for a tool of all agents."""
-    return [] if tool.for_all else list(_agents_with(tool.action).values_list("name", flat=True))
+    return [] if tool.for_all else list(agents_with_action(tool.action).values_list("name", flat=True))
 
 
 def _lock_tool(tool_id: UUID) -> Tool:
@@ -92,26 +94,25 @@ def _lock_tool(tool_id: UUID) -> Tool:
     return tool
 
 
-def set_agents(action: str, agent_ids: Collection[UUID]) -> list[str]:
-    """Make the action an allowed one of exactly these agents; return their names. Raises NotFound for an unknown agent."""
-    wanted = frozenset(agent_ids)
-    concerned = [*wanted, *_agents_with(action).values_list("id", flat=True)]
+def set_agents(action: str, agent_ids: Collection[UUID] | None, *, actor: str) -> list[str]:
+    """Grant the action to exactly these agents, or with None to all; return their names. Raises NotFound for an unknown agent."""
+    wanted = frozenset(agent_ids or ())
+    others = agents_with_action(action).exclude(id__in=wanted).values_list("id", flat=True)
+    concerned = [*wanted, *others]
     # In the order of ids, as all rows are locked.
     agents = list(Agent.objects.select_for_update(no_key=True).filter(id__in=concerned).order_by("id"))
     if unknown := wanted - {agent.id for agent in agents}:
         raise NotFound(f"there is no agent {', '.join(map(str, sorted(unknown)))} in this tenant")
-    for agent in agents:
-        others = [name for name in agent.allowed_actions if name != action]
-        actions = [*others, action] if agent.id in wanted else others
-        if actions != agent.allowed_actions:
-            agent.allowed_actions = actions
-            agent.save(update_fields=["allowed_actions"])
-    return [agent.name for agent in agents if agent.id in wanted]
-
-
-def _agents_with(action: str) -> models.QuerySet[Agent]:
-    rows: models.QuerySet[Agent] = Agent.objects.filter(allowed_actions__contains=[action]).order_by("name")
-    return rows
+    why = f"the tool {action} is not theirs"
+    chosen = [agent for agent in agents if agent.id in wanted]
+    left_out = [agent.id for agent in agents if agent.id not in wanted]
+    revoke_actions(action=action, agent_ids=left_out, reason=why, actor=actor)
+    if agent_ids is None:
+        grant_to_all(actions=[action], actor=actor)
+    else:
+        revoke_actions(action=action, agent_ids=None, reason=why, actor=actor)
+        grant_actions(agents=chosen, actions=[action], actor=actor)
+    return [agent.name for agent in chosen]
 
 
 def _audit(tool: Tool, actor: str, message: str) -> None:

@@ -11,8 +11,7 @@ from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
-from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.decision import Decision, DecisionVerdict, deny
 from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Service
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.results import (
@@ -26,6 +25,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps.authority import denial, verify
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
@@ -45,8 +45,6 @@ GLIMPSE = 160
 RECALLED_LENGTH = 600
 #: Characters of a line of its detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
-#: The `AuditAction` of an action that the agent's template does not allow.
-_DENIED = "denied"
 
 #: The execution of one action: yields its needs, returns its result.
 type Act = Generator[Any, Any, ActionResult]
@@ -59,6 +57,8 @@ class Execution:
     heartbeat: HeartbeatState
     goal_changes: list[GoalChange] = field(default_factory=list)
     backlog: Backlog | None = None
+    #: Ids of the grants that actions have used and that limit their uses, once for each use.
+    used: list[str] = field(default_factory=list)
 
     @property
     def situation(self) -> Any:
@@ -66,16 +66,19 @@ class Execution:
 
 
 def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-    """Execute the decisions; a failed action costs its energy and changes nothing else."""
+    """Verify and execute the decisions; a failed action costs its energy and changes nothing else."""
     execution = Execution(heartbeat=heartbeat)
     results: list[ActionResult] = []
-    for decision in heartbeat.decisions:
+    decisions: list[Decision] = []
+    for decided in heartbeat.decisions:
+        decision = _verified(execution, decided) if decided.runs else decided
+        decisions.append(decision)
         results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
-    heartbeat = execution.heartbeat
+    heartbeat = replace(execution.heartbeat, decisions=decisions, signed=None)
     denied = [
-        _denial(heartbeat, decision)
-        for decision in heartbeat.decisions
-        if decision.verdict is DecisionVerdict.NOT_PERMITTED
+        denial(heartbeat, decision)
+        for decision in decisions
+        if decision.verdict is DecisionVerdict.NOT_AUTHORIZED
     ]
     energy = heartbeat.energy
     for result in results:
@@ -95,7 +98,7 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
     heartbeat = replace(
-        with_percepts_received(heartbeat.bringing(audit=denied)),
+        with_percepts_received(heartbeat.bringing(audit=denied, capability_uses=execution.used)),
         energy_end=energy,
         rests=rests,
         work=pending_work(heartbeat.decisions, results),
@@ -107,12 +110,14 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     return NodeResult(state=heartbeat, changed=changed)
 
 
-def _denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
-    return AuditNote(
-        action=_DENIED,
-        message=f"{decision.action}: {decision.reason}",
-        detail={"heartbeat_id": str(heartbeat.heartbeat_id)},
-    )
+def _verified(execution: Execution, decision: Decision) -> Decision:
+    """Return the decision, refused unless it is the one that was signed and a grant covers it now."""
+    authorization = verify(execution.heartbeat, decision, execution.used)
+    if not authorization.granted:
+        return deny(decision, authorization)
+    if authorization.counted:
+        execution.used.append(authorization.capability_id)
+    return decision.model_copy(update={"capability_id": authorization.capability_id})
 
 
 def _execute(execution: Execution, decision: Decision) -> Act:

@@ -1,4 +1,4 @@
-"""Decide about proposed actions, and embed their texts."""
+"""Decide about proposed actions, sign those that run, and embed their texts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.authority import check_grants, sign
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
 from arbor.values import replace
 
 
 def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-    """Decide about the proposed actions."""
+    """Decide about the proposed actions, and sign the requests of those that run."""
     environment = heartbeat.situation.environment
     too_soon = refusals(
         hours_since_reach_out=environment.hours_since_reach_out,
@@ -36,9 +37,12 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         first=len(heartbeat.earlier.action_records),
         cooling={**consolidation_refusals(heartbeat.situation), **too_soon},
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        authorization=partial(check_grants, heartbeat),
     )
     decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)
-    return NodeResult(state=_check_reply(replace(heartbeat, decisions=list(decisions)), vectors=None))
+    signed = sign(heartbeat, decisions)
+    heartbeat = replace(heartbeat, decisions=list(decisions), signed=signed)
+    return NodeResult(state=_check_reply(heartbeat, vectors=None))
 
 
 def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

@@ -15,6 +15,7 @@ from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.profile import agent_by_id, genome_of, own_model
 from apps.audit.services import across_tenants
+from apps.authority.services.explaining import action_names
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model
@@ -115,7 +116,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "role": agent.character.get("role", ""),
         "public_description": agent.public_description,
         "genome": agent.genome,
-        "allowed_actions": agent.allowed_actions,
+        "allowed_actions": action_names(agent_id),
         "own_pipeline": bool(agent.pipeline),
         "created_at": stamp(agent.created_at),
         "nops": agent.state.nops,

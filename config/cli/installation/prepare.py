@@ -12,6 +12,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.fleet.accounts import create_account
+from apps.fleet.capabilities import sign_all_pending_grants
 from apps.fleet.identities import endorse_all_agents
 from apps.providers import default_model
 from apps.signals.services.positions import continue_positions
@@ -30,7 +31,7 @@ _REFUSED_SHOWN = 10
 
 
 def prepare(demo: bool, report: Path | None) -> None:
-    """Migrate the database, seed the built-in templates, endorse agents, create the operator's account and the demo."""
+    """Migrate the database, seed the built-in templates, endorse agents, sign grants, create the operator's account and the demo."""
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")
@@ -38,6 +39,8 @@ def prepare(demo: bool, report: Path | None) -> None:
         click.echo("the positions of signals continue after those of the restored ones")
     _seed_templates()
     _endorse_agents()
+    if signed := sign_all_pending_grants(actor=ACTOR):
+        click.echo(f"signed {signed} grants of actions")
     operator, is_new = _create_operator()
     if demo and (agents := make_demo(operator=operator)):
         click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")

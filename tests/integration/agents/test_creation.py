@@ -30,10 +30,12 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
 from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState, GoalType
+from arbor.heartbeat.actions import first_actions
 from arbor.memory.values import MemoryType
 from arbor.sealing import SealedRecord
 from arbor.selves.history import PartKind
 from config.keys import KeySource
+from tests.factories.authority import allowed_actions
 from tests.integration.agents.conftest import ACTOR, MakeAgent
 
 SMALL = """---
@@ -64,7 +66,7 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         state = AgentState.objects.get(agent=agent)
         assert agent.status == AgentStatus.CREATED
         assert (agent.template_name, agent.template_version) == ("Monitor", spec.version)
-        assert agent.allowed_actions == list(spec.actions)
+        assert allowed_actions(agent) == sorted(first_actions(spec.actions))
         assert [thought["text"] for thought in state.working_memory["thoughts"]] == list(
             spec.initial_thoughts
         )

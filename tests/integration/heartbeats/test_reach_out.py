@@ -28,6 +28,7 @@ from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -74,9 +75,7 @@ def outbox(agent: Agent) -> list[OutboxMessage]:
 
 def allow_public(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(
-            allowed_actions=["reach_out_user", "reach_out_public", "rest"]
-        )
+        allow(agent, "reach_out_user", "reach_out_public", "rest")
         add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
 
 
@@ -330,7 +329,7 @@ def test_an_agent_may_write_to_agents_only_if_allowed(
 ) -> None:
     new_agent(tenant, name="Bo")
     with tenant_transaction(tenant.id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
+        allow(agent, "rest")
     prompt = run_replies(REST)
     assert "reach_out_agent" not in prompt
     assert "Other agents" not in prompt

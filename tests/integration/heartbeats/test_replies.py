@@ -21,6 +21,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
+from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
 
@@ -141,13 +142,13 @@ def test_a_disallowed_action_is_free_and_audited(
     heartbeats: HeartbeatRunner, agent: Agent, goal: Goal
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=["rest", "recall"])
+        allow(agent, "rest", "recall")
     prompt = heartbeats.run(
         reply_of(actions=[action_of("reflect", insight="x"), action_of("levitate"), action_of("rest")])
     )
     assert "- reflect (" not in prompt
     heartbeat = last_heartbeat(agent)
-    assert [action["verdict"] for action in heartbeat.actions] == ["not_permitted", "unknown", "run"]
+    assert [action["verdict"] for action in heartbeat.actions] == ["not_authorized", "unknown", "run"]
     assert heartbeat.energy_end == heartbeat.energy_start
     with tenant_transaction(agent.tenant_id):
         assert "reflect" in AuditEvent.objects.get(action="denied").message

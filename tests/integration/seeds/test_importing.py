@@ -10,6 +10,7 @@ from apps.agents.models import Agent, AgentKey
 from apps.agents.services.authority import authority_public_keys
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
+from apps.authority.models import CapabilityGrant
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.restoring import SeedReport
@@ -59,7 +60,7 @@ def test_an_imported_agent_is_granted_nothing(world: World, export: Export) -> N
     report = import_into(world.tenant, export(world.agent.id))
 
     with tenant_transaction(world.tenant.id):
-        assert Agent.objects.get(id=report.agent_id).allowed_actions == []
+        assert not CapabilityGrant.objects.filter(agent_id=report.agent_id).exists()
     assert "arbor://actions/execute/recall" in report.requests
     assert "arbor://fs/read/**" in report.requests
 

@@ -38,6 +38,7 @@ from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.proposals import MAX_DEFERRALS, NewProposal, ProposalKind
 from arbor.signals import CATALOGUE, Cursor
+from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
@@ -143,7 +144,7 @@ def write_letter(agent: Agent) -> None:
 
 def run_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=["recall", "remember", "rest"])
+        allow(agent, "recall", "remember", "rest")
         goal = create_goal(agent_id=agent.id, title="Map the coast", state=GoalState.ACTIVE)
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test", urgent=True)
     first = reply_of(

@@ -22,10 +22,12 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import HeartbeatState, Moment, Opening, Rules, Selfhood
+from arbor.heartbeat.steps.authority import sign
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from arbor.pipeline.engine import NodeResult
+from tests.support.authority import EVERYTHING, SIGNER, authority_of, grants_of
 from tests.unit.heartbeat.builders import NONCE, NOW, situation
 
 TENANT, AGENT, HEARTBEAT, CALL = (UUID(int=number) for number in (1, 2, 3, 4))
@@ -49,8 +51,19 @@ def rules_of(**changes: Any) -> Rules:
 
 
 def moment_of(**changes: Any) -> Moment:
-    values: dict[str, Any] = {"now": NOW, "rules": RULES, "nonce": NONCE}
+    values: dict[str, Any] = {
+        "now": NOW,
+        "rules": RULES,
+        "nonce": NONCE,
+        "authority": EVERYTHING,
+        "signer": SIGNER,
+    }
     return Moment(**(values | changes))
+
+
+def permitting(*actions: str) -> Moment:
+    """Return a moment of an agent that may do these actions alone."""
+    return moment_of(authority=authority_of(*grants_of(*actions)))
 
 
 def opening_of(**changes: Any) -> Opening:
@@ -83,6 +96,11 @@ def heartbeat_of(**changes: Any) -> HeartbeatState:
         "model": "openai/large",
     }
     return HeartbeatState(**(values | changes))
+
+
+def signed(heartbeat: HeartbeatState) -> HeartbeatState:
+    """Return the heartbeat with its decisions signed, as the step `decide` leaves it."""
+    return replace(heartbeat, signed=sign(heartbeat, heartbeat.decisions))
 
 
 def decision_of(action: str, **params: Any) -> Decision:

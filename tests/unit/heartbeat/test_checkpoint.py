@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import orjson
 import pytest
 
+from arbor.authority.requests import ActionRequest, Nonce, SignedRequests
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
@@ -41,6 +42,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.builders import NOW, full_situation
 from tests.unit.heartbeat.state_builders import (
     CALL,
+    HEARTBEAT,
     HOUR,
     action_record_of,
     decision_of,
@@ -51,7 +53,15 @@ from tests.unit.heartbeat.state_builders import (
 
 MODEL = EmbeddingModel(name="wordllama", dimension=256)
 #: A value of each stored field that is not its default.
+REQUEST = ActionRequest(
+    resource="arbor://actions/execute/recall",
+    agent="agent_1",
+    at=NOW,
+    body_hash="00",
+    nonce=Nonce(heartbeat_id=HEARTBEAT, turn=1, index=0),
+)
 FULL: dict[str, Any] = {
+    "signed": SignedRequests(requests=(REQUEST,), key_number=1, signature="ab"),
     "trigger": "message",
     "mark": "mark",
     "shift": -0.03,

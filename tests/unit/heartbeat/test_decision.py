@@ -52,10 +52,10 @@ def decisions_on(
             REFLECT,
             ("rest",),
             9,
-            DecisionVerdict.NOT_PERMITTED,
-            "does not allow reflect; possible: rest",
+            DecisionVerdict.NOT_AUTHORIZED,
+            "no grant of yours covers reflect; possible: rest",
         ),
-        ("reflect", REFLECT, (), 9, DecisionVerdict.NOT_PERMITTED, "possible: none"),
+        ("reflect", REFLECT, (), 9, DecisionVerdict.NOT_AUTHORIZED, "possible: none"),
         ("recall", {}, ALL, 9, DecisionVerdict.INVALID, "query: Field required"),
         (
             "recall",
@@ -135,7 +135,7 @@ def decisions_on(
         ("recall", RECALL, ALL, 0.5, DecisionVerdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
         # The order of the checks: the first failed check is the reported one.
         ("fly", {}, (), 0, DecisionVerdict.UNKNOWN, "there is no action"),
-        ("recall", {}, ("rest",), 0, DecisionVerdict.NOT_PERMITTED, "does not allow"),
+        ("recall", {}, ("rest",), 0, DecisionVerdict.NOT_AUTHORIZED, "no grant of yours"),
         ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),
     ],
 )

@@ -6,7 +6,7 @@ import random
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from apps.agents.services.keychain import RefusedMessage, open_percepts
 from apps.audit.models import AuditAction
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
-from apps.heartbeats.services.legs.members import Due, LeasedHeartbeat
+from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.situations.recent_activity import (
     exhausted_heartbeats_of,
@@ -41,11 +41,15 @@ from apps.web import web_missing
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
+from arbor.authority.authorization import AgentAuthority
+from arbor.authority.grants import action_resource
+from arbor.authority.requests import KeySigner
 from arbor.clock import Clock
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.actions import ACTIONS, permitted_actions
+from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.effects import AuditNote, Effects
@@ -64,7 +68,6 @@ from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 from arbor.selves.memory_filters import filters_of
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
-from arbor.tools.names import is_tool_action
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -87,14 +90,31 @@ def load_batch(
     Three statements; two if none starts. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
-    beginning = [heartbeat.agent.id for heartbeat in due if heartbeat.open is None]
-    columns = load_situations(beginning) if beginning else {}
+    beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
+    columns = (
+        load_situations(
+            [agent.id for agent in beginning],
+            writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
+            publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+        )
+        if beginning
+        else {}
+    )
     rules, now = _rules(), clock.now()
     return [
         _resumed(heartbeat, rules, now)
         if heartbeat.open is not None
         else _begun(heartbeat, columns[heartbeat.agent.id], rules, now)
         for heartbeat in due
+    ]
+
+
+def _with_any(agents: Sequence[LeasedAgent], *actions: str, now: datetime) -> list[UUID]:
+    """Return the agents that may do one of the actions."""
+    return [
+        agent.id
+        for agent in agents
+        if any(agent.authority.permits(action_resource(action), now=now) for action in actions)
     ]
 
 
@@ -112,8 +132,16 @@ def _rules() -> Rules:
     )
 
 
-def _moment(rules: Rules, now: datetime, model: EmbeddingModel | None) -> Moment:
-    return Moment(now=now, rules=rules, nonce=secrets.token_hex(8), embeds_here=embeds_here(model))
+def _moment(agent: LeasedAgent, rules: Rules, now: datetime, model: EmbeddingModel | None) -> Moment:
+    return Moment(
+        now=now,
+        rules=rules,
+        nonce=secrets.token_hex(8),
+        embeds_here=embeds_here(model),
+        authority=agent.authority,
+        # The key is opened when something is signed: most legs sign nothing.
+        signer=KeySigner(agent.identity.signing_key),
+    )
 
 
 def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
@@ -124,7 +152,7 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
     checkpoint = read_checkpoint(
         unpack_text(stored.checkpoint),
         situation=situation,
-        moment_of=lambda model: _moment(rules, now, model),
+        moment_of=lambda model: _moment(due.agent, rules, now, model),
     )
     return LeasedHeartbeat(
         agent=due.agent,
@@ -154,12 +182,18 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     genome, character = _identity(
         columns["character"], columns["genome"], columns["name"], self_knowledge_of(columns["aspects"])
     )
-    tools = tools_of(columns)
+    authority = due.agent.authority
+    tools = tools_of(columns, permits=partial(_permits, authority, now))
     missing = missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
+    permitted = _permitted(authority, now)
+    if not columns["other_agents"]:
+        # Offered only where there is somebody to write to.
+        permitted = [name for name in permitted if name != REACH_OUT_AGENT]
     handle = columns["model"] or rules.default_model
-    situation = _situation(columns, budget, genome, handle, missing, tools, now)
+    possible = [name for name in permitted if name not in missing]
+    situation = _situation(columns, budget, genome, handle, possible, tools, now)
     heartbeat = HeartbeatState(
-        moment=_moment(rules, now, model),
+        moment=_moment(due.agent, rules, now, model),
         view=situation,
         opening=_opening(columns, situation, genome, now),
         tenant_id=current_tenant(),
@@ -172,10 +206,10 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
-        allowed=_possible(columns, missing, tools),
-        # Allowed actions that the installation cannot execute: a refusal names the missing setting.
-        missing={name: missing[name] for name in columns["allowed_actions"] if name in missing}
-        | tools.suspended,
+        # The actions of tools last.
+        allowed=[*possible, *(tool.action for tool in tools.allowed)],
+        # Permitted actions that the installation cannot execute: a refusal names the missing setting.
+        missing={name: missing[name] for name in permitted if name in missing} | tools.suspended,
         budget_terms=budget,
         routing=Routing(
             own=columns["model"],
@@ -296,7 +330,7 @@ def _situation(
     terms: BudgetTerms | None,
     genome: AgentGenome | None,
     model: str,
-    missing: Mapping[str, str],
+    possible: Sequence[str],
     tools: AgentTools,
     now: datetime,
 ) -> Situation:
@@ -306,7 +340,6 @@ def _situation(
     holdings = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
-    possible = _possible(columns, missing, tools)
     situation = Situation.model_validate(
         {
             "agent_id": str(columns["id"]),
@@ -354,14 +387,13 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
     )
 
 
-def _possible(columns: _Columns, missing: Mapping[str, str], tools: AgentTools) -> list[str]:
-    """Return the permitted actions that are possible here, those of tools last."""
-    own = (name for name in _permitted(columns) if name not in missing and not is_tool_action(name))
-    return [*own, *(tool.action for tool in tools.allowed)]
+def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:
+    """Return the actions that the agent has a grant of, without those of tools."""
+    return [name for name in ACTIONS if _permits(authority, now, name)]
 
 
-def _permitted(columns: _Columns) -> list[str]:
-    return permitted_actions(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
+def _permits(authority: AgentAuthority, now: datetime, action: str) -> bool:
+    return authority.permits(action_resource(action), now=now)
 
 
 def _last_heartbeat(heartbeat: Mapping[str, Any] | None) -> LastHeartbeat | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.agents.services.identity_column import AgentIdentity
 from apps.calls.models import CallStatus
+from arbor.authority.authorization import AgentAuthority
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -44,6 +45,8 @@ class LeasedAgent:
     pipeline: str
     #: The agent's keys and endorsement, verified.
     identity: AgentIdentity
+    #: What the agent may do, as it is now.
+    authority: AgentAuthority
 
     @property
     def graph(self) -> Graph:

@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms
 from apps.agents.services.keychain import SEALED_COLUMN, close_percepts
+from apps.authority.services.explaining import action_names
 from apps.contacts.services.queries import PUBLISHED_COLUMN
 from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
@@ -45,10 +46,10 @@ QUOTED = 200
 # Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
 # leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
 _SITUATIONS = f"""
-SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model) AS model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
+SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model) AS model, a.character::text, a.genome::text, t.slug AS tenant,
     (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
     (SELECT coalesce(json_agg(tool ORDER BY tool.server, tool.name), '[]') FROM (
-        SELECT d.id, v.name AS server, d.name, d.description, d.schema, d.fingerprint, d.status, d.cost, d.for_all
+        SELECT d.id, v.name AS server, d.name, d.description, d.schema, d.fingerprint, d.status, d.cost
         FROM tools_tool d JOIN tools_toolserver v ON v.tenant_id = d.tenant_id AND v.id = d.server_id
         WHERE d.tenant_id = %(tenant)s AND d.status <> 'off'
     ) tool) AS tools,
@@ -80,7 +81,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
     EXISTS (SELECT FROM contacts_channel c WHERE c.tenant_id = a.tenant_id AND c.audience = 'public' AND c.enabled
         AND (c.agent_id = a.id OR c.agent_id IS NULL)
     ) AS has_public_channel,
-    CASE WHEN a.allowed_actions ?| ARRAY['reach_out_user', 'reach_out_agent'] THEN (
+    CASE WHEN a.id = ANY(%(writing)s::uuid[]) THEN (
         SELECT coalesce(json_agg(other.name), '[]') FROM (
             SELECT o.name FROM agents_agent o
             WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status IN ('active', 'dormant', 'paused')
@@ -120,14 +121,18 @@ WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 _SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
 
 
-def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+def load_situations(
+    agent_ids: Collection[UUID], *, writing: Collection[UUID] = (), publishing: Collection[UUID] = ()
+) -> dict[UUID, dict[str, Any]]:
     """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
 
-    One statement.
+    One statement. Other agents are read for those that may write to them, publications for those that may publish.
     """
     values = {
         "tenant": current_tenant(),
         "agents": list(agent_ids),
+        "writing": list(writing),
+        "publishing": list(publishing),
         "percepts": SHOWN_PERCEPTS,
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
@@ -152,7 +157,7 @@ def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
 
 
 def load_agent(agent_id: UUID) -> LoadedAgent:
-    """Return an agent's full state. Two statements, in the tenant's open transaction; raises NotFound."""
+    """Return an agent's full state. Three statements, in the tenant's open transaction; raises NotFound."""
     rows = Agent.objects.filter(id=agent_id).values_list("status", "state__nops", "state__ticks_left")
     row = rows.first()
     if row is None:
@@ -169,7 +174,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         tenant=columns["tenant"],
         status=AgentStatus(status),
         genome=genome,
-        allowed_actions=columns["allowed_actions"],
+        allowed_actions=action_names(agent_id),
         model=columns["model"] or default_model(),
         energy=columns["energy"],
         energy_terms=energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])

@@ -49,12 +49,12 @@ class AgentTools:
 _NONE = AgentTools()
 
 
-def tools_of(columns: Mapping[str, Any]) -> AgentTools:
-    """Return the tools that the agent of these columns may call: those of all agents, and those that its actions name."""
+def tools_of(columns: Mapping[str, Any], *, permits: Callable[[str], bool]) -> AgentTools:
+    """Return the tools that the agent of these columns may call; `permits` says whether it has a grant of an action."""
     rows = columns["tools"]
     if not rows:
         return _NONE
-    own = [row for row in rows if row["for_all"] or _action(row) in columns["allowed_actions"]]
+    own = [row for row in rows if permits(_action(row))]
     return AgentTools(
         allowed=[_allowed(row) for row in own if row["status"] == ToolStatus.ALLOWED],
         suspended={

@@ -20,6 +20,7 @@ from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.actions import ACTIONS
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
+from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -41,7 +42,7 @@ def act(name: str, **params: Any) -> dict[str, Any]:
 def agent(agent: Agent) -> Agent:
     """Return an agent with all actions allowed, and a public channel."""
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=list(ACTIONS))
+        allow(agent, *ACTIONS)
         AgentState.objects.filter(agent_id=agent.id).update(energy=10)
         Channel.objects.create(
             tenant_id=agent.tenant_id, name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC

@@ -18,6 +18,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
 from arbor.models.ports import ScriptedModel
+from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.goals.conftest import action, last_done
@@ -209,4 +210,4 @@ def test_a_review_shows_what_the_same_turn_thought_of(
 
 def _allow(agent: Agent, *actions: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=[*agent.allowed_actions, *actions])
+        allow_also(agent, *actions)

@@ -16,6 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.models.handles import REFLEX_HANDLE
+from tests.factories.authority import allow, allow_also, allowed_actions
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.goals.conftest import action, last_done
 from tests.integration.heartbeats.heartbeat_runner import reply_of
@@ -106,8 +107,7 @@ def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     _allow(agent, "observe")
     step = _planned(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
-        allowed = [action for action in agent.allowed_actions if action != "inquire_deep"]
-        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
+        allow(agent, *(action for action in allowed_actions(agent) if action != "inquire_deep"))
     run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _progress(step)[0] == status
 
@@ -144,5 +144,4 @@ def _progress(step: Intent) -> tuple[str, int, int, object]:
 
 def _allow(agent: Agent, *actions: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        allowed = [*dict.fromkeys([*agent.allowed_actions, *actions])]
-        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
+        allow_also(agent, *actions)

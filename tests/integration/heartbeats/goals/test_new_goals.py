@@ -15,6 +15,7 @@ from arbor.goals.injection import EXHAUSTED_HEARTBEATS
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
+from tests.factories.authority import allow_also
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done
@@ -145,8 +146,7 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
     run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        allowed = [*agent.allowed_actions, "brainstorm_goals", "review_goals"]
-        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
+        allow_also(agent, "brainstorm_goals", "review_goals")
     ideas = [
         {"title": "Sounding the reefs", "rationale": "again"},
         {"title": "Name the islands", "description": "each has one", "rationale": "maps need names"},

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import apps.heartbeats.services.legs.runner as runner
-from apps.agents.models import Agent, ScheduleState
+from apps.agents.models import ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
@@ -21,6 +21,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelUnavailable
 from arbor.goals.values import GoalState
 from arbor.models.ports import ModelRequest
+from tests.factories.authority import allow
 from tests.integration.heartbeats.batch import (
     EIGHT,
     Batch,
@@ -94,9 +95,7 @@ def prepare_agents(batch: Batch, scripted: Script) -> None:
         memory_of(agent, "The lighthouse keeper is called Ines.")
         memory_of(agent, "On Fridays there is fresh bread.")
         with tenant_transaction(agent.tenant_id):
-            Agent.objects.filter(id=agent.id).update(
-                allowed_actions=["recall", "remember", "reflect", "connect", "reprioritize", "rest"]
-            )
+            allow(agent, "recall", "remember", "reflect", "connect", "reprioritize", "rest")
             Goal.objects.filter(agent_id=agent.id).delete()
             goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")

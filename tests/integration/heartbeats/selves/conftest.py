@@ -15,6 +15,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.proposals import NewProposal, ProposalKind
+from tests.factories.authority import allow
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, reply_of
 
@@ -23,8 +24,7 @@ from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Scrip
 def heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
     """Return the runner of the agent's heartbeats."""
     with tenant_transaction(agent.tenant_id):
-        agent.allowed_actions = ["recall", "remember", "reflect", "connect", "rest"]
-        agent.save(update_fields=["allowed_actions"])
+        allow(agent, "recall", "remember", "reflect", "connect", "rest")
     return HeartbeatRunner(fleet, agent, scripted)
 
 

@@ -16,6 +16,7 @@ from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
+from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.heartbeats.selves.conftest import message
@@ -90,7 +91,7 @@ def test_every_outgoing_text_is_checked_against_boundaries_by_meaning(
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=[action, "rest"])
+        allow(agent, action, "rest")
     heartbeats.run(reply_of(actions=[action_of(action, **params)]))
     (entry,) = last_heartbeat(agent).actions
     assert (entry["verdict"], entry["cost"]) == ("boundary", 0)

@@ -32,6 +32,7 @@ from tests.unit.heartbeat.state_builders import (
     heartbeat_of,
     recalled_memory,
     refusal_of,
+    signed,
 )
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -50,7 +51,7 @@ def permitted(action: str, **params: Any) -> Decision:
 def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
-    return (answers or Answers()).run(act(heartbeat_of(**values))).state
+    return (answers or Answers()).run(act(signed(heartbeat_of(**values)))).state
 
 
 def test_every_action_has_a_function() -> None:
@@ -106,11 +107,12 @@ def test_actions_of_a_later_turn_carry_its_number() -> None:
     assert heartbeat.present.goal_changes == [before]
 
 
-def test_an_action_that_the_template_forbids_is_audited() -> None:
-    heartbeat = run_actions(refusal_of("recall", DecisionVerdict.NOT_PERMITTED, "not allowed"))
+def test_an_action_without_a_grant_is_audited() -> None:
+    heartbeat = run_actions(refusal_of("recall", DecisionVerdict.NOT_AUTHORIZED, "not allowed"))
     (note,) = heartbeat.effects.audit
     assert (note.action, note.message) == ("denied", "recall: not allowed")
-    assert note.detail == {"heartbeat_id": str(HEARTBEAT)}
+    resource = "arbor://actions/execute/recall"
+    assert note.detail == {"heartbeat_id": str(HEARTBEAT), "resource": resource, "code": "", "tried": []}
 
 
 def test_percepts_are_consumed_together_with_the_actions() -> None:
@@ -152,7 +154,8 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     heartbeat = run_actions(decision, answers=done, vectors=vectors)
 
     (need,) = done.needs
-    assert need == Service(decision=decision, situation=heartbeat.situation, vectors=vectors, model=MODEL)
+    verified = decision.model_copy(update={"capability_id": need.decision.capability_id})
+    assert need == Service(decision=verified, situation=heartbeat.situation, vectors=vectors, model=MODEL)
     assert heartbeat.action_records[0].result.summary == "done"
     wrote = heartbeat.state.last_reach_out_at
     assert wrote == (NOW if decision.action == "reach_out_user" else None)

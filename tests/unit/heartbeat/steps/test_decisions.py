@@ -20,6 +20,8 @@ from tests.unit.heartbeat.state_builders import (
     action_record_of,
     decision_of,
     heartbeat_of,
+    moment_of,
+    permitting,
     refusal_of,
 )
 
@@ -46,7 +48,8 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
         (heartbeat_with_actions(), []),
         (heartbeat_with_actions(QUERY), ["run"]),
         (heartbeat_with_actions(("fly", {})), ["unknown"]),
-        (heartbeat_with_actions(QUERY, allowed=["rest"]), ["not_permitted"]),
+        (heartbeat_with_actions(QUERY, moment=permitting("rest")), ["not_authorized"]),
+        (heartbeat_with_actions(QUERY, moment=moment_of(authority=None)), ["not_authorized"]),
         (heartbeat_with_actions(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
         (heartbeat_with_actions(("recall", {})), ["invalid"]),
         (heartbeat_with_actions(("remember", {"content": LIE})), ["boundary"]),

@@ -1,0 +1,137 @@
+"""List the grants of agents, and explain what they authorize and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet, Sum
+
+from apps.agents.models import Agent
+from apps.agents.services.identity import identity_of
+from apps.agents.services.profile import agent_by_id
+from apps.authority.models import CapabilityGrant, CapabilityUse
+from apps.authority.services.authority_column import GRANTS_COLUMN, authority_with, parse_authority
+from apps.authority.services.grants import to_value
+from apps.tenants.statements import fetch
+from arbor.agents.capabilities import SCHEME
+from arbor.authority.authorization import AgentAuthority, Authorization, explain
+from arbor.authority.constraints import Constraints
+from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
+
+_GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
+_ACTIONS = """
+SELECT DISTINCT resource FROM authority_capabilitygrant
+WHERE tenant_id = %(tenant)s AND (agent_id = %(agent)s OR agent_id IS NULL) AND revoked_at IS NULL
+    AND resource LIKE 'arbor://actions/execute/%%'
+"""
+
+
+class GrantStatus(StrEnum):
+    """The status of a grant, by its times alone."""
+
+    #: In force, within its hours, rate and uses.
+    IN_FORCE = "in_force"
+    #: Begins later.
+    NOT_YET = "not_yet"
+    #: Has expired.
+    EXPIRED = "expired"
+    #: Was revoked.
+    REVOKED = "revoked"
+    #: From before grants; `arbor prepare` signs it.
+    UNSIGNED = "unsigned"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DenialReport:
+    """Whether an agent may use a resource now, and the grants that were tried."""
+
+    resource: str
+    authorization: Authorization
+
+
+def capabilities_of(agent_id: UUID, *, revoked: bool = False) -> QuerySet[CapabilityGrant]:
+    """Return the grants of an agent and those of all agents, with their agents; revoked ones if wished."""
+    rows: QuerySet[CapabilityGrant] = CapabilityGrant.objects.select_related("agent").filter(
+        Q(agent_id=agent_id) | Q(agent=None)
+    )
+    return (rows if revoked else rows.filter(revoked_at=None)).order_by("resource", "id")
+
+
+def status_of(row: CapabilityGrant, *, now: datetime) -> GrantStatus:
+    """Return the status of a grant."""
+    limits = Constraints.from_json(row.constraints)
+    if row.revoked_at is not None:
+        return GrantStatus.REVOKED
+    if not row.signature:
+        return GrantStatus.UNSIGNED
+    if limits.expires_at is not None and now >= limits.expires_at:
+        return GrantStatus.EXPIRED
+    if limits.not_before is not None and now < limits.not_before:
+        return GrantStatus.NOT_YET
+    return GrantStatus.IN_FORCE
+
+
+def uses_of(capability_ids: Collection[UUID]) -> Mapping[UUID, int]:
+    """Return the uses of grants that limit them."""
+    counted = CapabilityUse.objects.filter(capability_id__in=capability_ids).values("capability_id")
+    return dict(counted.annotate(used=Sum("number")).values_list("capability_id", "used"))
+
+
+def authority_of(agent_id: UUID) -> AgentAuthority:
+    """Return the rights of an agent as a heartbeat reads them. Raises NotFound."""
+    identity = identity_of(agent_id)
+    ((grants,),) = fetch(_GRANTS, agent=agent_id)
+    return parse_authority(grants, identity)
+
+
+def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
+    """Explain whether an agent may use a resource, or an action by its name, now: each grant that covers it, revoked ones too.
+
+    Raises NotFound for the agent, and CapabilityInvalid for a URI that breaks the grammar.
+    """
+    agent = agent_by_id(agent_id)
+    wanted = resource.strip()
+    uri = str(read_uri(wanted if wanted.startswith(SCHEME) else action_resource(wanted)))
+    own = authority_of(agent.id)
+    revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
+    authority = authority_with(identity_of(agent.id), (*own.grants, *revoked), own.uses)
+    return DenialReport(resource=uri, authorization=explain(uri, authority=authority, now=datetime.now(UTC)))
+
+
+def action_names(agent_id: UUID) -> list[str]:
+    """Return the actions that an agent has a grant of, as named by the grants, in alphabetical order. One statement."""
+    return sorted(row[0].removeprefix(ACTION_PREFIX) for row in fetch(_ACTIONS, agent=agent_id))
+
+
+def agents_with_action(action: str) -> QuerySet[Agent]:
+    """Return the agents with a direct grant of an action in force, by name."""
+    rows: QuerySet[Agent] = Agent.objects.filter(
+        capabilities__resource=action_resource(action), capabilities__revoked_at=None
+    )
+    return rows.distinct().order_by("name")
+
+
+def explanation_json(report: DenialReport) -> dict[str, Any]:
+    """Return the explanation as the doors show it."""
+    found = report.authorization
+    return {
+        "resource": report.resource,
+        "granted": found.granted,
+        "capability": found.capability_id,
+        "code": found.code.value if found.code is not None else "",
+        "reason": found.reason,
+        "tried": [
+            {
+                "capability": one.capability_id,
+                "resource": one.resource,
+                "code": one.code.value,
+                "reason": one.reason,
+            }
+            for one in found.tried
+        ],
+    }

@@ -1,0 +1,374 @@
+"""Grant, delegate and revoke capabilities of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, Sum
+
+from apps.agents.models import Agent
+from apps.agents.services.authority import ensure_system_authority
+from apps.agents.services.locks import lock_agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record, record_refusal
+from apps.authority.models import CapabilityGrant, CapabilityUse
+from apps.authority.services.authority_column import capability_name, from_record, issuer_of, to_record
+from apps.signals.services.emission import emit
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import fetch
+from arbor.agents.keys import SigningKey
+from arbor.authority.constraints import UNCONSTRAINED, Constraints
+from arbor.authority.grants import (
+    ALL_AGENTS,
+    CAPABILITY_PREFIX,
+    DEFAULT_DEPTH,
+    Capability,
+    action_resource,
+    check_depth,
+    read_uri,
+    widening,
+)
+from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, LimitReached, NotFound
+from arbor.ids import read_id, uuid7
+from arbor.signals import SignalName, signal
+from arbor.values import replace
+
+#: Grants of one agent in force: each is read by every heartbeat.
+MOST_GRANTS = 200
+REASON_LENGTH = 500
+
+# The grants below some, in any depth.
+_DELEGATES = """
+WITH RECURSIVE below AS (
+    SELECT id FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
+    UNION
+    SELECT g.id FROM authority_capabilitygrant g JOIN below ON g.parent_id = below.id WHERE g.tenant_id = %(tenant)s
+)
+SELECT id FROM below
+"""
+
+
+@transaction.atomic
+def grant_capability(
+    *,
+    agent_id: UUID,
+    resource: str,
+    actor: str,
+    constraints: Constraints = UNCONSTRAINED,
+    depth: int = DEFAULT_DEPTH,
+) -> CapabilityGrant:
+    """Grant a resource to an agent. Raises NotFound, CapabilityInvalid, Invalid, AlreadyExists, LimitReached."""
+    uri, now = read_uri(resource.strip()), datetime.now(UTC)
+    check_depth(depth)
+    _check_ahead(constraints, now)
+    agent = lock_agent(agent_id)
+    _check_room(agent)
+    stored = constraints.to_json() or None
+    limits = Q(constraints=stored) if stored is not None else Q(constraints__isnull=True)
+    same = CapabilityGrant.objects.filter(
+        limits, agent_id=agent_id, resource=str(uri), revoked_at=None, parent=None
+    )
+    if existing := same.first():
+        raise AlreadyExists(f"{agent.name} has {capability_name(existing.id)} for {uri} already")
+    row = CapabilityGrant(
+        tenant_id=agent.tenant_id,
+        id=uuid7(),
+        agent=agent,
+        resource=str(uri),
+        constraints=stored,
+        depth=depth,
+        granted_by=actor,
+        granted_at=now,
+    )
+    sign_rows([row])
+    row.save(force_insert=True)
+    _record(row, AuditAction.CAPABILITY_GRANTED, actor, f"granted {uri} to {agent.name}")
+    return row
+
+
+def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: str) -> list[CapabilityGrant]:
+    """Grant actions to agents that do not have them, without constraints; two statements for all. The caller audits it."""
+    now, wanted = datetime.now(UTC), [action_resource(action) for action in dict.fromkeys(actions)]
+    held = set(
+        CapabilityGrant.objects.filter(
+            agent__in=agents,
+            resource__in=wanted,
+            constraints__isnull=True,
+            revoked_at=None,
+            parent=None,
+        ).values_list("agent_id", "resource")
+    )
+    return _create_direct(
+        [(agent, resource) for agent in agents for resource in wanted if (agent.id, resource) not in held],
+        actor=actor,
+        now=now,
+    )
+
+
+def grant_to_all(*, actions: Collection[str], actor: str) -> list[CapabilityGrant]:
+    """Grant actions to all agents of the tenant, those of the future too. The caller audits it."""
+    wanted = [action_resource(action) for action in dict.fromkeys(actions)]
+    held = set(
+        CapabilityGrant.objects.filter(agent=None, resource__in=wanted, revoked_at=None).values_list(
+            "resource", flat=True
+        )
+    )
+    missing: list[tuple[Agent | None, str]] = [
+        (None, resource) for resource in wanted if resource not in held
+    ]
+    return _create_direct(missing, actor=actor, now=datetime.now(UTC))
+
+
+@transaction.atomic
+def delegate_capability(
+    *,
+    capability_id: UUID,
+    to_agent_id: UUID,
+    actor: str,
+    resource: str = "",
+    constraints: Constraints = UNCONSTRAINED,
+    depth: int | None = None,
+) -> CapabilityGrant:
+    """Delegate a grant, or a part of it, to another agent of the tenant; limits of the grant are inherited.
+
+    `resource` and `depth` are those of the grant, one level less deep, unless narrower ones are given. Uses of a counted grant
+    are given away: they count as used. Raises NotFound, CapabilityInvalid, Invalid, LimitReached; a delegation that
+    would widen the grant is audited and raises CapabilityDenied.
+    """
+    # In the order of locks: agents before rows.
+    agent, now = lock_agent(to_agent_id), datetime.now(UTC)
+    parent_row = _lock_grant(capability_id)
+    parent = to_value(parent_row)
+    _check_room(agent)
+    if parent_row.agent_id is None:
+        raise Invalid("all agents have this grant already; there is nothing to delegate")
+    if parent_row.agent_id == to_agent_id:
+        raise Invalid(f"{agent.name} has {parent.id} itself; delegate it to another agent")
+    inherited = _inherited(constraints, parent.constraints)
+    _check_ahead(inherited, now)
+    child = replace(
+        parent,
+        id=capability_name(child_id := uuid7()),
+        agent=agent.public_id,
+        resource=read_uri(resource.strip()) if resource else parent.resource,
+        constraints=inherited,
+        parent_id=parent.id,
+        depth=max(parent.depth - 1, 0) if depth is None else check_depth(depth),
+        granted_at=now,
+        ancestors=(parent, *parent.ancestors),
+    )
+    if refusal := _delegation_fault(parent_row, parent, child, now):
+        record_refusal(
+            action=AuditAction.REQUEST_REFUSED,
+            actor=actor,
+            agent_id=to_agent_id,
+            message=f"refused to delegate {parent.id} to {agent.name}: {refusal}",
+            detail={"capability": parent.id, "resource": str(child.resource)},
+        )
+        raise CapabilityDenied(refusal)
+    row = CapabilityGrant(
+        tenant_id=agent.tenant_id,
+        id=child_id,
+        agent=agent,
+        resource=str(child.resource),
+        constraints=inherited.to_json() or None,
+        parent=parent_row,
+        ancestors=[to_record(above) for above in child.ancestors],
+        depth=child.depth,
+        granted_by=actor,
+        granted_at=now,
+    )
+    sign_rows([row])
+    row.save(force_insert=True)
+    if inherited.max_uses is not None and parent.constraints.max_uses is not None:
+        CapabilityUse.objects.create(
+            tenant_id=agent.tenant_id, capability=parent_row, number=inherited.max_uses, at=now
+        )
+    message = f"delegated {child.resource} from {parent.id} to {agent.name}"
+    _record(row, AuditAction.CAPABILITY_DELEGATED, actor, message)
+    return row
+
+
+@transaction.atomic
+def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
+    """Revoke a grant and all delegated from it; return how many were in force. Raises NotFound, Invalid without a reason."""
+    why = reason.strip()
+    if not 0 < len(why) <= REASON_LENGTH or "\0" in why:
+        raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(why)}")
+    row = _lock_grant(capability_id)
+    if row.revoked_at is not None:
+        raise Invalid(f"{capability_name(row.id)} was revoked already: {row.revoked_reason}")
+    revoked = _revoke([row.id], reason=why, actor=actor)
+    further = f" and {revoked - 1} delegated from it" if revoked > 1 else ""
+    message = f"revoked {row.resource} of {holder_name(row)}{further}: {why}"
+    _record(row, AuditAction.CAPABILITY_REVOKED, actor, message)
+    return revoked
+
+
+def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: str, actor: str) -> int:
+    """Revoke the direct grants of one action of these agents, or with None that of all agents. The caller audits it."""
+    held = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
+    rows = CapabilityGrant.objects.filter(held, resource=action_resource(action), revoked_at=None)
+    return _revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor)
+
+
+def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
+    """Sign grants as the System Authority; the caller stores them."""
+    key = key or ensure_system_authority()
+    for row in rows:
+        row.issuer = issuer_of(key.number)
+        row.signature = key.sign(to_value(row).message()).hex()
+
+
+def to_value(row: CapabilityGrant) -> Capability:
+    """Return the grant of a row, whose agent is loaded."""
+    tenant = str(row.tenant_id)
+    return Capability(
+        id=capability_name(row.id),
+        tenant=tenant,
+        agent=row.agent.public_id if row.agent is not None else ALL_AGENTS,
+        issuer=row.issuer,
+        resource=read_uri(row.resource),
+        constraints=Constraints.from_json(row.constraints),
+        parent_id=capability_name(row.parent_id) if row.parent_id else "",
+        depth=row.depth,
+        granted_at=row.granted_at,
+        signature=row.signature,
+        ancestors=tuple(from_record(above, tenant=tenant) for above in row.ancestors or ()),
+        revoked_at=row.revoked_at,
+        revoked_reason=row.revoked_reason,
+    )
+
+
+def holder_name(row: CapabilityGrant) -> str:
+    """Return the name of the holder of a grant."""
+    return row.agent.name if row.agent is not None else "all agents"
+
+
+def grant_by_name(text: str) -> CapabilityGrant:
+    """Find a grant of the current tenant by its id, with or without `cap_`. Raises NotFound."""
+    capability_id = read_id(text.strip().removeprefix(CAPABILITY_PREFIX))
+    row: CapabilityGrant | None = (
+        CapabilityGrant.objects.select_related("agent").filter(id=capability_id).first()
+        if capability_id is not None
+        else None
+    )
+    if row is None:
+        raise NotFound(f"there is no capability {text[:80]!r} in this tenant")
+    return row
+
+
+def _create_direct(
+    wanted: Sequence[tuple[Agent | None, str]], *, actor: str, now: datetime
+) -> list[CapabilityGrant]:
+    rows = [
+        CapabilityGrant(
+            tenant_id=current_tenant(),
+            id=uuid7(),
+            agent=agent,
+            resource=resource,
+            granted_by=actor,
+            granted_at=now,
+        )
+        for agent, resource in wanted
+    ]
+    if rows:
+        sign_rows(rows)
+        CapabilityGrant.objects.bulk_create(rows)
+    return rows
+
+
+def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> int:
+    """Revoke grants and those below them; return how many were in force."""
+    if not roots:
+        return 0
+    ids = [capability_id for (capability_id,) in fetch(_DELEGATES, roots=list(roots))]
+    rows = CapabilityGrant.objects.filter(id__in=ids, revoked_at=None)
+    return rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
+
+
+def _lock_grant(capability_id: UUID) -> CapabilityGrant:
+    """Lock a grant, so that no delegation overtakes its revocation. Raises NotFound."""
+    rows = CapabilityGrant.objects.select_related("agent").filter(id=capability_id)
+    row: CapabilityGrant | None = rows.select_for_update(of=("self",), no_key=True).first()
+    if row is None:
+        raise NotFound(f"there is no capability {capability_id} in this tenant")
+    return row
+
+
+def _delegation_fault(row: CapabilityGrant, parent: Capability, child: Capability, now: datetime) -> str:
+    """Return why a grant cannot be delegated so; empty if it can."""
+    limits = parent.constraints
+    if row.revoked_at is not None:
+        return f"{parent.id} was revoked"
+    if not parent.signature:
+        return f"{parent.id} is not signed yet; `arbor prepare` signs it"
+    if limits.expires_at is not None and limits.expires_at <= now:
+        return f"{parent.id} has expired"
+    if parent.depth < 1:
+        return f"{parent.id} may not be delegated further"
+    if limits.rate is not None:
+        # The uses of delegates could not be counted together.
+        return f"{parent.id} has a rate, and a grant with a rate is not delegated; grant one of its own"
+    if limits.max_uses is not None and child.constraints.max_uses is not None:
+        left = limits.max_uses - _uses_of(row)
+        if child.constraints.max_uses > left:
+            return f"it would have {child.constraints.max_uses} uses, and {parent.id} has {left} left"
+    return widening(child, parent)
+
+
+def _inherited(own: Constraints, parent: Constraints) -> Constraints:
+    """Return constraints with those of the parent where none are given."""
+    return Constraints(
+        not_before=own.not_before or parent.not_before,
+        expires_at=own.expires_at or parent.expires_at,
+        rate=own.rate or parent.rate,
+        max_uses=own.max_uses or parent.max_uses,
+        window=own.window or parent.window,
+    )
+
+
+def _uses_of(row: CapabilityGrant) -> int:
+    used: int = CapabilityUse.objects.filter(capability=row).aggregate(used=Sum("number"))["used"] or 0
+    return used
+
+
+def _check_ahead(constraints: Constraints, now: datetime) -> None:
+    if constraints.expires_at is not None and constraints.expires_at <= now:
+        raise CapabilityInvalid(f"a grant expires in the future, got {constraints.expires_at.isoformat()}")
+
+
+def _check_room(agent: Agent) -> None:
+    if CapabilityGrant.objects.filter(agent=agent, revoked_at=None).count() >= MOST_GRANTS:
+        raise LimitReached(
+            f"{agent.name} has {MOST_GRANTS} grants in force, the most; revoke some, or grant a wildcard"
+        )
+
+
+def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str) -> None:
+    record(
+        action=action,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=message,
+        detail={
+            "capability": capability_name(row.id),
+            "resource": row.resource,
+            "constraints": row.constraints or {},
+            "depth": row.depth,
+        },
+    )
+    if row.agent_id is not None:
+        emit(
+            signal(
+                SignalName.AGENT_CAPABILITY_CHANGED,
+                row.agent_id,
+                name=holder_name(row),
+                resource=row.resource,
+                change=action.value.partition(".")[2],
+                actor=actor,
+            )
+        )

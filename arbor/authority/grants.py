@@ -1,0 +1,137 @@
+"""Grants: signed capabilities of agents, their match by path segment, and the rules of delegation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from arbor.agents.capabilities import CapabilityUri
+from arbor.agents.identity import verify
+from arbor.authority.constraints import UNCONSTRAINED, Constraints
+from arbor.errors import CapabilityInvalid
+
+__all__ = ["Capability", "CapabilityUri", "Constraints", "is_subset", "matches"]
+
+#: Delegations below a grant, as the origin has them.
+DEFAULT_DEPTH = 3
+MOST_DEPTH = 10
+#: The holder of a grant to all agents of a tenant.
+ALL_AGENTS = "*"
+#: The resource of an action is this and its name.
+ACTION_PREFIX = "arbor://actions/execute/"
+CAPABILITY_PREFIX = "cap_"
+
+_LABEL = b"arbor/capability/v1"
+# Of one process: an entry is a few hundred bytes.
+_SIGNATURES_CACHED = 16_384
+_URIS_CACHED = 4_096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capability:
+    """A grant of a resource to an agent."""
+
+    #: `cap_` and 32 hexadecimal digits.
+    id: str
+    tenant: str
+    #: The public id of the holder, or `*` for all agents of the tenant.
+    agent: str
+    #: The key that signed it: `authority:NUMBER` for a key of the System Authority.
+    issuer: str
+    resource: CapabilityUri
+    constraints: Constraints = UNCONSTRAINED
+    #: The grant that it was delegated from; empty for a grant by a person.
+    parent_id: str = ""
+    #: Further delegations below it.
+    depth: int = DEFAULT_DEPTH
+    granted_at: datetime
+    #: In hexadecimal digits; empty: not signed yet, which is no grant.
+    signature: str = ""
+    #: The grants above it, the nearest first.
+    ancestors: tuple[Capability, ...] = ()
+    #: The revocation, which the signature does not cover.
+    revoked_at: datetime | None = None
+    revoked_reason: str = ""
+
+    def message(self) -> bytes:
+        """Return the bytes that the issuer signs: fields behind their lengths, so that no two grants share them."""
+        fields = (
+            _LABEL,
+            self.id.encode(),
+            self.tenant.encode(),
+            self.agent.encode(),
+            self.issuer.encode(),
+            str(self.resource).encode(),
+            self.constraints.canonical(),
+            self.parent_id.encode(),
+            str(self.depth).encode(),
+            self.granted_at.astimezone(UTC).isoformat().encode(),
+        )
+        return b"".join(len(part).to_bytes(4, "big") + part for part in fields)
+
+    def is_signed_by(self, key: bytes) -> bool:
+        """Return whether the signature is that of a public key over this grant. Results are cached."""
+        return bool(self.signature) and _is_signature(key, self.message(), self.signature)
+
+
+@lru_cache(maxsize=_SIGNATURES_CACHED)
+def _is_signature(key: bytes, message: bytes, signature: str) -> bool:
+    try:
+        return verify(key, message, bytes.fromhex(signature))
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=_URIS_CACHED)
+def read_uri(text: str) -> CapabilityUri:
+    """Parse the URI of a resource. Raises CapabilityInvalid."""
+    return CapabilityUri.parse(text)
+
+
+def action_resource(action: str) -> str:
+    """Return the resource that an agent needs for an action."""
+    return ACTION_PREFIX + action
+
+
+def matches(grant: CapabilityUri, resource: CapabilityUri) -> bool:
+    """Return whether a grant covers a resource: by whole segments, never by the beginning of one.
+
+    `*` is one segment, `**` any number of them, none included. A resource with a wildcard is covered as `is_subset` says.
+    """
+    if resource.wildcard:
+        return is_subset(resource, grant)
+    if not grant.wildcard:
+        return grant.segments == resource.segments
+    length = len(grant.segments)
+    if resource.segments[:length] != grant.segments:
+        return False
+    return grant.wildcard == "**" or len(resource.segments) == length + 1
+
+
+def is_subset(child: CapabilityUri, parent: CapabilityUri) -> bool:
+    """Return whether every resource that the child covers is covered by the parent."""
+    if not child.wildcard:
+        return matches(parent, child)
+    if parent.wildcard == "**":
+        return child.segments[: len(parent.segments)] == parent.segments
+    # `*` covers one segment, so it contains `*` of the same path, and `**` of none.
+    return parent.wildcard == child.wildcard and parent.segments == child.segments
+
+
+def widening(child: Capability, parent: Capability) -> str:
+    """Return in which respect a delegated grant exceeds the grant above it; empty if it does not."""
+    if child.tenant != parent.tenant:
+        return "it would leave the tenant"
+    if not is_subset(child.resource, parent.resource):
+        return f"{child.resource} is not within {parent.resource}"
+    if child.depth >= parent.depth:
+        return f"it would be delegated further than the {parent.depth} levels below {parent.id} allow"
+    return child.constraints.widening(parent.constraints)
+
+
+def check_depth(depth: int) -> int:
+    """Return a depth of delegation; raises CapabilityInvalid."""
+    if not 0 <= depth <= MOST_DEPTH:
+        raise CapabilityInvalid(f"a grant is delegated 0 to {MOST_DEPTH} levels deep, got {depth}")
+    return depth

@@ -1,0 +1,126 @@
+"""Signed requests: each action of an agent names its resource, body and nonce, and one signature covers those of a turn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Protocol
+from uuid import UUID
+
+import orjson
+
+from arbor.agents.identity import verify
+
+_REQUEST_LABEL = b"arbor/request/v1"
+_TURN_LABEL = b"arbor/requests/v1"
+# The actions of a turn are checked one after another against one signature.
+_SIGNATURES_CACHED = 256
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nonce:
+    """The place of a request: used once, because a heartbeat has one action of each index."""
+
+    heartbeat_id: UUID
+    turn: int
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActionRequest:
+    """A request to carry out one action."""
+
+    resource: str
+    #: The public id of the agent.
+    agent: str
+    at: datetime
+    body_hash: str
+    nonce: Nonce
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the fields, each behind its length."""
+        fields = (
+            _REQUEST_LABEL,
+            self.resource.encode(),
+            self.agent.encode(),
+            self.at.astimezone(UTC).isoformat().encode(),
+            self.body_hash.encode(),
+            self.nonce.heartbeat_id.bytes,
+            str(self.nonce.turn).encode(),
+            str(self.nonce.index).encode(),
+        )
+        return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in fields)).digest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignedRequests:
+    """The requests of one turn in order, under one signature."""
+
+    requests: tuple[ActionRequest, ...]
+    #: The number of the agent's signing key.
+    key_number: int
+    #: In hexadecimal digits.
+    signature: str
+
+    def message(self) -> bytes:
+        """Return the bytes that are signed."""
+        return message_of(self.requests, self.key_number)
+
+    def is_signed_by(self, key: bytes) -> bool:
+        """Return whether the signature is that of a public key. Results are cached."""
+        return _is_signature(key, self.message(), self.signature)
+
+
+class Signer(Protocol):
+    """Signs the requests of one agent."""
+
+    def sign_requests(self, requests: Sequence[ActionRequest]) -> SignedRequests:
+        """Return the requests under one signature."""
+        ...
+
+
+class RequestSigningKey(Protocol):
+    """A private signing key in memory."""
+
+    @property
+    def number(self) -> int:
+        """Return its number among the signing keys of the agent."""
+        ...
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the 64-byte signature of a message."""
+        ...
+
+
+class KeySigner:
+    """Signs with a key that is opened at the first signature."""
+
+    def __init__(self, key: Callable[[], RequestSigningKey]) -> None:
+        self._key = key
+
+    def sign_requests(self, requests: Sequence[ActionRequest]) -> SignedRequests:
+        """Return the requests under one signature. Raises what opening the key raises."""
+        key = self._key()
+        signature = key.sign(message_of(requests, key.number))
+        return SignedRequests(requests=tuple(requests), key_number=key.number, signature=signature.hex())
+
+
+def message_of(requests: Sequence[ActionRequest], key_number: int) -> bytes:
+    """Return the bytes to sign for the requests of a turn, in order."""
+    return b"".join([_TURN_LABEL, key_number.to_bytes(4, "big"), *(one.digest() for one in requests)])
+
+
+def body_hash(params: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of parameters as canonical JSON."""
+    return hashlib.sha256(orjson.dumps(params, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@lru_cache(maxsize=_SIGNATURES_CACHED)
+def _is_signature(key: bytes, message: bytes, signature: str) -> bool:
+    try:
+        return verify(key, message, bytes.fromhex(signature))
+    except ValueError:
+        return False
