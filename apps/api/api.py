@@ -30,6 +30,7 @@ from apps.api.routers import (
     policies,
     providers,
     recall,
+    seeds,
     self_history,
     selves,
     signals,
@@ -47,6 +48,7 @@ PATH = "/api/v1"
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
+    ("seeds", seeds.router),
     ("agents", agents.router),
     ("identities", identities.router),
     ("signals", signals.router),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,8 +13,10 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.models import SavedSeed, SavedSeedPart
 from apps.fleet.seeds.capture import CaptureOptions, capture
+from apps.fleet.seeds.files import verify_seed
+from apps.fleet.seeds.refusals import auditing_refusals
 from apps.signals.services.emission import emit
-from apps.tenants.scope import current_tenant
+from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import NotFound
 from arbor.seeds.limits import MEGABYTE
 from arbor.seeds.manifest import SeedManifest
@@ -37,9 +38,7 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
         options = CaptureOptions(reason=f"saved: {reason}")
         manifest = capture(agent_id=agent_id, output=file, options=options)
         row = _stored(manifest, reason, actor)
-        file.seek(0)
-        for number, data in enumerate(_parts(file)):
-            SavedSeedPart.objects.create(tenant_id=current_tenant(), seed=row, number=number, data=data)
+        _store_parts(row, file)
     delete_expired_seeds()
     record(
         action=AuditAction.SEED_EXPORTED,
@@ -53,6 +52,24 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
             SignalName.AGENT_SEED_CAPTURED, agent_id, name=row.name, digest=row.digest, reason=reason.value
         )
     )
+    return row
+
+
+def save_upload(*, tenant_id: UUID, source: BinaryIO, actor: str) -> SavedSeed:
+    """Verify a seed from elsewhere and save it; one that is saved already is returned. Raises SeedInvalid."""
+    with auditing_refusals(tenant_id=tenant_id, actor=actor), tenant_transaction(tenant_id):
+        manifest = verify_seed(source).manifest
+        known: SavedSeed | None = SavedSeed.objects.filter(id=manifest.header.id).first()
+        if known is not None:
+            return known
+        row = _stored(manifest, SeedReason.UPLOADED, actor)
+        _store_parts(row, source)
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"saved a seed of {row.name} from elsewhere",
+            detail={"seed_id": str(row.id), "digest": row.digest, "bytes": row.bytes},
+        )
     return row
 
 
@@ -121,6 +138,12 @@ def _stored(manifest: SeedManifest, reason: SeedReason, actor: str) -> SavedSeed
     return row
 
 
-def _parts(file: io.IOBase | BinaryIO) -> Iterator[bytes]:
+def _store_parts(row: SavedSeed, file: BinaryIO) -> None:
+    file.seek(0)
+    for number, data in enumerate(_parts(file)):
+        SavedSeedPart.objects.create(tenant_id=row.tenant_id, seed=row, number=number, data=data)
+
+
+def _parts(file: BinaryIO) -> Iterator[bytes]:
     while data := file.read(MEGABYTE):
         yield data
