@@ -32,6 +32,7 @@ from apps.api.routers import (
     policies,
     providers,
     recall,
+    seeds,
     self_history,
     selves,
     signals,
@@ -52,6 +53,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("chat", chat.router),
     # Before the agents too.
     ("approvals", approvals.router),
+    ("seeds", seeds.router),
     ("agents", agents.router),
     ("identities", identities.router),
     ("tiers", tiers.router),

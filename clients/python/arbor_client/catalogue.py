@@ -20,6 +20,7 @@ from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
@@ -61,6 +62,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
         self.self_history: SelfHistory[C] = SelfHistory(client)
+        self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)

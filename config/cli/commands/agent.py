@@ -280,6 +280,9 @@ _agent = group(
         "destroy",
         "Delete an agent and all its data, for good. The audit of its acts stays.",
         option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),
+        option(
+            "--no-seed", is_flag=True, help="Save no seed of the agent, which is there for 30 days otherwise."
+        ),
         run="agents.lifecycle:destroy",
         examples=("arbor agent destroy Vega --confirm Vega",),
     ),
