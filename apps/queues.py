@@ -105,6 +105,8 @@ class Task(StrEnum):
     REINDEX_WORDS = "arbor.consolidation.reindex_words"
     #: Archive expired memories.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
+    #: Expire requests for approval.
+    EXPIRE_APPROVALS = "arbor.cleanup.expire_approvals"
     #: Promote buffer items to memories, and delete expired ones.
     PROMOTE_BUFFERS = "arbor.cleanup.promote_buffers"
     #: Evict unused entries from the embedding cache.
@@ -145,6 +147,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ENFORCE_QUOTAS: Queue.CONSOLIDATION,
     Task.REINDEX_WORDS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
+    Task.EXPIRE_APPROVALS: Queue.CLEANUP,
     Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,

@@ -44,6 +44,8 @@ class SignalName(StrEnum):
     REPLY_UNUSABLE = "agent.reply_unusable"
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
+    APPROVAL_ASKED = "agent.approval_asked"
+    APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
     INTENT_FORMED = "agent.intent_formed"
     PERCEPT_RECEIVED = "agent.percept_received"
@@ -177,6 +179,18 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A boundary applied to something that the agent was about to do, say or read",
             name="the boundary's name",
             response="refuse, negotiate or flag",
+        ),
+        SignalName.APPROVAL_ASKED: _kind(
+            "The agent asked for a person's approval",
+            approval="the id of the request",
+            action="the action's name",
+        ),
+        SignalName.APPROVAL_DECIDED: _kind(
+            "A request for approval was decided, or has expired",
+            approval="the id of the request",
+            action="the action's name",
+            status="approved, denied or expired",
+            by=_ACTOR,
         ),
         SignalName.DECISION: _kind(
             "An action was decided and has its outcome",

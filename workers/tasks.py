@@ -23,6 +23,7 @@ from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
+from apps.maintenance.services.approvals import expire_overdue_approvals
 from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
 from apps.memories.services.clusters.job import maintain_clusters
@@ -194,6 +195,12 @@ def reindex_detail_words() -> object:
 def archive_expired_memories() -> object:
     """Archive expired memories."""
     return expire_memories()
+
+
+@app.task(name=Task.EXPIRE_APPROVALS.value, acks_late=True)
+def expire_requests_for_approval() -> object:
+    """Expire requests for approval that nobody decided in time."""
+    return expire_overdue_approvals()
 
 
 @app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)

@@ -16,7 +16,9 @@ from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
 from apps.api.routers import (
     administration,
     agents,
+    approvals,
     boundaries,
+    capabilities,
     chat,
     contacts,
     episodes,
@@ -47,6 +49,8 @@ PATH = "/api/v1"
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
+    # Before the agents too.
+    ("approvals", approvals.router),
     ("agents", agents.router),
     ("identities", identities.router),
     ("signals", signals.router),
@@ -63,6 +67,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("selves", selves.router),
     ("selves", self_history.router),
     ("boundaries", boundaries.router),
+    ("capabilities", capabilities.router),
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),

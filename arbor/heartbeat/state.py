@@ -10,6 +10,8 @@ from uuid import UUID
 
 from arbor.agents.energy import EnergyTerms
 from arbor.authority.authorization import AgentAuthority
+from arbor.authority.modes import TrustPreset
+from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.authority.requests import SignedRequests, Signer
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
@@ -56,6 +58,9 @@ class Rules:
     conversation_lasts: timedelta
     #: Word lists of the appraisal.
     word_lists: WordLists
+    reflexes: ReflexTerms = DEFAULT_TERMS
+    #: The presets that no agent exceeds with a model, by provider or `provider/model`.
+    model_trust: Mapping[str, TrustPreset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
+from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
+from arbor_client.capabilities import Capabilities
 from arbor_client.contacts import Channels, Inbox, Outbox
 from arbor_client.conversations import Conversations
 from arbor_client.goals import Goals, Plans
@@ -34,9 +36,11 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
 
     def __init__(self, client: C) -> None:
         self.agents: Agents[C] = Agents(client)
+        self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
+        self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
         self.conversations: Conversations[C] = Conversations(client)
         self.episodes: Episodes[C] = Episodes(client)
@@ -64,4 +68,5 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)
+        self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)

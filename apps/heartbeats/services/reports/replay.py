@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connections
 from pydantic import ValidationError
 
+from apps.authority.services.reflexes import reflex_terms
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
@@ -120,6 +121,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
         number=heartbeat.number,
         model=heartbeat.model,
         heartbeat=RecordedHeartbeat(
+            reflexes=reflex_terms(),
             situation=situation,
             sections=[(section["name"], section["text"]) for section in sections],
             replies=[call.reply for call in calls],
