@@ -94,6 +94,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Policies", "agents_agentpolicy"),
             _list("Percepts", "agents_percept"),
             _list("Agent keys", "agents_agentkey"),
+            _list("Endorsements", "agents_agentendorsement"),
+            _list("Requested capabilities", "agents_requestedcapability"),
             _list("Trust presets", "authority_agenttrust"),
             _list("Trust rules", "authority_moderule"),
             _list("Tools", "tools_tool"),
