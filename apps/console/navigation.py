@@ -96,6 +96,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Tier changes", "authority_tierchange"),
             _list("Percepts", "agents_percept"),
             _list("Agent keys", "agents_agentkey"),
+            _list("Endorsements", "agents_agentendorsement"),
+            _list("Requested capabilities", "agents_requestedcapability"),
             _list("Trust presets", "authority_agenttrust"),
             _list("Trust rules", "authority_moderule"),
             _list("Tools", "tools_tool"),

@@ -71,6 +71,8 @@ def test_every_model_is_shown() -> None:
         "memories.ClusterMember",
         "memories.ClusterRelation",
         "memories.MemoryConcept",
+        # Its number, with each endorsement.
+        "agents.AuthorityKey",
         # On the pages of their person, and nowhere.
         "tenants.ConsoleSession",
         "tenants.SignInFailure",
