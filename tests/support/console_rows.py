@@ -62,6 +62,7 @@ from tests.factories.memories import (
     MemoryFactory,
     MindFactory,
     NextEmbeddingFactory,
+    PinFactory,
     PracticeFactory,
     UpkeepFactory,
 )
@@ -284,6 +285,7 @@ def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
         UpkeepFactory(memory=memory, neighbors={str(near.id): 1.1}, computed_at=memory.occurred_at),
         ActivationFactory(memory=memory),
         NextEmbeddingFactory(memory=memory, embedding_model=text[:100]),
+        PinFactory(memory=memory),
         PracticeFactory(memory=memory),
         BufferItemFactory(agent=agent, content=text, source=text, promoted_to=memory),
         MindFactory(agent=agent, embedding_model=text[:100]),
