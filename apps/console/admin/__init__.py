@@ -5,6 +5,7 @@ from apps.console.admin import (  # noqa: F401
     agent_parts,
     agents,
     audit,
+    authority,
     calls,
     contacts,
     goals,
