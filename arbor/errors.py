@@ -8,6 +8,7 @@ ArborError
 │   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
+│   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
 │   ├── TransitionIllegal     a status may not follow another
 │   │   └── AgentNotActive    a heartbeat of a paused, stopped or new agent, or of a suspended tenant, was requested
 │   │       └── AgentDormant  a heartbeat of a dormant agent was requested
@@ -45,6 +46,7 @@ ArborError
 │   └── ToolInterrupted       the worker died during the call, whose effect is not known
 ├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
+├── ApprovalLost              an approval was withdrawn or expired while its action ran; nothing was written
 └── ServerError               an embedded server or a process of the platform failed
     └── AlreadyRunning        another supervisor runs from this data folder
 """
@@ -102,6 +104,10 @@ class CheckpointInvalid(Invalid):
 
 class ConversationInvalid(Invalid):
     """The conversation file cannot be read."""
+
+
+class SeedInvalid(Invalid):
+    """The seed cannot be read."""
 
 
 class TransitionIllegal(Invalid):
@@ -285,6 +291,10 @@ class ToolInterrupted(ToolFailed):
 
 class StaleLease(ArborError):
     """Another worker has taken this heartbeat over; nothing was written."""
+
+
+class ApprovalLost(ArborError):
+    """An approval was withdrawn or expired while its action ran; nothing was written."""
 
 
 # --- Processes ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
+from arbor.authority.modes import parse_model_limits
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
@@ -229,6 +230,8 @@ if ARBOR_MODEL_CONTEXT < 2_048:
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
+#: Trust presets that no agent exceeds with a model, by provider or `provider/model`: `ollama=cautious,openai/gpt-5-nano=balanced`.
+ARBOR_MODEL_TRUST = parse_model_limits(env.dict("ARBOR_MODEL_TRUST", default={}))
 #: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of one's own.
 ARBOR_MODEL_DEADLINE_S = env.float(
     "ARBOR_MODEL_DEADLINE_S",
@@ -258,6 +261,13 @@ ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
 ARBOR_EMBEDDING_URLS = env.dict("ARBOR_EMBEDDING_URLS", default={})
 #: Whether storing a memory waits for its vector: `always`, `never`, or `auto`: if the embedder is in this process.
 ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
+
+# --- Seeds -------------------------------------------------------------------------------------------
+
+#: The largest seed that is read, in megabytes; unpacked, it may have four times as many.
+ARBOR_SEED_MAX_MB = env.int("ARBOR_SEED_MAX_MB", default=512)
+if not 1 <= ARBOR_SEED_MAX_MB <= 100_000:
+    raise ConfigurationInvalid(f"ARBOR_SEED_MAX_MB must be 1 to 100000, got {ARBOR_SEED_MAX_MB}")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
 from apps.api.routers import (
     administration,
     agents,
+    approvals,
     boundaries,
     capabilities,
     chat,
@@ -31,11 +32,13 @@ from apps.api.routers import (
     policies,
     providers,
     recall,
+    seeds,
     self_history,
     selves,
     signals,
     templates,
     tenant,
+    tiers,
     tools,
     webhooks,
 )
@@ -48,8 +51,12 @@ PATH = "/api/v1"
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
+    # Before the agents too.
+    ("approvals", approvals.router),
+    ("seeds", seeds.router),
     ("agents", agents.router),
     ("identities", identities.router),
+    ("tiers", tiers.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
     ("tools", tools.router),

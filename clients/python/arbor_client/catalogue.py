@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
+from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
 from arbor_client.capabilities import Capabilities
@@ -19,11 +20,13 @@ from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
 
     def __init__(self, client: C) -> None:
         self.agents: Agents[C] = Agents(client)
+        self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
@@ -58,12 +62,15 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
         self.self_history: SelfHistory[C] = SelfHistory(client)
+        self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)
+        self.tiers: Tiers[C] = Tiers(client)
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)
+        self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)

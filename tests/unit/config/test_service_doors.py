@@ -73,6 +73,7 @@ WITHOUT_OPERATION = {
     "fleet.administration.resume_tenant": _INSTALLATION,
     "fleet.administration.set_tenant_energy": _UPKEEP,
     "fleet.administration.suspend_tenant": _INSTALLATION,
+    "fleet.creation.ensure_agent": "the operation that creates agents takes an idempotency key",
     "fleet.identities.endorse_all_agents": _INSTALLATION,
     "fleet.key_rotation.record_retirement": _INSTALLATION,
     "fleet.key_rotation.rotate_keys": _INSTALLATION,

@@ -18,6 +18,7 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.legs.approvals import write_approvals
 from apps.heartbeats.services.legs.causes import outcome_relations
 from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
@@ -205,6 +206,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set
     insert_rows(
         [row for heartbeat, effect_set in heartbeats for row in _audit(heartbeat, effect_set, levels)]
     )
+    write_approvals(heartbeats)
     insert_rows([row for heartbeat, effect_set in heartbeats for row in _uses(heartbeat, effect_set)])
     percepts = [
         (percept_id, heartbeat.heartbeat_id, opened.get(percept_id))
