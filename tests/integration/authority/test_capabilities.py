@@ -151,7 +151,7 @@ def test_uses_that_are_given_away_are_used(ada: Agent, bo: Agent) -> None:
         delegated(grant, bo, constraints=Constraints(max_uses=1))
 
 
-def test_what_cannot_be_delegated_is_refused(ada: Agent, bo: Agent) -> None:
+def test_a_grant_that_is_not_to_be_delegated_stays(ada: Agent, bo: Agent) -> None:
     for limits, reason in (
         ({"depth": 0}, "not be delegated further"),
         ({"constraints": Constraints(rate=Rate(uses=1, seconds=60))}, "rate"),
