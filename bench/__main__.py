@@ -246,6 +246,13 @@ def goals(**options: Any) -> dict[str, Any]:
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
 
 
+@benchmark_command
+@whole("--rounds", 2_000, least=10)
+def authorization(**options: Any) -> dict[str, Any]:
+    """Verification and authorization of one signed action, without a database."""
+    return importlib.import_module("bench.authorization").measure(**options)  # type: ignore[no-any-return]
+
+
 def main() -> None:
     """Run the command line; SIGTERM cleans up like Ctrl-C."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))

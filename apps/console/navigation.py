@@ -88,7 +88,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Agents",
         icon="smart_toy",
         pages=(
-            _list("Agents", "agents_agent", in_tenant, "agent-chat"),
+            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities"),
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
@@ -98,6 +98,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Agent keys", "agents_agentkey"),
             _list("Endorsements", "agents_agentendorsement"),
             _list("Requested capabilities", "agents_requestedcapability"),
+            _list("Capabilities", "authority_capabilitygrant"),
+            _list("Capability uses", "authority_capabilityuse"),
             _list("Trust presets", "authority_agenttrust"),
             _list("Trust rules", "authority_moderule"),
             _list("Tools", "tools_tool"),

@@ -19,6 +19,7 @@ from tests.factories.agents import (
     AgentStateFactory,
     TemplateFactory,
 )
+from tests.factories.authority import CapabilityUseFactory
 from tests.factories.contacts import (
     ChannelFactory,
     ChatMessageFactory,
@@ -85,6 +86,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     """Fill a tenant; every field that outsiders can write contains `text`."""
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
+        CapabilityUseFactory(capability=agent.capabilities.first())
         episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
         memory = MemoryFactory(
             agent=agent,
