@@ -37,6 +37,7 @@ class SignalName(StrEnum):
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_SEED_CAPTURED = "agent.seed_captured"
     AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
@@ -142,6 +143,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             name=_NAME,
             status="active, suspended or revoked",
             actor=_ACTOR,
+        ),
+        SignalName.AGENT_SEED_CAPTURED: _kind(
+            "A seed of the agent was exported or saved",
+            name=_NAME,
+            digest="the digest of the agent's state",
+            reason="export, or why the installation saved the seed",
         ),
         SignalName.AGENT_CAPABILITY_CHANGED: _kind(
             "A capability was granted to the agent, delegated to it, or revoked",

@@ -26,7 +26,7 @@ END $$
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0008_identities'),
+        ('agents', '0009_sealed_messages'),
         ('authority', '0001_capabilities'),
     ]
 

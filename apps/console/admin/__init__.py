@@ -4,6 +4,7 @@ from apps.console.admin import (  # noqa: F401
     access,
     agent_parts,
     agents,
+    approvals,
     audit,
     calls,
     contacts,

@@ -8,6 +8,7 @@ from arbor_client.agents import Agents
 from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
+from arbor_client.capabilities import Capabilities
 from arbor_client.contacts import Channels, Inbox, Outbox
 from arbor_client.conversations import Conversations
 from arbor_client.goals import Goals, Plans
@@ -19,6 +20,7 @@ from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
@@ -40,6 +42,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
+        self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
         self.conversations: Conversations[C] = Conversations(client)
         self.episodes: Episodes[C] = Episodes(client)
@@ -59,6 +62,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
         self.self_history: SelfHistory[C] = SelfHistory(client)
+        self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)

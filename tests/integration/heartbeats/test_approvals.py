@@ -16,11 +16,12 @@ from apps.authority.services.approvals import approve, deny, expire_approvals
 from apps.authority.services.modes import set_mode, suggestions_of, trust_of
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.services.legs import approvals as writing
+from apps.heartbeats.services.legs import committing
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.approvals import OUTWARD_STREAK, ApprovalStatus
 from arbor.authority.grants import action_resource
-from arbor.authority.modes import TrustMode
+from arbor.authority.modes import TrustMode, parse_model_limits
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import IntentStatus
 from tests.factories.goals import IntentFactory
@@ -127,13 +128,13 @@ def test_killed_worker_does_not_execute_twice(
         if any(effects.approvals_used for _, effects in heartbeats):
             raise Killed
 
-    monkeypatch.setattr("apps.heartbeats.services.legs.committing.write_approvals", die)
+    monkeypatch.setattr(committing, "write_approvals", die)
     with pytest.raises(Killed):
         heartbeats.run(REST)
     # Nothing of the leg was written: neither the memory nor the use.
     assert (remembered(asking), latest(asking).status) == (0, "approved")
 
-    monkeypatch.setattr("apps.heartbeats.services.legs.committing.write_approvals", write)
+    monkeypatch.setattr(committing, "write_approvals", write)
     lose_lease(asking)
     fleet.dispatch()
     fleet.run()
@@ -157,7 +158,7 @@ def test_lost_approval_ends_in_no_execution(
             ActionApproval.objects.filter(id=request.id).update(expires_at=late)
         write(heartbeats)
 
-    monkeypatch.setattr("apps.heartbeats.services.legs.committing.write_approvals", expire)
+    monkeypatch.setattr(committing, "write_approvals", expire)
     heartbeats.run(REST)
 
     assert heartbeats_of(asking)[-1].status == "failed"
@@ -288,3 +289,13 @@ def test_rule_of_the_tenant_holds_for_its_agents(agent: Agent, heartbeats: Heart
 
     (entry,) = heartbeats_of(agent)[-1].actions
     assert (entry["verdict"], remembered(agent)) == ("not_authorized", 0)
+
+
+def test_model_limits_the_trust(agent: Agent, heartbeats: HeartbeatRunner, settings: Any) -> None:
+    settings.ARBOR_MODEL_TRUST = parse_model_limits({"scripted": "cautious"})
+    heartbeats.run(
+        reply_of(actions=[action_of("reach_out_user", intent="they asked for it", content="Hello.")])
+    )
+
+    (entry,) = heartbeats_of(agent)[-1].actions
+    assert entry["verdict"] == "awaits_approval"

@@ -18,8 +18,10 @@ from arbor.authority.modes import (
     ceiling_of,
     check_prefix,
     effective_mode,
+    limit_of_model,
+    parse_model_limits,
 )
-from arbor.errors import CapabilityInvalid
+from arbor.errors import CapabilityInvalid, ConfigurationInvalid
 
 _ACTIONS = f"{SCHEME}actions/execute"
 _PUBLIC, _RECALL, _TOOL = (
@@ -124,3 +126,12 @@ def test_every_prefix_is_a_known_uri() -> None:
 def test_wrong_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(CapabilityInvalid):
         check_prefix(prefix)
+
+
+def test_model_limits_are_parsed() -> None:
+    limits = parse_model_limits({" ollama ": "cautious", "openai/large": "balanced"})
+    assert limit_of_model("ollama/x", limits) is TrustPreset.CAUTIOUS
+    assert limit_of_model("openai/large", limits) is TrustPreset.BALANCED
+    assert limit_of_model("openai/small", limits) is None
+    with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
+        parse_model_limits({"ollama": "careful"})
