@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.api.conftest import Caller
+from tests.support.api import Caller
 
 
 def test_a_tier_is_set_and_its_change_listed(
@@ -13,10 +13,10 @@ def test_a_tier_is_set_and_its_change_listed(
     path = f"/agents/{vega['id']}/tier"
     shown = owner.get(path).json()
     assert (shown["tier"], shown["score"], shown["parts"]) == ("probationary", None, [])
-    assert viewer.put(path, json={"tier": "trusted"}).status_code == 403
+    assert viewer.send("put", path, {"tier": "trusted"}).status_code == 403
     assert outsider.get(path).status_code == 404
-    assert owner.put(path, json={"tier": "king"}).status_code == 422
-    assert owner.put(path, json={"tier": "trusted", "reason": "knows its work"}).json()["by_person"]
+    assert owner.send("put", path, {"tier": "king"}).status_code == 422
+    assert owner.send("put", path, {"tier": "trusted", "reason": "knows its work"}).json()["by_person"]
     (change,) = owner.get(f"{path}/changes").json()["items"]
     assert (change["before"], change["after"], change["reason"]) == (
         "probationary",
