@@ -101,6 +101,8 @@ class Task(StrEnum):
     CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
     #: Archive memories above an agent's quota.
     ENFORCE_QUOTAS = "arbor.consolidation.keep_quotas"
+    #: Score the trust in agents, and judge their proposals.
+    SCORE_AGENTS = "arbor.consolidation.score_agents"
     #: Index the words of memories' details again.
     REINDEX_WORDS = "arbor.consolidation.reindex_words"
     #: Archive expired memories.
@@ -140,6 +142,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
     Task.ASSIGN_CLUSTERS: Queue.CONSOLIDATION,
+    Task.SCORE_AGENTS: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,

@@ -8,6 +8,7 @@ ArborError
 │   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
+│   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
 │   ├── TransitionIllegal     a status may not follow another
 │   │   └── AgentNotActive    a heartbeat of a paused, stopped or new agent, or of a suspended tenant, was requested
 │   │       └── AgentDormant  a heartbeat of a dormant agent was requested
@@ -103,6 +104,10 @@ class CheckpointInvalid(Invalid):
 
 class ConversationInvalid(Invalid):
     """The conversation file cannot be read."""
+
+
+class SeedInvalid(Invalid):
+    """The seed cannot be read."""
 
 
 class TransitionIllegal(Invalid):

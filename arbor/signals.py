@@ -37,6 +37,7 @@ class SignalName(StrEnum):
     AGENT_PUBLISHED = "agent.published"
     AGENT_UNPUBLISHED = "agent.unpublished"
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
+    AGENT_SEED_CAPTURED = "agent.seed_captured"
     AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
@@ -44,6 +45,7 @@ class SignalName(StrEnum):
     REPLY_UNUSABLE = "agent.reply_unusable"
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
+    TIER_CHANGED = "agent.tier_changed"
     APPROVAL_ASKED = "agent.approval_asked"
     APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
@@ -142,6 +144,12 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             status="active, suspended or revoked",
             actor=_ACTOR,
         ),
+        SignalName.AGENT_SEED_CAPTURED: _kind(
+            "A seed of the agent was exported or saved",
+            name=_NAME,
+            digest="the digest of the agent's state",
+            reason="export, or why the installation saved the seed",
+        ),
         SignalName.AGENT_CAPABILITY_CHANGED: _kind(
             "A capability was granted to the agent, delegated to it, or revoked",
             name=_NAME,
@@ -179,6 +187,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A boundary applied to something that the agent was about to do, say or read",
             name="the boundary's name",
             response="refuse, negotiate or flag",
+        ),
+        SignalName.TIER_CHANGED: _kind(
+            "The trust tier of the agent changed",
+            before="the former tier",
+            after="the tier now",
+            score="the score, 0 to 100; null where none was computed",
+            by="who decided: `system:trust`, `user:NAME`, `cli:NAME`",
         ),
         SignalName.APPROVAL_ASKED: _kind(
             "The agent asked for a person's approval",

@@ -146,6 +146,13 @@ def store(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
+@whole("--memories", 10_000)
+def seeds(**options: Any) -> dict[str, Any]:
+    """Seconds to export and import a seed, and the memory that the import takes."""
+    return measure_on_servers("bench.seeds", **options)
+
+
+@benchmark_command
 @DIALOGS
 @click.option(
     "--tune", "tuned", is_flag=True, help="Also with each weight removed, halved and doubled (a minute more)."

@@ -30,6 +30,7 @@ APPLICATIONS = [
     "apps.calls",
     "apps.heartbeats",
     "apps.contacts",
+    "apps.fleet",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

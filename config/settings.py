@@ -262,6 +262,13 @@ ARBOR_EMBEDDING_URLS = env.dict("ARBOR_EMBEDDING_URLS", default={})
 #: Whether storing a memory waits for its vector: `always`, `never`, or `auto`: if the embedder is in this process.
 ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 
+# --- Seeds -------------------------------------------------------------------------------------------
+
+#: The largest seed that is read, in megabytes; unpacked, it may have four times as many.
+ARBOR_SEED_MAX_MB = env.int("ARBOR_SEED_MAX_MB", default=512)
+if not 1 <= ARBOR_SEED_MAX_MB <= 100_000:
+    raise ConfigurationInvalid(f"ARBOR_SEED_MAX_MB must be 1 to 100000, got {ARBOR_SEED_MAX_MB}")
+
 # --- Maintenance of memories ---------------------------------------------------------------------------
 
 #: The share of time that a round of maintenance works, above 0 and at most 1; for the rest of the time it pauses.

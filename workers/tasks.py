@@ -18,6 +18,7 @@ from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.fleet.history import sweep_history
+from apps.fleet.trust_scores import score_agents
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
@@ -183,6 +184,12 @@ def archive_trivial_memories() -> object:
 def archive_above_quotas() -> object:
     """Archive memories above an agent's quota."""
     return enforce_quotas()
+
+
+@app.task(name=Task.SCORE_AGENTS.value, acks_late=True)
+def score_trust() -> object:
+    """Score the trust in agents, and judge their proposals."""
+    return score_agents()
 
 
 @app.task(name=Task.REINDEX_WORDS.value, acks_late=True)

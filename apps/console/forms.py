@@ -99,11 +99,23 @@ class DestroyAgentForm(forms.Form):
         label="Its name", widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
     )
 
+    saves_seed = forms.BooleanField(
+        label="Save a seed of it for 30 days",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanWidget(),
+    )
+
     def destroy(self, *, agent: Agent, actor: str) -> dict[str, int] | None:
         """Destroy the agent; None, with the reason in the form's errors, if the name is wrong."""
         try:
             with transaction.atomic(using=APP):
-                return destroy_agent(agent_id=agent.id, confirm=self.cleaned_data["confirm"], actor=actor)
+                return destroy_agent(
+                    agent_id=agent.id,
+                    confirm=self.cleaned_data["confirm"],
+                    actor=actor,
+                    saves_seed=self.cleaned_data["saves_seed"],
+                )
         except Invalid as refusal:
             self.add_error(None, str(refusal))
             return None

@@ -39,6 +39,7 @@ from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
+from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
@@ -165,6 +166,8 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
+            path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
+            path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),
             path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
             path("authority/approvals/decide/", self.admin_view(decide_approval), name="approval-decide"),
         ]

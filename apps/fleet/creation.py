@@ -18,6 +18,7 @@ from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.grants import grant_actions
+from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.services.schedule import create_schedules
@@ -112,6 +113,7 @@ def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
     for template in templates.values():
         of_template = [made.agent for made in new if made.template is template]
         grant_actions(agents=of_template, actions=first_actions(template.spec.actions), actor=actor)
+    create_tiers(agents, now=now)
     create_schedules(intervals={made.agent: made.interval for made in new}, now=now)
     for made in new:
         create_policy(made.agent, energy=made.template.spec.energy)

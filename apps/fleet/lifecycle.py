@@ -17,6 +17,7 @@ from apps.authority.models import ActionApproval, AgentTrust, CapabilityGrant, M
 from apps.calls.models import ExternalCall
 from apps.contacts.models import Channel, ChatSession, OutboxMessage
 from apps.fleet.reseeding import reseed_knowledge
+from apps.fleet.seeds.saving import save_seed
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, Proposal
@@ -26,6 +27,7 @@ from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
 from arbor.errors import Invalid
+from arbor.seeds.saving import SeedReason
 from arbor.signals import SignalName, signal
 
 _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
@@ -102,19 +104,18 @@ def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 
 @transaction.atomic
-def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]:
+def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool = True) -> dict[str, int]:
     """Delete an agent with all its rows, and return the number of deleted rows by kind. Its audit log stays.
+
+    A seed of the agent is saved first, for 30 days, unless that is declined.
 
     Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
-    _lock_ahead(agent_id)
-    agent = lock_agent(agent_id)
+    agent = lock_whole_agent(agent_id)
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r}, confirm with its exact name, got {confirm!r}")
+    saved = save_seed(agent_id=agent_id, reason=SeedReason.DESTROY, actor=actor) if saves_seed else None
     counts = _count_own(agent_id)
-    # Whoever has one of these locks may still need the agent's row.
-    lock_minds([agent_id])
-    _lock_rows(agent_id, *_EDITED)
     # The database deletes what refers to the agent (`apps.tenants.protection`).
     Agent.objects.filter(id=agent_id).delete()
     record(
@@ -122,7 +123,8 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
         actor=actor,
         agent_id=agent_id,
         message=f"destroyed {agent.name} and all that was its own",
-        detail={"name": agent.name, "public_id": agent.public_id, "status": agent.status, "deleted": counts},
+        detail={"name": agent.name, "public_id": agent.public_id, "status": agent.status, "deleted": counts}
+        | ({"saved_seed_id": str(saved.id)} if saved else {}),
     )
     emit(signal(SignalName.AGENT_DESTROYED, agent_id, name=agent.name, actor=actor))
     return counts
@@ -156,6 +158,16 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             detail=detail,
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
+    return agent
+
+
+def lock_whole_agent(agent_id: UUID) -> Agent:
+    """Lock an agent with all of its rows that others change, in the order of all writers. Raises NotFound."""
+    _lock_ahead(agent_id)
+    agent = lock_agent(agent_id)
+    # Whoever has one of these locks may still need the agent's row.
+    lock_minds([agent_id])
+    _lock_rows(agent_id, *_EDITED)
     return agent
 
 

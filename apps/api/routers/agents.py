@@ -229,10 +229,15 @@ def resume_all(request: HttpRequest) -> ChangedAgents:
 
 @router.delete("/agents/{uuid:agent_id}", response=Destruction, auth=ADMINISTER, summary="Destroy an agent")
 def destroy(
-    request: HttpRequest, agent_id: UUID, confirm: Annotated[str, Field(max_length=100)]
+    request: HttpRequest,
+    agent_id: UUID,
+    confirm: Annotated[str, Field(max_length=100)],
+    seed: Annotated[bool, Field(description="Save a seed of the agent first, for 30 days.")] = True,
 ) -> Destruction:
     """Delete an agent and all its data, for good. `confirm` is its exact name. The audit of its acts stays."""
-    deleted = destroy_agent(agent_id=agent_id, confirm=confirm, actor=access_of(request).actor)
+    deleted = destroy_agent(
+        agent_id=agent_id, confirm=confirm, actor=access_of(request).actor, saves_seed=seed
+    )
     return Destruction(id=agent_id, deleted=deleted)
 
 

@@ -12,8 +12,9 @@ from django.db.models import QuerySet
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.authority.models import ActionApproval, AgentTrust, ModeRule
+from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustScore
 from apps.tenants.scope import current_tenant
+from arbor.agents.template import TrustTier
 from arbor.authority.approvals import ApprovalStatus, Suggestion, suggestion_of
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import (
@@ -28,6 +29,7 @@ from arbor.authority.modes import (
     check_prefix,
     effective_mode,
 )
+from arbor.authority.trust_tiers import TIER_PRESETS
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.heartbeat.actions import ACTIONS
 
@@ -46,10 +48,17 @@ class ActionMode:
 
 
 def trust_of(agent_id: UUID) -> TrustProfile:
-    """Return the preset and the rules of an agent. Three statements. Raises nothing for an unknown agent."""
+    """Return the preset and the rules of an agent. Four statements at most. Raises nothing for an unknown agent."""
+    return TrustProfile(preset=_preset(agent_id), rules=_rules(agent_id), tenant_rules=tenant_rules())
+
+
+def _preset(agent_id: UUID) -> TrustPreset:
+    """Return the preset that a person has chosen for an agent, else that of its tier."""
     chosen = AgentTrust.objects.filter(agent_id=agent_id).first()
-    preset = DEFAULT_PRESET if chosen is None else TrustPreset(chosen.preset)
-    return TrustProfile(preset=preset, rules=_rules(agent_id), tenant_rules=tenant_rules())
+    if chosen is not None:
+        return TrustPreset(chosen.preset)
+    tier = TrustScore.objects.filter(agent_id=agent_id).values_list("tier", flat=True).first()
+    return DEFAULT_PRESET if tier is None else TIER_PRESETS[TrustTier(tier)]
 
 
 def tenant_rules() -> tuple[TrustRule, ...]:

@@ -17,6 +17,7 @@ from arbor.authority.modes import (
     TrustProfile,
     TrustRule,
 )
+from arbor.authority.trust_tiers import TIER_PRESETS
 from arbor.values import replace
 
 # The oldest request first. The parameters are read of approved requests only, which are few.
@@ -32,14 +33,20 @@ _RULES = """(
     SELECT json_agg(json_build_array(m.prefix, m.mode) ORDER BY m.prefix) FROM authority_moderule m
     WHERE m.tenant_id = %(tenant)s AND m.agent_id {whose}
 )"""
+# A chosen preset, else that of the agent's tier; null for the default one.
+_TIERS = " ".join(
+    f"WHEN '{tier}' THEN '{preset}'" for tier, preset in TIER_PRESETS.items() if preset is not DEFAULT_PRESET
+)
+_PRESET = f"""COALESCE(
+    (SELECT p.preset FROM authority_agenttrust p WHERE p.tenant_id = %(tenant)s AND p.agent_id = a.id),
+    (SELECT CASE s.tier {_TIERS} END FROM authority_trustscore s WHERE s.tenant_id = %(tenant)s AND s.agent_id = a.id)
+)"""  # noqa: S608 (no external input)
 #: The trust in the agent `a` as JSON text, null for an agent without preset, rules and requests. Needs `%(tenant)s`.
 TRUST_COLUMN = f"""(
     SELECT CASE WHEN COALESCE(t.own, t.shared, t.approvals, to_json(t.preset)) IS NOT NULL THEN
         json_build_array(t.preset, t.own, t.shared, t.approvals)::text END
     FROM (
-        SELECT (
-                SELECT p.preset FROM authority_agenttrust p WHERE p.tenant_id = %(tenant)s AND p.agent_id = a.id
-            ) AS preset,
+        SELECT {_PRESET} AS preset,
             {_RULES.format(whose="= a.id")} AS own,
             {_RULES.format(whose="IS NULL")} AS shared,
             {_APPROVALS} AS approvals

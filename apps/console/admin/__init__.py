@@ -17,5 +17,6 @@ from apps.console.admin import (  # noqa: F401
     selves,
     tenants,
     tools,
+    trust_tiers,
     upkeep,
 )

@@ -148,6 +148,6 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
         return post(SentMessage, f"/agents/{agent_id}/messages", {"text": text})
 
     @operation
-    def destroy(self, agent_id: Id, *, confirm: str) -> Call[Destruction]:
-        """Delete an agent and all its data, for good; `confirm` is its exact name."""
-        return delete(Destruction, f"/agents/{agent_id}", confirm=confirm)
+    def destroy(self, agent_id: Id, *, confirm: str, seed: bool = True) -> Call[Destruction]:
+        """Delete an agent and all its data, for good; `confirm` is its exact name. A seed is saved first, for 30 days."""
+        return delete(Destruction, f"/agents/{agent_id}", confirm=confirm, seed=seed)

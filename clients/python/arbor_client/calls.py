@@ -41,6 +41,10 @@ class Call[T]:
     kind: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    #: A file as the body, instead of JSON.
+    content: bytes | None = None
+    #: The answer is a file, not JSON.
+    answers_file: bool = False
     #: Repeated with each retry, so that the server carries the request out once.
     idempotency_key: str = ""
     #: The call that asks again for a value that is not complete yet; None: the value is complete.
@@ -49,8 +53,15 @@ class Call[T]:
     def request(self, client: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """Return the request, with the client's address and headers."""
         headers = {IDEMPOTENCY_KEY: self.idempotency_key} if self.idempotency_key else {}
+        if self.content is not None:
+            headers["Content-Type"] = "application/octet-stream"
         return client.build_request(
-            self.method, self.path, params=encode(_given(self.query)), json=self.body, headers=headers
+            self.method,
+            self.path,
+            params=encode(_given(self.query)),
+            json=self.body,
+            content=self.content,
+            headers=headers,
         )
 
 

@@ -20,11 +20,13 @@ from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
 
 if TYPE_CHECKING:
@@ -60,11 +62,13 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
         self.self_history: SelfHistory[C] = SelfHistory(client)
+        self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)
+        self.tiers: Tiers[C] = Tiers(client)
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)

@@ -143,7 +143,7 @@ def _publication(agent: ChosenAgent, row: Agent) -> dict[str, Any]:
 
 
 @with_agent
-def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
+def destroy(agent: ChosenAgent, *, confirm: str | None, no_seed: bool) -> Output:
     """Delete an agent and all its data, for good. The audit of its acts stays."""
     if confirm is None:
         if not sys.stdin.isatty():
@@ -152,11 +152,12 @@ def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
             )
         confirm = click.prompt(f"This deletes {agent.name} of {agent.tenant_slug} for good. Type its name")
     with tenant_transaction(agent.tenant_id):
-        counts = destroy_agent(agent_id=agent.id, confirm=str(confirm), actor=actor())
+        counts = destroy_agent(agent_id=agent.id, confirm=str(confirm), actor=actor(), saves_seed=not no_seed)
     deleted = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
     return Output(
         {"id": agent.id, "name": agent.name, "tenant": agent.tenant_slug, "deleted": counts},
-        text=f"{agent.name} is gone, and with it its {deleted}.",
+        text=f"{agent.name} is gone, and with it its {deleted}."
+        + ("" if no_seed else " [bold]arbor seed list[/bold] has a seed of it for 30 days."),
     )
 
 

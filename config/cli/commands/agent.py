@@ -9,6 +9,7 @@ import click
 from arbor.heartbeat.budgets import BudgetKind
 from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
+from config.cli.commands.tier import TIER
 from config.cli.kit.declarations import (
     agent_command,
     argument,
@@ -56,6 +57,11 @@ _policy = group(
         option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
         option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
         option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
+        option(
+            "--voices",
+            type=int,
+            help="Inner voices asked before a hard decision, 2 to 4, each by a model call; 0: none.",
+        ),
         option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
         run="agents.policy:set_fields",
         examples=(
@@ -274,6 +280,9 @@ _agent = group(
         "destroy",
         "Delete an agent and all its data, for good. The audit of its acts stays.",
         option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),
+        option(
+            "--no-seed", is_flag=True, help="Save no seed of the agent, which is there for 30 days otherwise."
+        ),
         run="agents.lifecycle:destroy",
         examples=("arbor agent destroy Vega --confirm Vega",),
     ),
@@ -351,6 +360,7 @@ _agent = group(
     ),
     _capability,
     _identity,
+    TIER,
     _policy,
     _template,
     TRUST,

@@ -49,6 +49,7 @@ LISTED: dict[str, dict[str, str]] = {
     "heartbeats_process": {APP: EVERYTHING, OPS: "DELETE SELECT"},
     "memories_embedderfault": {APP: EVERYTHING, OPS: "SELECT"},
     "memories_jobrun": {APP: "INSERT SELECT UPDATE", OPS: "DELETE SELECT"},
+    "authority_tierchange": {APP: "INSERT SELECT", OPS: "SELECT"},
     "selves_selfchange": {APP: "INSERT SELECT", OPS: "SELECT"},
     "signals_signalbatch": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
     "tenants_consolesession": {

@@ -221,6 +221,8 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
             ratios=columns["token_ratios"] or {},
         ),
         turns_allowed=turns_allowed(own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
+        # Without a policy, the column is null.
+        voices=columns["voices"] or 0,
         character=character,
         model=handle,
         nops=columns["pulse"]["nops"],

@@ -1,0 +1,340 @@
+"""Seeds: agents exported, imported, restored, forked, compared and merged as signed files."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, BinaryIO
+from uuid import UUID
+
+from django.http import FileResponse, HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from apps.agents.services.profile import NAME_LENGTH
+from apps.api.authentication import ADMINISTER
+from apps.api.paging import ListPage, Paging, page_of
+from apps.api.requests import access_of
+from apps.api.rows import Input, row_of_tenant
+from apps.api.scope import own_transactions
+from apps.fleet.models import SavedSeed
+from apps.fleet.seeds.capture import CaptureOptions
+from apps.fleet.seeds.comparing import compare_seeds
+from apps.fleet.seeds.exporting import export_seed
+from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
+from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
+from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
+from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_seed, save_upload, temporary_file
+from apps.fleet.seeds.sections import SeedGroup
+from apps.tenants.scope import tenant_transaction
+from arbor.seeds.diff import SectionDifference
+from arbor.seeds.saving import SeedReason
+
+router = Router()
+
+_CONTENT_TYPE = "application/octet-stream"
+
+
+class SavedSeedResource(Schema):
+    """A saved seed."""
+
+    id: UUID
+    agent_id: UUID = Field(description="The agent of the seed, which may be destroyed or elsewhere.")
+    name: str
+    public_id: str
+    reason: SeedReason = Field(description="Why it was saved.")
+    digest: str = Field(description="The digest of the agent's state: equal states have equal digests.")
+    bytes: int
+    rows: dict[str, int] = Field(description="The number of rows by section.")
+    actor: str
+    at: datetime = Field(description="When the agent was captured.")
+
+    @classmethod
+    def of(cls, seed: SavedSeed) -> SavedSeedResource:
+        """Return the view of a row."""
+        return cls(**{name: getattr(seed, name) for name in cls.model_fields})
+
+
+class SeedReportResource(Schema):
+    """The result of an import, a fork or a restore."""
+
+    agent_id: UUID
+    name: str
+    digest: str
+    rows: dict[str, int] = Field(description="The number of written rows by section.")
+    with_vectors: bool = Field(description="False: maintenance computes the vectors of memories again.")
+    dry_run: bool
+    saved_seed_id: UUID | None = Field(description="The seed of the state before a restore.")
+    dropped: dict[str, int] = Field(description="Rows left out because what they refer to is missing.")
+    unknown: dict[str, list[str]] = Field(description="Columns that this Arbor does not have, by section.")
+    requests: list[str] = Field(description="The capabilities that a new agent asks for; none is granted.")
+
+    @classmethod
+    def of(cls, report: SeedReport) -> SeedReportResource:
+        """Return the view of a report."""
+        return cls.model_validate(asdict(report))
+
+
+class SeedConflictResource(Schema):
+    """A row of a seed that contradicts what the agent has; it was left out."""
+
+    section: str
+    subject: str
+    own: str
+    other: str
+
+
+class MergeReportResource(Schema):
+    """The result of a merge."""
+
+    agent_id: UUID
+    name: str
+    from_name: str
+    digest: str
+    memories: int = Field(description="New memories, with the source `seed:DIGEST`.")
+    proposals: int = Field(description="New proposals of beliefs and preferences.")
+    known: dict[str, int] = Field(description="Rows that the agent had before, by section.")
+    conflicts: list[SeedConflictResource]
+    postponed: int = Field(description="Beliefs and preferences without room among the proposals.")
+    dry_run: bool
+    saved_seed_id: UUID | None
+
+    @classmethod
+    def of(cls, report: MergeReport) -> MergeReportResource:
+        """Return the view of a report."""
+        return cls.model_validate(asdict(report))
+
+
+class RowDifferenceResource(Schema):
+    """A difference of one row."""
+
+    change: str = Field(description="added, removed or changed")
+    label: str
+    fields: dict[str, tuple[Any, Any]] = Field(description="Values before and after, by column.")
+
+
+class SectionDifferenceResource(Schema):
+    """The differences of a section, the first 20 with their values."""
+
+    name: str
+    added: int
+    removed: int
+    changed: int
+    same: int
+    examples: list[RowDifferenceResource]
+
+    @classmethod
+    def of(cls, section: SectionDifference) -> SectionDifferenceResource:
+        """Return the view of the differences."""
+        return cls.model_validate(asdict(section))
+
+
+class SeedImport(Input):
+    """The wish for an agent from a seed."""
+
+    name: Annotated[str, Field(max_length=NAME_LENGTH, description="Empty: that of the seed.")] = ""
+    trust_foreign: Annotated[
+        bool, Field(description="Accept a seed that another installation has signed.")
+    ] = False
+    dry_run: Annotated[bool, Field(description="Report only.")] = False
+
+
+class SeedRestore(Input):
+    """The wish to bring an agent back to a seed."""
+
+    seed_id: UUID
+    skip: Annotated[list[SeedGroup], Field(description="Parts of the agent that stay as they are.")] = []
+    dry_run: Annotated[bool, Field(description="Report only.")] = False
+
+
+class SeedMerge(Input):
+    """The wish to merge what another agent learned."""
+
+    seed_id: UUID
+    trust_foreign: Annotated[
+        bool, Field(description="Accept a seed that another installation has signed.")
+    ] = False
+    dry_run: Annotated[bool, Field(description="Report only.")] = False
+
+
+class AgentFork(Input):
+    """The wish for another agent with the same memories."""
+
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, examples=["Lyra"])]
+
+
+@router.get("/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", response={200: None})
+@own_transactions
+def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> FileResponse:
+    """Stream a signed seed of the agent, `application/octet-stream`; without `vectors` it is smaller."""
+    access = access_of(request)
+    file = temporary_file()
+    export_seed(
+        tenant_id=access.tenant_id,
+        agent_id=agent_id,
+        output=file,
+        options=CaptureOptions(reason="export", with_vectors=vectors),
+        actor=access.actor,
+    )
+    return _streamed(file, str(agent_id))
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/seeds",
+    response={201: SavedSeedResource},
+    summary="Save a seed of an agent",
+)
+def save(request: HttpRequest, agent_id: UUID) -> Status[SavedSeedResource]:
+    """Save a seed of the agent in the database."""
+    saved = save_seed(agent_id=agent_id, reason=SeedReason.REQUESTED, actor=access_of(request).actor)
+    return Status(201, SavedSeedResource.of(saved))
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/restore",
+    response=SeedReportResource,
+    auth=ADMINISTER,
+    summary="Restore an agent",
+)
+@own_transactions
+def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedReportResource:
+    """Bring the agent back to the state of a saved seed of its own. A seed of the state before is saved first."""
+    access = access_of(request)
+    with _opened(access.tenant_id, wish.seed_id) as file:
+        report = restore_seed(
+            tenant_id=access.tenant_id,
+            agent_id=agent_id,
+            seed=_verified(access.tenant_id, file),
+            options=RestoreOptions(skip=frozenset(wish.skip), dry_run=wish.dry_run),
+            actor=access.actor,
+        )
+    return SeedReportResource.of(report)
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/merge",
+    response=MergeReportResource,
+    auth=ADMINISTER,
+    summary="Merge what another agent learned",
+)
+@own_transactions
+def merge(request: HttpRequest, agent_id: UUID, wish: SeedMerge) -> MergeReportResource:
+    """Merge the knowledge of a saved seed of another agent: facts as memories, beliefs and preferences as proposals."""
+    access = access_of(request)
+    with _opened(access.tenant_id, wish.seed_id) as file:
+        report = merge_seed(
+            tenant_id=access.tenant_id,
+            agent_id=agent_id,
+            seed=_verified(access.tenant_id, file),
+            options=MergeOptions(trust_foreign=wish.trust_foreign, dry_run=wish.dry_run),
+            actor=access.actor,
+        )
+    return MergeReportResource.of(report)
+
+
+@router.post(
+    "/agents/{uuid:agent_id}/fork",
+    response={201: SeedReportResource},
+    auth=ADMINISTER,
+    summary="Fork an agent",
+)
+@own_transactions
+def fork(request: HttpRequest, agent_id: UUID, wish: AgentFork) -> Status[SeedReportResource]:
+    """Create another agent with the same memories, goals and self, and an identity of its own."""
+    access = access_of(request)
+    report = fork_agent(tenant_id=access.tenant_id, agent_id=agent_id, name=wish.name, actor=access.actor)
+    return Status(201, SeedReportResource.of(report))
+
+
+@router.get("/seeds", response=ListPage[SavedSeedResource], summary="List saved seeds")
+def list_seeds(
+    request: HttpRequest, page: Paging, agent_id: UUID | None = None
+) -> ListPage[SavedSeedResource]:
+    """List the saved seeds of the tenant, or of one agent, the latest first."""
+    seeds = SavedSeed.objects.all()
+    if agent_id is not None:
+        seeds = seeds.filter(agent_id=agent_id)
+    return page_of(seeds, page, order="-at", view=SavedSeedResource.of)
+
+
+@router.post("/seeds", response={201: SavedSeedResource}, auth=ADMINISTER, summary="Send a seed")
+@own_transactions
+def upload(request: HttpRequest) -> Status[SavedSeedResource]:
+    """Verify and save the seed that is the body, `application/octet-stream`; import, restore or merge it by its id."""
+    access = access_of(request)
+    saved = save_upload(tenant_id=access.tenant_id, source=io.BytesIO(request.body), actor=access.actor)
+    return Status(201, SavedSeedResource.of(saved))
+
+
+@router.get("/seeds/{uuid:seed_id}", response=SavedSeedResource, summary="Show a saved seed")
+def show_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
+    """Show a saved seed."""
+    return SavedSeedResource.of(row_of_tenant(SavedSeed, seed_id))
+
+
+@router.delete(
+    "/seeds/{uuid:seed_id}", response=SavedSeedResource, auth=ADMINISTER, summary="Delete a saved seed"
+)
+def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
+    """Delete a saved seed."""
+    return SavedSeedResource.of(delete_saved_seed(seed_id=seed_id, actor=access_of(request).actor))
+
+
+@router.get(
+    "/seeds/{uuid:seed_id}/file", auth=ADMINISTER, summary="Download a saved seed", response={200: None}
+)
+def download(request: HttpRequest, seed_id: UUID) -> FileResponse:
+    """Stream the file of a saved seed, `application/octet-stream`."""
+    return _streamed(open_saved_seed(seed_id), str(seed_id))
+
+
+@router.post(
+    "/seeds/{uuid:seed_id}/import",
+    response={201: SeedReportResource},
+    auth=ADMINISTER,
+    summary="Import a seed",
+)
+@own_transactions
+def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[SeedReportResource]:
+    """Create an agent from a saved seed, with an identity of its own; nothing is granted to it."""
+    access = access_of(request)
+    with _opened(access.tenant_id, seed_id) as file:
+        report = import_seed(
+            tenant_id=access.tenant_id,
+            seed=_verified(access.tenant_id, file),
+            options=ImportOptions(**wish.model_dump()),
+            actor=access.actor,
+        )
+    return Status(201, SeedReportResource.of(report))
+
+
+@router.get(
+    "/seeds/{uuid:seed_id}/diff/{uuid:other_id}",
+    response=list[SectionDifferenceResource],
+    auth=ADMINISTER,
+    summary="Compare two seeds",
+)
+@own_transactions
+def diff(request: HttpRequest, seed_id: UUID, other_id: UUID) -> list[SectionDifferenceResource]:
+    """Return the differences from one saved seed to another, by section."""
+    tenant_id = access_of(request).tenant_id
+    with _opened(tenant_id, seed_id) as first, _opened(tenant_id, other_id) as second:
+        sections = compare_seeds(_verified(tenant_id, first), _verified(tenant_id, second))
+    return [SectionDifferenceResource.of(section) for section in sections]
+
+
+def _opened(tenant_id: UUID, seed_id: UUID) -> BinaryIO:
+    with tenant_transaction(tenant_id):
+        return open_saved_seed(seed_id)
+
+
+def _verified(tenant_id: UUID, file: BinaryIO) -> VerifiedSeed:
+    with tenant_transaction(tenant_id):
+        return verify_seed(file)
+
+
+def _streamed(file: BinaryIO, name: str) -> FileResponse:
+    file.seek(0)
+    return FileResponse(file, as_attachment=True, filename=f"{name}.seed", content_type=_CONTENT_TYPE)

@@ -1,0 +1,1 @@
+"""Capture agents as seeds, and restore, import, fork, compare and merge seeds."""

@@ -1,0 +1,61 @@
+"""Verify a whole seed before anything is used from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.fleet.seeds.signing import verify_seed_signatures
+from arbor.errors import SeedInvalid
+from arbor.seeds.limits import MEGABYTE, SeedLimits
+from arbor.seeds.manifest import SeedManifest
+from arbor.seeds.reading import SeedReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedSeed:
+    """A seed whose digests and signatures are right, and the ids of its rows by section."""
+
+    manifest: SeedManifest
+    #: Whether this installation made it.
+    is_own: bool
+    ids: dict[str, set[bytes]]
+    _source: BinaryIO
+
+    def read(self) -> SeedReader:
+        """Return a reader at the beginning of the seed; it verifies the digests again."""
+        self._source.seek(0)
+        return SeedReader(self._source, seed_limits())
+
+
+def seed_limits() -> SeedLimits:
+    """Return the limits of the installation."""
+    most = settings.ARBOR_SEED_MAX_MB * MEGABYTE
+    return SeedLimits(compressed_bytes=most, uncompressed_bytes=most * 4)
+
+
+def verify_seed(source: BinaryIO) -> VerifiedSeed:
+    """Read a whole seed, check its digests and signatures, and write nothing. Raises SeedInvalid."""
+    source.seek(0)
+    reader = SeedReader(source, seed_limits())
+    ids: dict[str, set[bytes]] = {}
+    for row in reader.rows():
+        row_id = row.values.get("id")
+        if isinstance(row_id, str):
+            ids.setdefault(row.section, set()).add(_id(row_id).bytes)
+    return VerifiedSeed(
+        manifest=reader.manifest,
+        is_own=verify_seed_signatures(reader.manifest),
+        ids=ids,
+        _source=source,
+    )
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise SeedInvalid(f"a row of the seed has the id {text!r}, which is no UUID") from error

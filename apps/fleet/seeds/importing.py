@@ -1,0 +1,226 @@
+"""Import a seed as a new agent: its own identity, and the memories, goals and self of the seed's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from apps.agents.models import Agent, AgentState, RequestedCapability
+from apps.agents.services.identity_creation import NewIdentity, create_identities
+from apps.agents.services.profile import valid_name
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.fleet.seeds.capture import CaptureOptions
+from apps.fleet.seeds.exporting import export_seed
+from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.profiles import checked_profile, interval_of
+from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, carried_model, known_ids
+from apps.fleet.seeds.saving import temporary_file
+from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
+from apps.fleet.seeds.writing import RowWriter, set_mind
+from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.store.term_counts import lock_minds
+from apps.signals.services.emission import emit
+from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.services import require_active
+from arbor.agents.capabilities import CapabilityUri
+from arbor.agents.identity import KeyPair, generate_key_pair
+from arbor.errors import AlreadyExists, CapabilityInvalid, SeedInvalid
+from arbor.ids import uuid7
+from arbor.seeds.identities import IdMapping
+from arbor.signals import SignalName, label, signal
+
+#: The most capabilities that a seed may ask for.
+_MOST_REQUESTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """The name of the new agent, empty: that of the seed, and whether a seed of another installation is trusted."""
+
+    name: str = ""
+    trust_foreign: bool = False
+    dry_run: bool = False
+
+
+class _DryImport(Exception):
+    """Rolls the transaction of a dry run back."""
+
+
+def import_seed(*, tenant_id: UUID, seed: VerifiedSeed, options: ImportOptions, actor: str) -> SeedReport:
+    """Create an agent from a seed, with new keys and new ids; it has no heartbeats before it is started.
+
+    Nothing is granted to it: the capabilities that it asks for are listed in the report. Raises SeedInvalid for a seed of
+    another installation that is not trusted, AlreadyExists for the name, Invalid, and TransitionIllegal where the tenant is
+    suspended.
+    """
+    report: SeedReport | None = None
+    with auditing_refusals(tenant_id=tenant_id, actor=actor):
+        if not (seed.is_own or options.trust_foreign):
+            raise SeedInvalid(
+                "the seed is signed by another installation; read where it comes from, and import it with --trust-foreign"
+            )
+        try:
+            with tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT):
+                report = _import(seed, options, AuditAction.SEED_IMPORTED, actor)
+                if options.dry_run:
+                    raise _DryImport
+        except _DryImport:
+            pass
+    assert report is not None
+    return report
+
+
+def fork_agent(
+    *, tenant_id: UUID, agent_id: UUID, name: str, actor: str, with_vectors: bool = True
+) -> SeedReport:
+    """Create another agent with the memories, goals and self of this one, and an identity of its own.
+
+    Raises NotFound, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
+    """
+    with temporary_file() as file:
+        options = CaptureOptions(reason="fork", with_vectors=with_vectors)
+        export_seed(tenant_id=tenant_id, agent_id=agent_id, output=file, options=options, actor=actor)
+        seed = verify_seed(file)
+        with (
+            auditing_refusals(tenant_id=tenant_id, actor=actor),
+            tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT),
+        ):
+            return _import(seed, ImportOptions(name=name), AuditAction.SEED_FORKED, actor)
+
+
+def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, actor: str) -> SeedReport:
+    require_active()
+    header = seed.manifest.header
+    pair = generate_key_pair()
+    agent = Agent(id=uuid7(), tenant_id=current_tenant(), public_id=pair.public_id)
+    profile = _profile_of(seed)
+    requests = _create_agent(agent, pair, profile, options)
+    lock_minds([agent.id])
+    model = installation_model()
+    set_mind(agent.id, agent.tenant_id, model)
+    writer = RowWriter(
+        agent_id=agent.id,
+        model=model,
+        carries_vectors=carried_model(seed, model),
+        groups=frozenset(SeedGroup) - {SeedGroup.PROFILE},
+        mapping=IdMapping(
+            own=frozenset(row_id for ids in seed.ids.values() for row_id in ids),
+            agent=(header.agent_id, agent.id),
+            texts={header.public_id: agent.public_id},
+        ),
+        known=known_ids(seed, frozenset(SeedGroup), agent.id),
+    )
+    writer.write(seed.read())
+    if "state" not in writer.written:
+        AgentState.objects.create(tenant_id=agent.tenant_id, agent=agent)
+    report = SeedReport(
+        agent_id=agent.id,
+        name=agent.name,
+        digest=seed.manifest.trailer.digest,
+        rows=writer.written,
+        with_vectors=writer.carries_vectors,
+        dry_run=options.dry_run,
+        dropped=writer.dropped,
+        unknown={name: tuple(sorted(columns)) for name, columns in writer.unknown.items()},
+        requests=requests,
+    )
+    _record(agent, seed, report, action, actor)
+    return report
+
+
+def _profile_of(seed: VerifiedSeed) -> dict[str, list[Values]]:
+    """Return the rows of the first sections of a seed, which are no tables."""
+    found: dict[str, list[Values]] = {PROFILE: [], REQUESTS: []}
+    for row in seed.read().rows():
+        if row.section not in found:
+            break
+        found[row.section].append(row.values)
+    if len(found[PROFILE]) != 1:
+        raise SeedInvalid("a seed begins with the profile of its agent, and this one does not")
+    if len(found[REQUESTS]) > _MOST_REQUESTS:
+        raise SeedInvalid(f"a seed asks for at most {_MOST_REQUESTS} capabilities")
+    return found
+
+
+def _create_agent(
+    agent: Agent,
+    pair: KeyPair,
+    first: dict[str, list[Values]],
+    options: ImportOptions,
+) -> tuple[str, ...]:
+    """Store the agent with its identity, schedule and requests, and return the requested capabilities."""
+    (profile,) = first[PROFILE]
+    checked = checked_profile(profile)
+    for column, value in checked.items():
+        setattr(agent, column, value)
+    agent.name = valid_name(options.name or checked["name"])
+    # Publication is a decision about one agent, which its copy does not share.
+    agent.published = False
+    name_in_use = AlreadyExists(f"this tenant has an agent {agent.name!r} already; choose another name")
+    if Agent.objects.filter(name__iexact=agent.name).exists():
+        raise name_in_use
+    try:
+        with transaction.atomic():
+            agent.save(force_insert=True)
+    except IntegrityError as error:
+        raise name_in_use from error
+    now = datetime.now(UTC)
+    create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    interval = interval_of(profile)
+    create_schedule(
+        agent=agent,
+        interval=settings.ARBOR_HEARTBEAT_INTERVAL if interval is None else timedelta(seconds=interval),
+        now=now,
+    )
+    rows = [_request(agent, values) for values in first[REQUESTS]]
+    RequestedCapability.objects.bulk_create(rows)
+    return tuple(row.resource for row in rows)
+
+
+def _request(agent: Agent, values: Values) -> RequestedCapability:
+    try:
+        resource = str(CapabilityUri.parse(str(values.get("resource"))))
+    except CapabilityInvalid as error:
+        raise SeedInvalid(f"the seed asks for what is no capability: {error}") from error
+    constraints = values.get("constraints")
+    return RequestedCapability(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        resource=resource,
+        description=str(values.get("description", ""))[:1000],
+        constraints=constraints if isinstance(constraints, dict) else {},
+    )
+
+
+def _record(agent: Agent, seed: VerifiedSeed, report: SeedReport, action: AuditAction, actor: str) -> None:
+    header = seed.manifest.header
+    verb = "forked" if action is AuditAction.SEED_FORKED else "imported"
+    record(
+        action=action,
+        actor=actor,
+        agent_id=agent.id,
+        message=f"{verb} {agent.name} from a seed of {header.name}",
+        detail={
+            "digest": report.digest,
+            "rows": report.rows,
+            "from_agent": str(header.agent_id),
+            "from_public_id": header.public_id,
+            "public_id": agent.public_id,
+            "own_installation": seed.is_own,
+        },
+    )
+    emit(
+        signal(
+            SignalName.AGENT_CREATED,
+            agent.id,
+            name=agent.name,
+            template=label(agent.template_name),
+            actor=actor,
+        )
+    )

@@ -1,0 +1,215 @@
+"""Write the rows of a verified seed into an agent, in batches and in the open transaction."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from apps.fleet.seeds import queries
+from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
+from apps.memories.models import Mind, Term
+from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.store.term_counts import count_terms
+from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack
+from apps.tenants.postgresql.arrays import Reals
+from apps.tenants.statements import change
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import SeedInvalid
+from arbor.ids import read_id
+from arbor.memory.detail_text import indexed_terms
+from arbor.memory.text.lexical import document_vector
+from arbor.memory.values import MemoryStatus
+from arbor.seeds.identities import IdMapping
+from arbor.seeds.reading import SeedReader, SeedRow
+
+type Vector = npt.NDArray[np.float16]
+
+#: Rows that are written by one statement.
+_BATCH = 500
+_HEAD_BYTES = 4
+#: The text of a row's words, by section.
+_WORDS = {"buffer": "content", "episodes": "summary"}
+
+
+@dataclass(kw_only=True)
+class RowWriter:
+    """Writes the rows of some groups of a seed into one agent; the caller has locked agent and mind."""
+
+    agent_id: UUID
+    #: The embedding model of the agent's mind, and whether the vectors of the seed were made by it.
+    model: EmbeddingModel
+    carries_vectors: bool
+    groups: frozenset[SeedGroup]
+    #: None: rows keep their ids.
+    mapping: IdMapping | None = None
+    #: The ids that rows may refer to, by table.
+    known: Mapping[str, Set[bytes]]
+    written: dict[str, int] = field(default_factory=dict)
+    #: The number of rows that refer to what is not known, by section.
+    dropped: dict[str, int] = field(default_factory=dict)
+    #: Columns of the seed that this Arbor does not have, by section.
+    unknown: dict[str, set[str]] = field(default_factory=dict)
+    _batch: list[Values] = field(default_factory=list)
+    _numbers: list[Vector] = field(default_factory=list)
+    _later: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
+    _words: list[Mapping[int, float]] = field(default_factory=list)
+
+    def delete_others(self, ids: Mapping[str, set[bytes]]) -> None:
+        """Delete the agent's rows that the seed does not have."""
+        for section in reversed(SECTIONS):
+            if section.group not in self.groups or section.appended:
+                continue
+            if section.key == ("id",):
+                retained = [UUID(bytes=row_id) for row_id in ids.get(section.name, ())]
+                change(queries.delete_others(section.name), agent=self.agent_id, ids=retained)
+            else:
+                change(queries.delete_all(section.name), agent=self.agent_id)
+
+    def write(self, reader: SeedReader) -> dict[str, list[Values]]:
+        """Write all rows, and return those of the sections that are no tables."""
+        others: dict[str, list[Values]] = {}
+        section: SeedSection | None = None
+        for row in reader.rows():
+            found = BY_NAME.get(row.section)
+            if found is None:
+                others.setdefault(row.section, []).append(self._mapped(row.values))
+                continue
+            if found.group not in self.groups:
+                continue
+            if section is not found:
+                self._flush(section)
+                section = found
+            if not self._resolve(found, row.values):
+                self.dropped[found.name] = self.dropped.get(found.name, 0) + 1
+                continue
+            self._batch.append(self._row(found, row))
+            if len(self._batch) >= _BATCH:
+                self._flush(section)
+        self._flush(section)
+        for (name, column), rows in self._later.items():
+            change(queries.update_references(name, column), rows=to_json(rows))
+        if SeedGroup.MEMORIES in self.groups:
+            Term.objects.filter(agent_id=self.agent_id).delete()
+            count_terms(self.agent_id, self._words, sign=1)
+        return others
+
+    def _mapped(self, values: Values) -> Values:
+        return values if self.mapping is None else self.mapping.apply(values)
+
+    def _resolve(self, section: SeedSection, values: Values) -> bool:
+        """Empty references to what is not known; return whether the row can be written without them."""
+        for column, (target, nullable) in section.references.items():
+            reference = values.get(column)
+            known = self.known.get(target)
+            if reference is None or known is None or read_bytes(reference) in known:
+                continue
+            if not nullable:
+                return False
+            values[column] = None
+        return True
+
+    def _row(self, section: SeedSection, row: SeedRow) -> Values:
+        values = self._carried(section, self._mapped(row.values))
+        own = section.model._meta.label
+        for column, (target, _) in section.references.items():
+            if target == own and values[column] is not None:
+                later = self._later.setdefault((section.name, column), [])
+                later.append({"id": values["id"], "target": values[column]})
+                values[column] = None
+        for column in section.packed:
+            values[column] = f"\\x{pack(values[column]).hex()}"
+        self._add_vectors(section, values, row.vectors)
+        return values
+
+    def _carried(self, section: SeedSection, values: Values) -> Values:
+        """Return the values of all columns. Raises SeedInvalid for one that this Arbor does not know."""
+        carried: Values = {}
+        for check in section.checks:
+            column = check.column
+            value = carried[column] = values[column] if column in values else check.default()
+            if check.allowed is not None and value not in check.allowed:
+                raise SeedInvalid(
+                    f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
+                )
+        if more := values.keys() - carried.keys():
+            self.unknown.setdefault(section.name, set()).update(more)
+        return carried
+
+    def _add_vectors(self, section: SeedSection, values: Values, vectors: Mapping[str, str]) -> None:
+        for vector_field in section.vectors:
+            text = vectors.get(vector_field.column) if self.carries_vectors else None
+            if text is not None:
+                self._numbers.append(self._vector(text))
+            # Vectors are sent as numbers: their texts would take longer than all else of the rows.
+            values[vector_field.column] = None if text is None else len(self._numbers)
+        if not section.vectors or section.name == "clusters":
+            return
+        has_vector = values["embedding"] is not None
+        values["embedding_model"] = vectors.get("embedding_model", "") if has_vector else ""
+        if section.name == "memories":
+            terms = self._terms_of_memory(values)
+        elif values[_WORDS[section.name]]:
+            terms = document_vector(values[_WORDS[section.name]])
+        else:
+            values["lexical"] = None
+            return
+        values["lexical"] = sparsevec_text(terms)
+
+    def _terms_of_memory(self, values: Values) -> Mapping[int, float]:
+        terms = fitting(
+            indexed_terms(values["content"], speaker=values["role"], detail=values["detail"]),
+            session=values["session"],
+            dimension=self.model.dimension,
+        )
+        if values["status"] == MemoryStatus.ACTIVE:
+            self._words.append(terms)
+        return terms
+
+    def _vector(self, text: str) -> Vector:
+        try:
+            numbers = np.frombuffer(base64.b64decode(text, validate=True)[_HEAD_BYTES:], dtype=">f2")
+        except ValueError as error:
+            raise SeedInvalid("a vector of the seed cannot be read") from error
+        if len(numbers) != self.model.dimension or not np.isfinite(numbers).all():
+            raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
+        return numbers
+
+    def _flush(self, section: SeedSection | None) -> None:
+        if section is None or not self._batch:
+            return
+        statement = queries.insert_rows_of(section.name, tuple(self._batch[0]))
+        numbers = {
+            "numbers": Reals(np.concatenate(self._numbers)) if self._numbers else None,
+            "dimension": self.model.dimension,
+        }
+        sent = numbers if section.vectors else {}
+        change(statement, agent=self.agent_id, rows=to_json(self._batch), **sent)
+        self.written[section.name] = self.written.get(section.name, 0) + len(self._batch)
+        self._batch, self._numbers = [], []
+
+
+def read_bytes(text: Any) -> bytes:
+    """Return the bytes of an id. Raises SeedInvalid."""
+    row_id = read_id(text) if isinstance(text, str) else None
+    if row_id is None:
+        raise SeedInvalid(f"a row of the seed refers to {str(text)[:60]!r}, which is no id")
+    return row_id.bytes
+
+
+def set_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
+    """Create the mind of an agent that has none."""
+    Mind.objects.get_or_create(
+        agent_id=agent_id,
+        defaults={
+            "tenant_id": tenant_id,
+            "embedding_model": model.name,
+            "embedding_dimension": model.dimension,
+        },
+    )

@@ -1,0 +1,120 @@
+"""Plan the merge of what one agent learned into another: nothing of its identity, and conflicts are only reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.seeds.reading import SeedRow
+from arbor.selves.values import BeliefStatus
+
+#: Types of memories that are knowledge: events belong to the one who lived through them.
+LEARNED = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC)
+#: The share of its trust and confidence that a merged memory or proposal has: another one learned it.
+SECOND_HAND = 0.8
+#: Proposals of one merge: an agent decides about a few.
+MOST_PROPOSALS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeConflict:
+    """A row of the seed that contradicts what the agent has; it is left out."""
+
+    section: str
+    subject: str
+    #: What the agent has, and what the seed has.
+    own: str
+    other: str
+
+
+@dataclass(kw_only=True)
+class MergePlan:
+    """The rows of a seed that are new to an agent, and those that are not merged."""
+
+    memories: list[dict[str, Any]] = field(default_factory=list)
+    beliefs: list[dict[str, Any]] = field(default_factory=list)
+    preferences: list[dict[str, Any]] = field(default_factory=list)
+    conflicts: list[MergeConflict] = field(default_factory=list)
+    #: Rows that the agent has too, by section.
+    known: dict[str, int] = field(default_factory=dict)
+    #: Beliefs and preferences beyond MOST_PROPOSALS.
+    postponed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnKnowledge:
+    """The knowledge that the agent has before a merge."""
+
+    #: Hashes of the contents of its memories of each type, in hexadecimal.
+    memories: frozenset[tuple[str, str]]
+    #: Confidence and status of its beliefs by the hash of their statements, in hexadecimal.
+    beliefs: Mapping[str, tuple[float, str]]
+    #: Values of its preferences by key.
+    preferences: Mapping[str, str]
+
+
+def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
+    """Sort the rows of a seed into what is new, known and in conflict."""
+    plan = MergePlan()
+    for row in rows:
+        if row.section == "memories":
+            _plan_memory(plan, row.values, own)
+        elif row.section == "beliefs":
+            _plan_belief(plan, row.values, own)
+        elif row.section == "preferences":
+            _plan_preference(plan, row.values, own)
+    beliefs = sorted(plan.beliefs, key=lambda values: -float(values["confidence"]))
+    room = max(0, MOST_PROPOSALS - len(plan.preferences))
+    plan.postponed = max(0, len(beliefs) - room) + max(0, len(plan.preferences) - MOST_PROPOSALS)
+    plan.beliefs, plan.preferences = beliefs[:room], plan.preferences[:MOST_PROPOSALS]
+    return plan
+
+
+def _plan_memory(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge) -> None:
+    if values["type"] not in LEARNED or values["status"] != MemoryStatus.ACTIVE:
+        return
+    if (values["type"], _hexadecimal(values["content_hash"])) in own.memories:
+        _count_known(plan, "memories")
+    else:
+        plan.memories.append(values)
+
+
+def _plan_belief(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge) -> None:
+    if values["status"] == BeliefStatus.DROPPED:
+        return
+    known = own.beliefs.get(_hexadecimal(values["statement_hash"]))
+    if known is None:
+        plan.beliefs.append(values)
+    elif known[1] != values["status"]:
+        plan.conflicts.append(
+            MergeConflict(
+                section="beliefs",
+                subject=values["statement"],
+                own=f"{known[1]}, confidence {known[0]:.2f}",
+                other=f"{values['status']}, confidence {values['confidence']:.2f}",
+            )
+        )
+    else:
+        _count_known(plan, "beliefs")
+
+
+def _plan_preference(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge) -> None:
+    known = own.preferences.get(values["key"])
+    if known is None:
+        plan.preferences.append(values)
+    elif known != values["value"]:
+        plan.conflicts.append(
+            MergeConflict(section="preferences", subject=values["key"], own=known, other=values["value"])
+        )
+    else:
+        _count_known(plan, "preferences")
+
+
+def _count_known(plan: MergePlan, section: str) -> None:
+    plan.known[section] = plan.known.get(section, 0) + 1
+
+
+def _hexadecimal(stored: str) -> str:
+    return stored.removeprefix("\\x")

@@ -1,0 +1,67 @@
+"""`arbor seed`: whole agents as files, and saved seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apps.fleet.seeds.sections import SeedGroup
+from config.cli.commands.seed import GROUPS
+from tests.integration.cli.conftest import Arbor, added
+
+
+def test_the_parts_to_skip_are_those_of_seeds() -> None:
+    assert set(GROUPS) == set(SeedGroup)
+
+
+def test_an_agent_is_exported_verified_and_restored(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "vega.seed")
+    added(arbor, "The gate code is 4711.")
+    exported = arbor("seed", "export", vega, file, "--json").json
+    verified = arbor("seed", "verify", file, "--json").json
+    assert verified["digest"] == exported["digest"]
+    assert verified["own_installation"] is True
+    added(arbor, "The lamp is broken.")
+
+    differences = arbor("seed", "save", vega, "--json").json
+    assert "1 added" in arbor("seed", "diff", file, differences["id"]).out
+    assert "Would restore" in arbor("seed", "restore", vega, file, "--dry-run").out
+    restored = arbor("seed", "restore", vega, file, "--skip", "goals", "--json").json
+
+    assert restored["digest"] == exported["digest"]
+    listed = arbor("seed", "list", "--agent", "vega", "--json").json["seeds"]
+    assert [seed["reason"] for seed in listed] == ["restore", "requested"]
+    assert restored["saved_seed_id"] == listed[0]["id"]
+    assert "No differences" in arbor("seed", "diff", listed[0]["id"], listed[1]["id"]).out
+    assert arbor("seed", "delete", listed[0]["id"]).code == 0
+    assert len(arbor("seed", "list", "--json").json["seeds"]) == 1
+
+
+def test_an_agent_is_forked_imported_and_merged(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "lyra.seed")
+    assert "none is granted" in arbor("seed", "fork", vega, "Lyra").out
+    arbor("seed", "export", "Lyra", file, "--without-vectors")
+    imported = arbor("seed", "import", file, "--name", "Mira", "--json").json
+    assert imported["name"] == "Mira"
+    assert arbor("seed", "import", file, "--name", "Mira").code == 1
+    merged = arbor("seed", "merge", vega, file, "--json").json
+    assert merged["memories"] == 0
+    assert merged["known"]
+
+
+def test_a_file_that_is_no_seed_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear Vega, …")
+    refused = arbor("seed", "restore", vega, str(file))
+    assert refused.code == 1
+    assert "not a seed" in refused.err
+    assert "no file" in arbor("seed", "verify", str(tmp_path / "nothing")).err
+
+
+def test_a_destroyed_agent_leaves_a_seed_unless_declined(arbor: Arbor, vega: str) -> None:
+    arbor("seed", "fork", vega, "Lyra")
+    arbor("agent", "destroy", "Lyra", "--confirm", "Lyra", "--no-seed")
+    assert arbor("seed", "list", "--json").json["seeds"] == []
+    arbor("agent", "destroy", vega, "--confirm", "Vega")
+    (saved,) = arbor("seed", "list", "--json").json["seeds"]
+    assert (saved["name"], saved["reason"]) == ("Vega", "destroy")
+    assert arbor("seed", "import", saved["id"]).code == 0

@@ -1,0 +1,146 @@
+"""Import and fork agents: another identity with the same memories, goals and self."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from apps.agents.models import Agent, AgentKey
+from apps.agents.services.authority import authority_public_keys
+from apps.agents.services.identity import identity_of
+from apps.audit.models import AuditAction, AuditEvent
+from apps.authority.models import CapabilityGrant
+from apps.fleet.seeds.files import verify_seed
+from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
+from apps.fleet.seeds.restoring import SeedReport
+from apps.fleet.seeds.sections import SECTIONS
+from apps.memories.models import Edge, Memory, Term
+from apps.selves.models import Belief
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import AlreadyExists, SeedInvalid
+from arbor.seeds.manifest import SeedManifest
+from arbor.seeds.signing import is_own, verify_signatures
+from tests.integration.seeds.conftest import Export
+from tests.support.console import World
+
+SEED_ROWS = {section.name for section in SECTIONS}
+
+
+def import_into(
+    tenant: Tenant, file: io.BytesIO, name: str = "Copy", *, trust_foreign: bool = False
+) -> SeedReport:
+    return import_seed(
+        tenant_id=tenant.id,
+        seed=verify_seed(file),
+        options=ImportOptions(name=name, trust_foreign=trust_foreign),
+        actor="cli:ann",
+    )
+
+
+def test_an_imported_agent_has_all_rows_and_another_identity(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+
+    report = import_into(world.tenant, file)
+
+    with tenant_transaction(world.tenant.id):
+        agent = Agent.objects.get(id=report.agent_id)
+        assert (agent.name, agent.status, agent.published) == ("Copy", AgentStatus.CREATED, False)
+        assert agent.public_id != world.agent.public_id
+        identity_of(agent.id).require_active()
+        keys = AgentKey.objects.filter(agent=agent).values_list("public_key", flat=True)
+        old = AgentKey.objects.filter(agent=world.agent).values_list("public_key", flat=True)
+        assert not {bytes(key) for key in keys} & {bytes(key) for key in old}
+    assert verify_seed(export(agent.id)).manifest.rows == verify_seed(file).manifest.rows
+
+
+def test_an_imported_agent_is_granted_nothing(world: World, export: Export) -> None:
+    report = import_into(world.tenant, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        assert not CapabilityGrant.objects.filter(agent_id=report.agent_id).exists()
+    assert "arbor://actions/execute/recall" in report.requests
+    assert "arbor://fs/read/**" in report.requests
+
+
+def test_ids_of_rows_are_new_and_still_refer_to_each_other(world: World, export: Export) -> None:
+    report = import_into(world.tenant, export(world.agent.id))
+
+    with tenant_transaction(world.tenant.id):
+        memory = Memory.objects.get(agent_id=report.agent_id, content__startswith="It is about")
+        old = Memory.objects.get(agent=world.agent, content__startswith="It is about")
+        assert memory.id != old.id
+        assert memory.episode.agent_id == report.agent_id
+        assert Edge.objects.filter(agent_id=report.agent_id, source_id=memory.id).exists()
+        assert not Edge.objects.filter(agent_id=report.agent_id, source_id=old.id).exists()
+        belief = Belief.objects.get(agent_id=report.agent_id, evidence__isnull=False)
+        assert belief.evidence.get().memory.agent_id == report.agent_id
+        assert Term.objects.filter(agent_id=report.agent_id).exists()
+
+
+def test_a_seed_is_imported_into_another_tenant(world: World, other_tenant: Tenant, export: Export) -> None:
+    report = import_into(other_tenant, export(world.agent.id))
+
+    with tenant_transaction(other_tenant.id):
+        assert Agent.objects.get().id == report.agent_id
+        assert Memory.objects.filter(agent_id=report.agent_id).count() == report.rows["memories"]
+
+
+def test_a_name_in_use_is_refused(world: World, export: Export) -> None:
+    with pytest.raises(AlreadyExists, match="choose another name"):
+        import_into(world.tenant, export(world.agent.id), world.agent.name)
+
+    with tenant_transaction(world.tenant.id):
+        assert Agent.objects.count() == 1
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this installation have other keys than the seeds before."""
+
+    def verified(manifest: SeedManifest) -> bool:
+        verify_signatures(manifest)
+        return is_own(manifest, [bytes(32)])
+
+    monkeypatch.setattr("apps.fleet.seeds.files.verify_seed_signatures", verified)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_foreign_seed_is_imported_only_where_it_is_trusted(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+
+    with pytest.raises(SeedInvalid, match="another installation"):
+        import_into(world.tenant, file)
+    with tenant_transaction(world.tenant.id):
+        assert authority_public_keys()
+        assert Agent.objects.count() == 1
+        assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
+
+    assert import_into(world.tenant, file, trust_foreign=True).name == "Copy"
+
+
+def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:
+    data = bytearray(export(world.agent.id).getvalue())
+    data[len(data) // 2] ^= 1
+
+    with pytest.raises(SeedInvalid):
+        import_into(world.tenant, io.BytesIO(bytes(data)))
+
+    with tenant_transaction(world.tenant.id):
+        assert Agent.objects.count() == 1
+
+
+def test_a_fork_has_the_same_memories(world: World, export: Export) -> None:
+    report = fork_agent(tenant_id=world.tenant.id, agent_id=world.agent.id, name="Twin", actor="cli:ann")
+
+    with tenant_transaction(world.tenant.id):
+        forked = AuditEvent.objects.get(action=AuditAction.SEED_FORKED)
+        assert forked.detail["from_agent"] == str(world.agent.id)
+        contents = [
+            set(Memory.objects.filter(agent_id=agent_id).values_list("content", flat=True))
+            for agent_id in (world.agent.id, report.agent_id)
+        ]
+    assert contents[0] == contents[1]
+    assert report.rows.keys() == SEED_ROWS

@@ -1,0 +1,56 @@
+"""Merge what one agent learned into another."""
+
+from __future__ import annotations
+
+from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.models import SavedSeed
+from apps.fleet.seeds.files import verify_seed
+from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
+from apps.memories.models import Memory
+from apps.selves.models import IdentityAspect, Proposal
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.values import MemoryType
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import MemoryFactory
+from tests.factories.selves import PreferenceFactory
+from tests.integration.seeds.conftest import Export
+from tests.support.console import World
+
+
+def test_knowledge_becomes_memories_and_beliefs_proposals(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent, type=MemoryType.SEMANTIC, content="Ice bears a cart.", session="")
+        receiver = AgentFactory(name="Receiver")
+        PreferenceFactory(agent=receiver, key="the river", value="another")
+    file = export(world.agent.id)
+
+    def merge(*, dry_run: bool) -> MergeReport:
+        return merge_seed(
+            tenant_id=world.tenant.id,
+            agent_id=receiver.id,
+            seed=verify_seed(file),
+            options=MergeOptions(dry_run=dry_run),
+            actor="cli:ann",
+        )
+
+    planned = merge(dry_run=True)
+    with tenant_transaction(world.tenant.id):
+        assert not Memory.objects.filter(agent=receiver).exists()
+
+    report = merge(dry_run=False)
+
+    assert (report.memories, report.proposals) == (planned.memories, planned.proposals)
+    assert [conflict.subject for conflict in report.conflicts] == ["the river"]
+    with tenant_transaction(world.tenant.id):
+        learned = Memory.objects.get(agent=receiver, content="Ice bears a cart.")
+        assert learned.source == f"seed:{report.digest}"
+        assert learned.trust == 0.8
+        assert set(Proposal.objects.filter(agent=receiver).values_list("source", flat=True)) == {
+            f"seed:{report.digest}"
+        }
+        assert not IdentityAspect.objects.filter(agent=receiver).exists()
+        assert SavedSeed.objects.get(agent_id=receiver.id).reason == "merge"
+        assert AuditEvent.objects.filter(action=AuditAction.SEED_MERGED, agent_id=receiver.id).count() == 1
+
+    again = merge(dry_run=False)
+    assert (again.memories, again.known["memories"]) == (0, report.memories)

@@ -1,0 +1,161 @@
+"""Restore agents from seeds: what a seed has comes back, and nothing else changes."""
+
+from __future__ import annotations
+
+import io
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.models import SavedSeed
+from apps.fleet.seeds.files import verify_seed
+from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
+from apps.fleet.seeds.sections import SECTIONS, SeedGroup
+from apps.goals.models import Goal
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.memories.models import Memory
+from apps.selves.models import Belief, Preference, SelfChange
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import SeedInvalid, TransitionIllegal
+from tests.factories.agents import AgentFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.memories import MemoryFactory
+from tests.integration.seeds.conftest import Export
+from tests.support.console import World
+
+
+def restore(
+    world: World, file: io.BytesIO, *skip: SeedGroup, dry_run: bool = False, agent_id: UUID | None = None
+) -> SeedReport:
+    return restore_seed(
+        tenant_id=world.tenant.id,
+        agent_id=agent_id or world.agent.id,
+        seed=verify_seed(file),
+        options=RestoreOptions(skip=frozenset(skip), dry_run=dry_run),
+        actor="cli:ann",
+    )
+
+
+def damage(world: World) -> None:
+    """Change the agent in every group."""
+    with tenant_transaction(world.tenant.id):
+        Memory.objects.filter(agent=world.agent).delete()
+        MemoryFactory(agent=world.agent, content="Something else happened.")
+        Goal.objects.filter(agent=world.agent).update(title="Another goal")
+        GoalFactory(agent=world.agent)
+        Belief.objects.filter(agent=world.agent).delete()
+        Preference.objects.filter(agent=world.agent).update(value="another")
+        Agent.objects.filter(id=world.agent.id).update(name="Renamed", character={"name": "Else"})
+        world.agent.state.delete()
+        world.agent.policy.delete()
+
+
+def digest(file: io.BytesIO) -> str:
+    return verify_seed(file).manifest.trailer.digest
+
+
+def test_a_seed_has_rows_in_every_section(world: World, export: Export) -> None:
+    rows = verify_seed(export(world.agent.id)).manifest.rows
+
+    assert {section.name for section in SECTIONS if not rows[section.name]} == set()
+    assert rows["profile"] == 1
+    assert rows["requests"] == 5
+
+
+def test_capture_restore_and_capture_have_one_digest(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    damage(world)
+    assert digest(export(world.agent.id)) != digest(file)
+
+    report = restore(world, file)
+
+    assert digest(export(world.agent.id)) == digest(file) == report.digest
+    assert (report.dropped, report.unknown) == ({}, {})
+
+
+def test_a_restore_saves_a_seed_of_the_state_before(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    damage(world)
+    before = digest(export(world.agent.id))
+
+    report = restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        saved = SavedSeed.objects.get()
+    assert (saved.id, saved.digest, saved.reason) == (report.saved_seed_id, before, "restore")
+
+
+def test_a_restored_self_is_in_the_self_history(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    damage(world)
+
+    restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        changes = SelfChange.objects.filter(agent=world.agent, reason__startswith="restored the seed")
+        assert sorted(changes.values_list("what", flat=True)) == ["belief", "belief", "preference"]
+
+
+@pytest.mark.parametrize("group", SeedGroup)
+def test_a_skipped_group_stays_as_it_is(world: World, export: Export, group: SeedGroup) -> None:
+    file = export(world.agent.id)
+    damage(world)
+    sections = {section.name for section in SECTIONS if section.group is group} | (
+        {"profile"} if group is SeedGroup.PROFILE else set()
+    )
+    damaged = section_digests(export(world.agent.id))
+
+    restore(world, file, group)
+
+    after, wanted = section_digests(export(world.agent.id)), section_digests(file)
+    changed = {name for name in wanted if after[name] != wanted[name]} - {"self_history", "upkeep"}
+    # Links between memories and what is skipped are gone with one of their ends.
+    assert changed - {"goal_memories", "evidence"} <= sections
+    assert {name for name in sections if after[name] == damaged[name]} >= sections - {
+        "goal_memories",
+        "evidence",
+    }
+
+
+def section_digests(file: io.BytesIO) -> dict[str, str]:
+    return {section.name: section.digest for section in verify_seed(file).manifest.trailer.sections}
+
+
+def test_a_dry_run_changes_nothing(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    damage(world)
+    before = digest(export(world.agent.id))
+
+    report = restore(world, file, dry_run=True)
+
+    assert report.rows == {
+        name: rows for name, rows in verify_seed(file).manifest.rows.items() if name in report.rows
+    }
+    assert digest(export(world.agent.id)) == before
+    with tenant_transaction(world.tenant.id):
+        assert not SavedSeed.objects.exists()
+        assert not AuditEvent.objects.filter(action=AuditAction.SEED_RESTORED).exists()
+
+
+def test_a_seed_of_another_agent_is_refused(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    with tenant_transaction(world.tenant.id):
+        other = AgentFactory()
+
+    with pytest.raises(SeedInvalid, match="import it as a new agent"):
+        restore(world, file, agent_id=other.id)
+
+    with tenant_transaction(world.tenant.id):
+        refused = AuditEvent.objects.get(action=AuditAction.SEED_REFUSED)
+    assert refused.agent_id == other.id
+
+
+def test_a_restore_waits_for_the_end_of_a_heartbeat(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    with tenant_transaction(world.tenant.id):
+        Heartbeat.objects.filter(id=world.beat.id).update(status=HeartbeatStatus.WAITING)
+
+    with pytest.raises(TransitionIllegal, match="under way"):
+        restore(world, file)

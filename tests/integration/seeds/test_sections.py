@@ -1,0 +1,40 @@
+"""Each table of a tenant is in seeds, computed from them, or left out for a reason."""
+
+from __future__ import annotations
+
+from apps.fleet.seeds.sections import DERIVED, LEFT_OUT, OTHER_SECTIONS, SECTIONS
+from apps.tenants.checks import tenant_models
+
+
+def test_each_table_is_in_seeds_or_left_out_for_a_reason() -> None:
+    carried = [section.model._meta.label for section in SECTIONS]
+    named = [*carried, *DERIVED, *LEFT_OUT, *OTHER_SECTIONS]
+
+    assert sorted(named) == sorted(model._meta.label for model in tenant_models())
+
+
+def test_no_section_carries_a_secret() -> None:
+    columns = {str(field.column) for section in SECTIONS for field in section.columns}
+
+    assert not {
+        column for column in columns if any(word in column for word in ("sealed", "secret", "private"))
+    }
+
+
+def test_write_once_tables_are_added_to() -> None:
+    for section in SECTIONS:
+        write_once = "DELETE" not in section.model.app_privileges
+        assert (section.appended, section.digested) == (
+            write_once,
+            not write_once and section.name != "upkeep",
+        )
+
+
+def test_sections_of_one_app_follow_what_they_refer_to() -> None:
+    written: set[str] = set()
+    for section in SECTIONS:
+        own = section.model._meta.label
+        carried = {other.model._meta.label for other in SECTIONS} - {own}
+        needed = {target for target, _ in section.references.values()} & carried
+        assert needed <= written, f"{section.name} is written before {needed - written}"
+        written.add(own)
