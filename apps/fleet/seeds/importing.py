@@ -23,7 +23,6 @@ from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, carried_mo
 from apps.fleet.seeds.saving import temporary_file
 from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
 from apps.fleet.seeds.writing import RowWriter, set_mind
-from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit

@@ -26,6 +26,7 @@ _DIRECT = "the command and the operation wait for the server's list; the page le
 #: Acts without any door.
 INTERNAL = {
     "agents.services.identity.change_status": _AGENT,
+    "fleet.creation.create_agents": "a command and an operation create one agent, by the same function",
     "agents.services.identity.record_statement": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
@@ -35,6 +36,7 @@ INTERNAL = {
     "authority.services.pending.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
+    "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
     "memories.services.clusters.clusters.rename_audited": _AGENT,
@@ -56,6 +58,7 @@ INTERNAL = {
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
     "tools.services.servers.list_tools_again": _AGENT,
+    "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
