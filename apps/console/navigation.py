@@ -90,6 +90,7 @@ SECTIONS: tuple[Section, ...] = (
             _list("Policies", "agents_agentpolicy"),
             _list("Percepts", "agents_percept"),
             _list("Agent keys", "agents_agentkey"),
+            _list("Seeds", "fleet_savedseed"),
             _list("Tools", "tools_tool"),
             _list("Tool servers", "tools_toolserver"),
         ),
