@@ -101,10 +101,14 @@ class Task(StrEnum):
     CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
     #: Archive memories above an agent's quota.
     ENFORCE_QUOTAS = "arbor.consolidation.keep_quotas"
+    #: Score the trust in agents, and judge their proposals.
+    SCORE_AGENTS = "arbor.consolidation.score_agents"
     #: Index the words of memories' details again.
     REINDEX_WORDS = "arbor.consolidation.reindex_words"
     #: Archive expired memories.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
+    #: Expire requests for approval.
+    EXPIRE_APPROVALS = "arbor.cleanup.expire_approvals"
     #: Promote buffer items to memories, and delete expired ones.
     PROMOTE_BUFFERS = "arbor.cleanup.promote_buffers"
     #: Evict unused entries from the embedding cache.
@@ -138,6 +142,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
     Task.ASSIGN_CLUSTERS: Queue.CONSOLIDATION,
+    Task.SCORE_AGENTS: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,
@@ -145,6 +150,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ENFORCE_QUOTAS: Queue.CONSOLIDATION,
     Task.REINDEX_WORDS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
+    Task.EXPIRE_APPROVALS: Queue.CLEANUP,
     Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,

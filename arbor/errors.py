@@ -46,6 +46,7 @@ ArborError
 │   └── ToolInterrupted       the worker died during the call, whose effect is not known
 ├── DeliveryFailed            a receiver did not accept a message: it is retried, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
+├── ApprovalLost              an approval was withdrawn or expired while its action ran; nothing was written
 └── ServerError               an embedded server or a process of the platform failed
     └── AlreadyRunning        another supervisor runs from this data folder
 """
@@ -290,6 +291,10 @@ class ToolInterrupted(ToolFailed):
 
 class StaleLease(ArborError):
     """Another worker has taken this heartbeat over; nothing was written."""
+
+
+class ApprovalLost(ArborError):
+    """An approval was withdrawn or expired while its action ran; nothing was written."""
 
 
 # --- Processes ---------------------------------------------------------------------------------------

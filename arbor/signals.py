@@ -45,6 +45,9 @@ class SignalName(StrEnum):
     REPLY_UNUSABLE = "agent.reply_unusable"
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
+    TIER_CHANGED = "agent.tier_changed"
+    APPROVAL_ASKED = "agent.approval_asked"
+    APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
     INTENT_FORMED = "agent.intent_formed"
     PERCEPT_RECEIVED = "agent.percept_received"
@@ -184,6 +187,25 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A boundary applied to something that the agent was about to do, say or read",
             name="the boundary's name",
             response="refuse, negotiate or flag",
+        ),
+        SignalName.TIER_CHANGED: _kind(
+            "The trust tier of the agent changed",
+            before="the former tier",
+            after="the tier now",
+            score="the score, 0 to 100; null where none was computed",
+            by="who decided: `system:trust`, `user:NAME`, `cli:NAME`",
+        ),
+        SignalName.APPROVAL_ASKED: _kind(
+            "The agent asked for a person's approval",
+            approval="the id of the request",
+            action="the action's name",
+        ),
+        SignalName.APPROVAL_DECIDED: _kind(
+            "A request for approval was decided, or has expired",
+            approval="the id of the request",
+            action="the action's name",
+            status="approved, denied or expired",
+            by=_ACTOR,
         ),
         SignalName.DECISION: _kind(
             "An action was decided and has its outcome",

@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
+from arbor.authority.modes import parse_model_limits
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
@@ -229,6 +230,8 @@ if ARBOR_MODEL_CONTEXT < 2_048:
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
+#: Trust presets that no agent exceeds with a model, by provider or `provider/model`: `ollama=cautious,openai/gpt-5-nano=balanced`.
+ARBOR_MODEL_TRUST = parse_model_limits(env.dict("ARBOR_MODEL_TRUST", default={}))
 #: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of one's own.
 ARBOR_MODEL_DEADLINE_S = env.float(
     "ARBOR_MODEL_DEADLINE_S",

@@ -27,8 +27,11 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
         Task.ENFORCE_QUOTAS: timedelta(minutes=1),
+        # Scores each agent once a day, and one with a breach at once.
+        Task.SCORE_AGENTS: timedelta(minutes=1),
         Task.REINDEX_WORDS: timedelta(minutes=5),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
+        Task.EXPIRE_APPROVALS: timedelta(minutes=5),
         Task.PROMOTE_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
         Task.EMPTY_PROMPTS: timedelta(hours=1),

@@ -18,11 +18,13 @@ from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.fleet.history import sweep_history
+from apps.fleet.trust_scores import score_agents
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
+from apps.maintenance.services.approvals import expire_overdue_approvals
 from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
 from apps.memories.services.clusters.job import maintain_clusters
@@ -184,6 +186,12 @@ def archive_above_quotas() -> object:
     return enforce_quotas()
 
 
+@app.task(name=Task.SCORE_AGENTS.value, acks_late=True)
+def score_trust() -> object:
+    """Score the trust in agents, and judge their proposals."""
+    return score_agents()
+
+
 @app.task(name=Task.REINDEX_WORDS.value, acks_late=True)
 def reindex_detail_words() -> object:
     """Index the words of details again."""
@@ -194,6 +202,12 @@ def reindex_detail_words() -> object:
 def archive_expired_memories() -> object:
     """Archive expired memories."""
     return expire_memories()
+
+
+@app.task(name=Task.EXPIRE_APPROVALS.value, acks_late=True)
+def expire_requests_for_approval() -> object:
+    """Expire requests for approval that nobody decided in time."""
+    return expire_overdue_approvals()
 
 
 @app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)

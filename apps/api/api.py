@@ -16,7 +16,9 @@ from apps.api.problems import CONTENT_TYPE, Problem, handle_errors
 from apps.api.routers import (
     administration,
     agents,
+    approvals,
     boundaries,
+    capabilities,
     chat,
     contacts,
     episodes,
@@ -36,6 +38,7 @@ from apps.api.routers import (
     signals,
     templates,
     tenant,
+    tiers,
     tools,
     webhooks,
 )
@@ -48,9 +51,12 @@ PATH = "/api/v1"
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
+    # Before the agents too.
+    ("approvals", approvals.router),
     ("seeds", seeds.router),
     ("agents", agents.router),
     ("identities", identities.router),
+    ("tiers", tiers.router),
     ("signals", signals.router),
     ("webhooks", webhooks.router),
     ("tools", tools.router),
@@ -65,6 +71,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("selves", selves.router),
     ("selves", self_history.router),
     ("boundaries", boundaries.router),
+    ("capabilities", capabilities.router),
     ("contacts", contacts.router),
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),

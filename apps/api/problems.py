@@ -50,6 +50,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.ToolFailed: HTTPStatus.BAD_GATEWAY,
     errors.DeliveryFailed: HTTPStatus.BAD_GATEWAY,
     errors.StaleLease: HTTPStatus.CONFLICT,
+    errors.ApprovalLost: HTTPStatus.CONFLICT,
     errors.ServerError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 

@@ -9,8 +9,12 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
+from apps.authority.services.approvals import COUNTED_AT_MOST as MOST_WAITING
+from apps.authority.services.approvals import count_waiting
 from apps.console.access import access_of, is_platform_operator
 from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread
+
+_APPROVALS = "authority_actionapproval_changelist"
 
 type Permission = Callable[[HttpRequest], bool]
 
@@ -88,9 +92,13 @@ SECTIONS: tuple[Section, ...] = (
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
+            _list("Trust scores", "authority_trustscore"),
+            _list("Tier changes", "authority_tierchange"),
             _list("Percepts", "agents_percept"),
             _list("Agent keys", "agents_agentkey"),
             _list("Seeds", "fleet_savedseed"),
+            _list("Trust presets", "authority_agenttrust"),
+            _list("Trust rules", "authority_moderule"),
             _list("Tools", "tools_tool"),
             _list("Tool servers", "tools_toolserver"),
         ),
@@ -147,12 +155,15 @@ SECTIONS: tuple[Section, ...] = (
         icon="fingerprint",
         pages=(
             _list("Proposals", "selves_proposal"),
+            _list("Approvals", "authority_actionapproval"),
             _list("Beliefs", "selves_belief"),
             _list("Aspects", "selves_identityaspect"),
             _list("Preferences", "selves_preference"),
             _list("Boundaries", "selves_boundary"),
+            _page("Self versions", "self-versions"),
             _list("Self history", "selves_selfchange"),
             _list("Evidence", "selves_beliefevidence"),
+            _list("Calibrations", "selves_proposalcalibration"),
             _list("Experiences", "selves_experience"),
             _list("Peers", "selves_peermodel"),
         ),
@@ -230,6 +241,12 @@ def _unread(request: HttpRequest) -> str:
     return f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread) if unread else ""
 
 
+def _waiting(request: HttpRequest) -> str:
+    """Return the number of requests for approval that wait, for the sidebar; empty for none."""
+    waiting = count_waiting() if in_tenant(request) else 0
+    return f"{waiting - 1}+" if waiting == MOST_WAITING else str(waiting) if waiting else ""
+
+
 def _url_name(request: HttpRequest) -> str:
     match = request.resolver_match
     return str(match.url_name) if match is not None else ""
@@ -249,6 +266,8 @@ def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
         }
         if any(page.url_name == "inbox" for page in pages) and (unread := _unread(request)):
             item["badge"] = unread
+        if any(page.url_name == _APPROVALS for page in pages) and (waiting := _waiting(request)):
+            item["badge"] = waiting
         yield item
 
 

@@ -29,6 +29,7 @@ from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
+from apps.console.operator.approvals import decide_approval
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
@@ -38,6 +39,7 @@ from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
+from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
@@ -164,7 +166,10 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
+            path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
+            path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),
             path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
+            path("authority/approvals/decide/", self.admin_view(decide_approval), name="approval-decide"),
         ]
         return [*urls, *super().get_urls()]
 

@@ -14,6 +14,7 @@ from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.grants import grant_actions
+from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
@@ -72,6 +73,7 @@ def create_agent(
     RequestedCapability.objects.bulk_create(_requests(agent, template))
     actions = first_actions(template.spec.actions)
     grant_actions(agents=[agent], actions=actions, actor=actor)
+    create_tiers([agent], now=now)
     create_schedule(agent=agent, interval=beat_every, now=now)
     create_policy(agent, energy=template.spec.energy)
     shortened = _create_mind(agent, template, actor, now)

@@ -13,7 +13,7 @@ from apps.agents.services.identity import identity_of
 from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.authority.models import CapabilityGrant
+from apps.authority.models import ActionApproval, AgentTrust, CapabilityGrant, ModeRule
 from apps.calls.models import ExternalCall
 from apps.contacts.models import Channel, ChatSession, OutboxMessage
 from apps.fleet.reseeding import reseed_knowledge
@@ -49,7 +49,19 @@ _SIGNALS: dict[LifecycleVerb, SignalName] = {
 }
 
 #: Rows that people edit one by one, without the agent's lock.
-_EDITED = (AgentPolicy, Belief, Boundary, CapabilityGrant, Channel, IdentityAspect, Preference, Proposal)
+_EDITED = (
+    ActionApproval,
+    AgentPolicy,
+    AgentTrust,
+    Belief,
+    Boundary,
+    CapabilityGrant,
+    Channel,
+    IdentityAspect,
+    ModeRule,
+    Preference,
+    Proposal,
+)
 
 #: Verbs that a suspended tenant refuses. Waking is possible: a message wakes an agent.
 _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})

@@ -22,6 +22,7 @@ from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.dialogue import LEAST_VOICES, MOST_VOICES
 from arbor.heartbeat.pacing import ActiveHours
 from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import ThinkTier
@@ -41,6 +42,7 @@ FIELDS = (
     "daily_tokens",
     "daily_usd",
     "follow_ups",
+    "voices",
 )
 #: The daily limits.
 LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
@@ -119,6 +121,8 @@ def _check(policy: AgentPolicy) -> None:
         raise Invalid(f"an allowance is 1 to {MOST_ALLOWANCE}, got {policy.allowance}")
     if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
         raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
+    if policy.voices and not LEAST_VOICES <= policy.voices <= MOST_VOICES:
+        raise Invalid(f"inner voices are {LEAST_VOICES} to {MOST_VOICES}, or 0 for none, got {policy.voices}")
     check_limits(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd)
     check_terms(
         energy_terms(tenant=policy.tenant.energy, agent=policy.energy) or EnergyTerms(),

@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
+from arbor.authority.approvals import ApprovalView
 from arbor.authority.grants import ALL_AGENTS, Capability, matches, read_uri, widening
+from arbor.authority.modes import DEFAULT_PROFILE, TrustProfile
 from arbor.authority.requests import Nonce, SignedRequests, body_hash
 from arbor.errors import CapabilityInvalid
 
@@ -102,6 +104,9 @@ class AgentAuthority:
     grants: tuple[Capability, ...] = ()
     #: Of counted grants, by their ids.
     uses: Mapping[str, GrantUses] = MappingProxyType({})
+    #: The trust of people in the agent, and its requests for approval.
+    modes: TrustProfile = DEFAULT_PROFILE
+    approvals: tuple[ApprovalView, ...] = ()
 
     def with_uses(self, capability_ids: Iterable[str]) -> AgentAuthority:
         """Return a copy with further uses of counted grants, which may not be stored yet."""

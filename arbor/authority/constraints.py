@@ -186,6 +186,28 @@ class Constraints:
 UNCONSTRAINED = Constraints()
 
 
+def entered_constraints(
+    *,
+    not_before: datetime | None = None,
+    expires_at: datetime | None = None,
+    max_uses: int | None = None,
+    rate_uses: int | None = None,
+    rate_seconds: int | None = None,
+    hours: str = "",
+    time_zone: str = "UTC",
+) -> Constraints:
+    """Return constraints as a person or a program enters them. Raises CapabilityInvalid."""
+    if (rate_uses is None) != (rate_seconds is None):
+        raise CapabilityInvalid("a rate needs both its uses and its seconds")
+    return Constraints(
+        not_before=not_before,
+        expires_at=expires_at,
+        max_uses=max_uses,
+        rate=Rate(uses=rate_uses, seconds=rate_seconds) if rate_uses and rate_seconds else None,
+        window=TimeWindow.parse(hours, zone=time_zone) if hours.strip() else None,
+    )
+
+
 def _utc(at: datetime | None) -> str | None:
     return at.astimezone(UTC).isoformat() if at is not None else None
 

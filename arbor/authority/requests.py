@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,9 +114,18 @@ def message_of(requests: Sequence[ActionRequest], key_number: int) -> bytes:
     return b"".join([_TURN_LABEL, key_number.to_bytes(4, "big"), *(one.digest() for one in requests)])
 
 
+def canonical_body(params: Mapping[str, Any]) -> bytes:
+    """Return parameters as canonical JSON."""
+    try:
+        return orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # Integers of more than 64 bits, which a tool may take.
+        return json.dumps(params, sort_keys=True, separators=(",", ":")).encode()
+
+
 def body_hash(params: Mapping[str, Any]) -> str:
     """Return the SHA-256 of parameters as canonical JSON."""
-    return hashlib.sha256(orjson.dumps(params, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(canonical_body(params)).hexdigest()
 
 
 @lru_cache(maxsize=_SIGNATURES_CACHED)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
+from arbor.authority.reflexes import DEFAULT_TERMS, REPLY, ReflexTerms, reflex_of
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryRule
@@ -159,10 +160,13 @@ def may_show(
     boundaries: Collection[BoundaryRule],
     vectors: Mapping[str, Vector],
     thinking: str,
+    reflexes: ReflexTerms = DEFAULT_TERMS,
 ) -> bool:
-    """Return whether a sentence may be shown before the whole reply is checked: no boundary that could withhold it matches.
+    """Return whether a sentence may be shown before the whole reply is checked: no reflex and no boundary withholds it.
 
     `before` is the text shown so far; `vectors` are those of the sentence and of the boundaries' examples.
     """
     texts = [sentence, before[-CHECKED_BEFORE:] + sentence]
+    if reflex_of(REPLY, texts, terms=reflexes) is not None:
+        return False
     return all(may_proceed(match.boundary, thinking) for match in check(texts, boundaries, vectors))

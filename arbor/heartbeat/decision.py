@@ -41,6 +41,10 @@ class DecisionVerdict(StrEnum):
 
     #: The action runs.
     RUN = "run"
+    #: A reflex stops the action, whatever else is permitted.
+    REFLEX = "reflex"
+    #: The action waits for a person's approval.
+    AWAITS_APPROVAL = "awaits_approval"
     #: There is no such action.
     UNKNOWN = "unknown"
     #: No grant of the agent authorizes the action.
@@ -86,6 +90,10 @@ class Decision(BaseModel):
     capability_id: str = ""
     #: Why no grant does, with the grants that were tried.
     why: Authorization | None = None
+    #: The request for approval that the action waits for, or that a person has approved.
+    approval_id: str = ""
+    #: The action is not of the model's reply: a person has approved it since it was asked for.
+    by_approval: bool = False
 
     @property
     def runs(self) -> bool:
@@ -107,7 +115,12 @@ class DecisionLimits:
     most: int = MAX_ACTIONS
     #: The index of the first action within its heartbeat.
     first: int = 0
+    reflexes: Callable[[Decision], Decision] = lambda decision: decision
     boundaries: Callable[[Decision], Decision] = lambda decision: decision
+    #: The requests for approval that the first of the proposed actions come from.
+    approved: Sequence[str] = ()
+    #: Applies the trust in the agent, given the earlier decisions of the turn.
+    trust: Callable[[Decision, Sequence[Decision]], Decision] = lambda decision, _: decision
     #: Returns whether the agent's grants authorize an action, given the grants that earlier actions of the turn use. None:
     #: grants are not known, and `allowed` decides.
     authorization: Callable[[str, Sequence[str]], Authorization] | None = None
@@ -119,15 +132,18 @@ def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[
     A refused action costs nothing.
     """
     decisions: list[Decision] = []
-    for index, action in enumerate(proposed, limits.first):
+    for place, action in enumerate(proposed):
+        by_approval = place < len(limits.approved)
         decision = Decision(
-            index=index,
+            index=limits.first + place,
             action=action.action,
             params=action.params,
             verdict=DecisionVerdict.RUN,
             reasoning=action.reasoning,
             goal_id=action.goal_id,
             intent_id=action.intent_id,
+            approval_id=limits.approved[place] if by_approval else "",
+            by_approval=by_approval,
         )
         for check in CHECKS:
             decision = check(decision, limits, decisions)
@@ -203,6 +219,10 @@ _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content",
 # --- Checks --------------------------------------------------------------------------------------------
 
 
+def _check_reflexes(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
+    return limits.reflexes(decision)
+
+
 def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
     name = decision.action
     if name in ACTIONS or name in limits.tools or (name in limits.missing and name in limits.allowed):
@@ -270,6 +290,10 @@ def _check_boundaries(decision: Decision, limits: DecisionLimits, _: Sequence[De
     return limits.boundaries(decision)
 
 
+def _check_trust(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
+    return limits.trust(decision, earlier)
+
+
 def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
     if reason := limits.cooling.get(decision.action) or _repetition_reason(decision.action, earlier):
         return refuse(decision, DecisionVerdict.TOO_SOON, reason)
@@ -296,11 +320,13 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
 type Check = Callable[[Decision, DecisionLimits, Sequence[Decision]], Decision]
 #: In this order; no further check sees a refused decision.
 CHECKS: tuple[Check, ...] = (
+    _check_reflexes,
     _check_known,
     _check_authorized,
     _check_available,
     _check_parameters,
     _check_boundaries,
+    _check_trust,
     _check_cooling,
     _check_number,
     _check_energy,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
+from arbor.authority.approvals import NewApproval
 from arbor.goals.backlog import Backlog
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.usage import Degradation
@@ -66,6 +67,10 @@ class Effects:
     audit: tuple[AuditNote, ...] = ()
     #: Ids of grants that limit their uses, once for each use.
     capability_uses: tuple[str, ...] = ()
+    #: New requests for approval, the ids of those whose actions were executed, and of those that no longer count.
+    approvals: tuple[NewApproval, ...] = ()
+    approvals_used: tuple[UUID, ...] = ()
+    approvals_withdrawn: tuple[tuple[UUID, str], ...] = ()
     level: LevelChange | None = None
     afterwards: Afterwards | None = None
     #: Counts a nop; the reason if the agent becomes dormant.

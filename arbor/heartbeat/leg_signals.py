@@ -40,6 +40,8 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
             yield signaled(
                 SignalName.BOUNDARY_MATCHED, name=note.detail["boundary"], response=note.detail["response"]
             )
+    for request in effects.approvals:
+        yield signaled(SignalName.APPROVAL_ASKED, approval=request.id, action=request.action)
     for action in new_actions(before.whole.action_records, after.whole.action_records):
         result = action.result
         yield signaled(

@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from arbor.agents.energy import EnergyTerms
+from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
@@ -16,16 +18,17 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
-from arbor.heartbeat.replies.reply import Reply
+from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
 from arbor.heartbeat.situation import Environment, Situation, Terms
 from arbor.selves.boundaries import BoundaryRule
 
 #: The compared fields of a decision; results are not compared.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")
-#: The grants of that time are not recorded, so a denial is repeated.
-_DENIED = (DecisionVerdict.NOT_AUTHORIZED, DecisionVerdict.NOT_PERMITTED)
+#: The grants and the trust of that time are not recorded, so a denial is repeated.
+_DENIED = (DecisionVerdict.NOT_AUTHORIZED, DecisionVerdict.NOT_PERMITTED, DecisionVerdict.AWAITS_APPROVAL)
 #: Lines of context in a diff.
 _CONTEXT_LINES = 1
 
@@ -48,6 +51,7 @@ class RecordedHeartbeat:
     reply_tokens: int
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
+    reflexes: ReflexTerms = DEFAULT_TERMS
     #: Returns the reasons, by action, for which it was too soon.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
@@ -109,7 +113,7 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
 
 def decide_reply(heartbeat: RecordedHeartbeat, text: str) -> tuple[Decision, ...]:
     """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
-    return _decide(heartbeat, parse_reply(text).reply, heartbeat.situation.energy, entries=())
+    return _decide(heartbeat, parse_reply(text).reply.actions, heartbeat.situation.energy, entries=())
 
 
 def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
@@ -185,9 +189,12 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
     decisions: list[Decision] = []
     left = heartbeat.situation.energy
     for reply in turns:
-        start = len(decisions)
-        entries = heartbeat.actions[start : start + len(reply.actions)]
-        decided = _decide(heartbeat, reply, left, entries=entries)
+        recorded = heartbeat.actions[len(decisions) :]
+        # Actions that people had approved came before those of the reply.
+        approved = [*takewhile(lambda entry: entry.get("by_approval"), recorded)]
+        proposed = [*map(_approved_action, approved), *reply.actions]
+        entries = recorded[: len(proposed)]
+        decided = _decide(heartbeat, proposed, left, entries=entries)
         if any(
             decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in decided
         ) and _any_boundary_verdict(entries):
@@ -197,6 +204,10 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
     return decisions
 
 
+def _approved_action(entry: Mapping[str, Any]) -> ProposedAction:
+    return ProposedAction(**{name: entry[name] for name in ProposedAction.model_fields if name in entry})
+
+
 def _budget(terms: Terms | None) -> Budget:
     if terms is None:
         return DEFAULT_BUDGET
@@ -204,7 +215,11 @@ def _budget(terms: Terms | None) -> Budget:
 
 
 def _decide(
-    heartbeat: RecordedHeartbeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
+    heartbeat: RecordedHeartbeat,
+    proposed: Sequence[ProposedAction],
+    energy: float,
+    *,
+    entries: Sequence[Mapping[str, Any]],
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
     limits = DecisionLimits(
@@ -217,11 +232,12 @@ def _decide(
             **consolidation_refusals(heartbeat.situation),
             **heartbeat.cooling(heartbeat.situation.environment),
         },
+        reflexes=partial(apply_reflexes, terms=heartbeat.reflexes),
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
         _as_recorded(decision, entries[index] if index < len(entries) else {})
-        for index, decision in enumerate(decide(reply.actions, limits))
+        for index, decision in enumerate(decide(proposed, limits))
     )
 
 

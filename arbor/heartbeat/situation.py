@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from arbor.agents.energy import REGENERATION
+from arbor.authority.approvals import ApprovalStatus
 from arbor.goals.injection import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
@@ -113,6 +114,18 @@ class PerceptView(SituationPart):
     answers: str = ""
     #: Whether the stored percept is sealed until it is taken in.
     was_sealed: bool = False
+
+
+class ApprovalRequestView(SituationPart):
+    """An action that waits for a person, that a person has approved, or that a person has denied."""
+
+    id: str
+    status: ApprovalStatus
+    action: str
+    #: The first text of its parameters.
+    about: str = ""
+    #: The person's reason.
+    reason: str = ""
 
 
 class NoticeKind(StrEnum):
@@ -259,6 +272,8 @@ class Situation(SituationPart):
     #: The contradictions of the most confident beliefs first.
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
+    #: Requests for approval, the first one first.
+    approvals: list[ApprovalRequestView] = []
     #: Boundary matches of the percepts, the most important first.
     crossed: list[MatchedBoundary] = []
     #: The latest memories, oldest first.

@@ -10,6 +10,8 @@ from uuid import UUID
 
 from arbor.agents.energy import EnergyTerms
 from arbor.authority.authorization import AgentAuthority
+from arbor.authority.modes import TrustPreset
+from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.authority.requests import SignedRequests, Signer
 from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
@@ -18,6 +20,7 @@ from arbor.goals.ordering import Scale
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.dialogue import VoiceView, is_hard
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
@@ -56,6 +59,9 @@ class Rules:
     conversation_lasts: timedelta
     #: Word lists of the appraisal.
     word_lists: WordLists
+    reflexes: ReflexTerms = DEFAULT_TERMS
+    #: The presets that no agent exceeds with a model, by provider or `provider/model`.
+    model_trust: Mapping[str, TrustPreset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -261,6 +267,13 @@ class HeartbeatState:
     invalid_replies: int = 0
     goes_on: bool = False
 
+    #: The inner voices of the policy, 0 for none; the round trip whose reply they were asked about, its hard decisions, and
+    #: the views so far.
+    voices: int = 0
+    deliberated: int = 0
+    hard: list[str] = field(default_factory=list)
+    views: list[VoiceView] = field(default_factory=list)
+
     reply: Reply | None = None
     earlier_reply: Reply | None = None
     #: Paths of this round trip's items that a boundary dropped, and all boundary matches so far.
@@ -352,6 +365,21 @@ class HeartbeatState:
     @property
     def work_left(self) -> int:
         return len(self.work) + len(self.tool_calls)
+
+    @property
+    def dialogue_due(self) -> bool:
+        """Return whether the inner voices are to be asked about the reply: once in a round trip, never by rule."""
+        return (
+            self.voices > 0
+            and self.deliberated < self.turn
+            and not self.situation.model_is_reflex
+            and self.situation.degradation.may_follow_up
+            and is_hard(self.reply_or_empty, self.situation)
+        )
+
+    @property
+    def voices_left(self) -> int:
+        return max(self.voices - len(self.views), 0) if self.hard else 0
 
     @property
     def whole(self) -> TurnRecord:

@@ -18,6 +18,8 @@ class CallPurpose(StrEnum):
 
     #: Decide a heartbeat's actions.
     THINK = "think"
+    #: Judge a hard decision as one of the agent's inner voices.
+    VOICE = "voice"
     #: Summarize a text.
     SUMMARIZE = "summarize"
     #: Extract concepts from texts.

@@ -35,6 +35,15 @@ def is_public(address: str) -> bool:
     return all(_is_global(part) for part in (parsed, *_embedded_ipv4(parsed)))
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is an IP address."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _embedded_ipv4(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
     if isinstance(address, IPv4Address):
         return []

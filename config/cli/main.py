@@ -46,6 +46,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "self": ("selves", "Manage an agent's beliefs, identity and other parts of its self."),
         "inbox": ("contact", "Read and answer agents' messages."),
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
+        "approval": ("approval", "Approve or deny what agents ask for."),
         "seed": ("seed", "Export, import, restore, fork, compare and merge agents."),
         "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
         "signals": ("signals", "List what changed about agents, or follow it live."),

@@ -63,6 +63,7 @@ class AccessScene:
             "signals",
             "recall",
             "graph",
+            "self-versions",
             "model-usage",
         )
         adds = ("agents_agent_add", "contacts_channel_add", "operations", "template-edit")

@@ -159,6 +159,8 @@ class AgentPolicy(TenantModel):
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     #: Further round trips within one heartbeat; empty: the installation's default.
     follow_ups = models.PositiveSmallIntegerField(null=True, blank=True)
+    #: Inner voices that a heartbeat asks before a hard decision, 2 to 4, each by a model call; 0: none.
+    voices = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta(TenantModel.Meta):
         verbose_name = "policy"

@@ -38,6 +38,7 @@ class PolicyResource(Schema):
     daily_tokens: int | None
     daily_usd: Decimal | None
     follow_ups: int | None
+    voices: int = Field(description="Inner voices that are asked before a hard decision; 0: none.")
 
 
 class PolicyChange(Input):
@@ -55,6 +56,7 @@ class PolicyChange(Input):
     daily_tokens: _Count | None = None
     daily_usd: Annotated[Decimal, Field(ge=0, le=10**8, decimal_places=4)] | None = None
     follow_ups: Annotated[int, Field(ge=0, le=9)] | None = None
+    voices: Annotated[int, Field(ge=0, le=4)] = 0
 
 
 class UsageResource(Schema):

@@ -40,7 +40,7 @@ class QualityResource(Schema):
 
 
 class SelfKnowledgeResource(Schema):
-    """What an agent knows about itself, as its system prompt shows it."""
+    """The traits, values and capabilities of an agent, as its system prompt shows them."""
 
     version: int = Field(description="The version of the self; each change makes another.")
     traits: list[QualityResource]

@@ -48,7 +48,7 @@ class GrantStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DenialReport:
-    """Whether an agent may use a resource now, and the grants that were tried."""
+    """The decision whether an agent may use a resource now, and the grants that were tried."""
 
     resource: str
     authorization: Authorization
@@ -80,6 +80,19 @@ def uses_of(capability_ids: Collection[UUID]) -> Mapping[UUID, int]:
     """Return the uses of grants that limit them."""
     counted = CapabilityUse.objects.filter(capability_id__in=capability_ids).values("capability_id")
     return dict(counted.annotate(used=Sum("number")).values_list("capability_id", "used"))
+
+
+def describe_constraints(row: CapabilityGrant) -> str:
+    """Return the constraints of a grant in words; empty if there are none."""
+    limits = Constraints.from_json(row.constraints)
+    parts = [
+        f"from {limits.not_before:%Y-%m-%d %H:%M} UTC" if limits.not_before else "",
+        f"until {limits.expires_at:%Y-%m-%d %H:%M} UTC" if limits.expires_at else "",
+        f"{limits.max_uses} uses" if limits.max_uses is not None else "",
+        str(limits.rate) if limits.rate else "",
+        str(limits.window) if limits.window else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def authority_of(agent_id: UUID) -> AgentAuthority:

@@ -4,6 +4,7 @@ from apps.console.admin import (  # noqa: F401
     access,
     agent_parts,
     agents,
+    approvals,
     audit,
     calls,
     contacts,
@@ -17,5 +18,6 @@ from apps.console.admin import (  # noqa: F401
     selves,
     tenants,
     tools,
+    trust_tiers,
     upkeep,
 )

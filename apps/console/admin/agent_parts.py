@@ -64,6 +64,7 @@ class AgentPolicyAdmin(AgentRowsAdmin):
         "daily_tokens",
         "daily_usd",
         "follow_ups",
+        "voices",
     )
 
     @admin.display(description="active hours")

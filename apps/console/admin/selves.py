@@ -62,13 +62,22 @@ class BeliefAdmin(_SelfAdmin):
 class IdentityAspectAdmin(_SelfAdmin):
     """List aspects of identities."""
 
-    list_display = ("beginning", "agent_link", "kind_shown", "stability_shown", "status_badge", "came_from")
+    list_display = (
+        "beginning",
+        "agent_link",
+        "kind_shown",
+        "strength_shown",
+        "stability_shown",
+        "status_badge",
+        "came_from",
+    )
     list_filter = filters_by_agent("kind", "status")
     text_fields = ("content",)
     fields = (
         "content",
         "agent",
         "kind_shown",
+        "strength_shown",
         "stability_shown",
         "status",
         "came_from",
@@ -78,6 +87,7 @@ class IdentityAspectAdmin(_SelfAdmin):
 
     beginning = columns.beginning("content", "aspect")
     kind_shown = columns.words("kind", "kind")
+    strength_shown = columns.share("strength", "strength")
 
 
 @admin.register(Preference)
@@ -124,12 +134,13 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
 class SelfChangeAdmin(AgentRowsAdmin):
     """List the self history."""
 
-    list_display = ("what", "agent_link", "after_shown", "who_decided", "since")
+    list_display = ("what", "agent_link", "version", "after_shown", "who_decided", "since")
     list_filter = filters_by_agent()
     text_fields = ("what", "decided_by")
     fields = (
         "what",
         "agent",
+        "version",
         "target_shown",
         "before_shown",
         "after_shown",

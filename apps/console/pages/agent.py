@@ -13,7 +13,9 @@ from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.publication import card_path
+from apps.authority.models import TrustScore
 from apps.authority.services.explaining import action_names
+from apps.authority.services.trust_tiers import read_trust_score
 from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
@@ -119,6 +121,8 @@ class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
     identity: IdentityEntry
+    #: Its tier and score.
+    trust: TrustScore
     #: The names of the actions that it has a grant of.
     actions: Sequence[str]
     columns: Sequence[GoalColumn]
@@ -173,6 +177,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
     return AgentPage(
         **{part.name: getattr(overview, part.name) for part in fields(overview)},
         identity=identity,
+        trust=read_trust_score(agent),
         actions=action_names(agent.id),
         columns=_columns(goals),
         tree=_tree(goals),

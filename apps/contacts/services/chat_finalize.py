@@ -18,6 +18,7 @@ from apps.agents.models import AgentState, HeartbeatSchedule
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.reflexes import reflex_terms
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
 from apps.memories.services.store.snippets import store_agent_code
@@ -25,6 +26,7 @@ from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.authority.reflexes import REPLY, ReflexMatch, find_secret, reflex_of
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
 from arbor.contacts.values import Speaker
@@ -38,6 +40,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_proceed
 from arbor.selves.emotions import Event
 from arbor.signals import SignalName, signal
+from arbor.values import replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +56,15 @@ class PreparedAnswer:
     embedded: MemoryVectors
     #: Parts of the model's text that are not in the answer.
     left_out: Sequence[str] = ()
+    #: The reflex that withheld the answer.
+    reflex: ReflexMatch | None = None
 
 
 def prepare_answer(
     tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
 ) -> PreparedAnswer:
-    """Check the answer against the agent's boundaries, and embed both turns."""
+    """Check the answer against the reflexes and the agent's boundaries, and embed both turns."""
+    read, reflex = _without_secrets(read)
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
     withheld = [match for match in matched if not may_proceed(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
@@ -72,7 +78,22 @@ def prepare_answer(
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
         left_out=read.left_out,
+        reflex=reflex,
     )
+
+
+def _without_secrets(read: ChatReply) -> tuple[ChatReply, ReflexMatch | None]:
+    """Return the answer as it may be given, and the reflex that withholds it, if any.
+
+    Of a withheld answer nothing remains, because any part of it may contain the secret.
+    """
+    terms = reflex_terms()
+    reflex = reflex_of(REPLY, [read.reply, *read.left_out], terms=terms)
+    if reflex is not None:
+        return ChatReply(reply=f"I do not say what I was about to say: {reflex.what}."), reflex
+    if find_secret(read.thinking, terms.own_secrets) is not None:
+        return replace(read, thinking=""), None
+    return read, None
 
 
 def store_answer(
@@ -94,6 +115,7 @@ def store_answer(
             "recalled": subject.get("recalled", []),
             **({"boundaries": list(answer.boundary_matches)} if answer.boundary_matches else {}),
             **({"left_out": left_out} if left_out else {}),
+            **({"reflex": answer.reflex.kind.value} if answer.reflex is not None else {}),
         },
         at=now,
     )
@@ -112,7 +134,9 @@ def store_answer(
     store_agent_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _update_working_memory(agent_id, asked, answer, now)
     _audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
+    _audit_reflex(asked, answer.reflex)
     return [
+        *([f"withheld by a reflex: {answer.reflex.what}"] if answer.reflex is not None else []),
         *(
             f"withheld by the boundary {match['name']}: {match['why']}"
             for match in answer.boundary_matches
@@ -287,6 +311,23 @@ def _audit_boundary_matches(
             message=f"{what} {match['name']} ({match['response']}): {match['why']}",
             detail={**match, "conversation": str(asked.session_id), "turn": str(asked.id)},
         )
+
+
+def _audit_reflex(asked: ChatMessage, reflex: ReflexMatch | None) -> None:
+    if reflex is None:
+        return
+    agent = agent_by_id(asked.session.agent_id)
+    record(
+        action=AuditAction.REFLEX,
+        actor=f"agent:{agent.public_id}",
+        agent_id=agent.id,
+        message=f"an answer was withheld: {reflex.what}",
+        detail={
+            "kind": reflex.kind.value,
+            "conversation": str(asked.session_id),
+            "turn": str(asked.id),
+        },
+    )
 
 
 def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from apps.authority.services.reflexes import reflex_terms
 from apps.calls.services.leased_calls import LeasedCall
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.queries import PUBLISH_SENTENCES, REPLY_PROGRESS
@@ -36,7 +37,7 @@ log = structlog.get_logger(__name__)
 class ReplyPublisher:
     """Publishes the sentences of one attempt to write a reply; receives the pieces of the model's text.
 
-    At a sentence that a boundary may withhold, or that cannot be checked, publishing ends: the check of the whole reply
+    At a sentence that a reflex or a boundary may withhold, or that cannot be checked, publishing ends: the check of the whole reply
     decides what becomes of the rest. No error here ends the call.
     """
 
@@ -93,6 +94,7 @@ class ReplyPublisher:
                 boundaries=boundaries,
                 vectors=vectors,
                 thinking=self._reader.thinking,
+                reflexes=reflex_terms(),
             ):
                 return
             self._shown += sentence

@@ -21,7 +21,7 @@ from apps.calls.services.maintenance_calls import (
     subject_of_memories,
 )
 from apps.calls.services.usage import budget_status_of
-from apps.maintenance.services.facts import ConversationFact, propose_facts, with_people
+from apps.maintenance.services.facts import SOURCE, ConversationFact, propose_facts, with_people
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
@@ -193,7 +193,7 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
             text=fact.text,
             confidence=fact.confidence,
             memory_id=memory_id,
-            conversation=excerpt.session.removeprefix("chat:"),
+            conversation=excerpt.session.removeprefix(SOURCE),
         )
         for memory_id, excerpt in waiting
         if excerpt.person

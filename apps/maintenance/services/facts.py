@@ -26,15 +26,14 @@ from arbor.selves.proposals import (
 )
 
 ACTOR = "system:maintenance"
-#: The source of these proposals is this, with the conversation's id.
-SOURCE = "conversation:"
+#: The source of these proposals, and the session of the turns, is this, with the conversation's id.
+SOURCE = "chat:"
 #: The most of them that wait for a decision, so that a talkative person leaves half of the queue to others.
 MOST_PENDING = 10
 #: What another statement of a pending fact adds to its confidence (the origin of seed 000).
 STATED_AGAIN_ADDS = 0.05
 #: The latest proposals of facts that a new one is compared with.
 _COMPARED = 200
-_CHAT = "chat:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +117,7 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
 
 def _conversation_of(role: str, session: str) -> UUID | None:
     """Return the id of the conversation in which a person said this to the agent; None for any other memory."""
-    return read_id(session.removeprefix(_CHAT)) if role == USER and session.startswith(_CHAT) else None
+    return read_id(session.removeprefix(SOURCE)) if role == USER and session.startswith(SOURCE) else None
 
 
 def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:

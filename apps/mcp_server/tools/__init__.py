@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from apps.mcp_server.definitions import ToolDefinition, reading, writing
 from apps.mcp_server.tools.agents import list_agents, show_health
+from apps.mcp_server.tools.approvals import list_approvals
+from apps.mcp_server.tools.capabilities import why_denied
 from apps.mcp_server.tools.contacts import chat, end_conversation, message_agent, notify_agent
 from apps.mcp_server.tools.goals import add_goal, list_goals, update_goal
 from apps.mcp_server.tools.graph import connect, show_connections
@@ -28,5 +30,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     reading(trace_heartbeat, "Trace a heartbeat"),
     reading(list_proposals, "List proposals"),
     writing(decide_proposal, "Decide a proposal", destructive=True),
+    reading(list_approvals, "List requests for approval"),
+    reading(why_denied, "Explain a denial"),
     reading(show_health, "Show health"),
 )

@@ -5,6 +5,7 @@ from a proposal that the agent's own heartbeat accepted, within limits; never fr
 enforces this: memories and workers import nothing that writes here, heartbeats only the proposals.
 """
 
+from apps.selves.models.calibrations import ProposalCalibration
 from apps.selves.models.conduct import Boundary, Experience, PeerModel
 from apps.selves.models.identity import Belief, BeliefEvidence, IdentityAspect, Preference
 from apps.selves.models.proposals import Proposal, SelfChange
@@ -18,5 +19,6 @@ __all__ = [
     "PeerModel",
     "Preference",
     "Proposal",
+    "ProposalCalibration",
     "SelfChange",
 ]

@@ -27,7 +27,7 @@ class Proposal(TenantModel):
     confidence = models.FloatField()
     #: Ids of the memories that are its evidence.
     evidence = models.JSONField(default=list)
-    #: `heartbeat:ID`, `consolidation`, `operator`.
+    #: `heartbeat:ID`, `chat:ID`, `consolidation`, `operator`.
     source = models.CharField(max_length=200)
     status = models.CharField(
         max_length=8, choices=[(s.value, s.value) for s in ProposalStatus], default=ProposalStatus.PENDING

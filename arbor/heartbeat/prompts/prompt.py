@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import goals, moment, selfhood, tools
+from arbor.heartbeat.prompts.sections import approvals, goals, moment, selfhood, tools
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -116,6 +116,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection("goals", goals.goals(situation, data)),
         RenderedSection("plan", goals.plan(situation, data)),
         RenderedSection("intents", goals.intents(situation.pending_intents, data)),
+        RenderedSection("approvals", approvals.approvals(situation.approvals, data)),
         RenderedSection("issues", goals.issues(situation.issues, data)),
         RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
         RenderedSection(

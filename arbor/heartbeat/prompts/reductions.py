@@ -238,6 +238,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
     Side.WORLD_STATE: (
         _listed("peers", _last_first),
         _listed("issues", _last_first),
+        _listed("approvals", _last_first),
         _listed("contradictions", _but_the_first),
         _listed("notices", _but_the_first),
         _listed("proposals", _but_the_first),

@@ -14,6 +14,7 @@ from arbor.heartbeat.steps import (
     records,
     round_trips,
     selfhood,
+    voices,
     work,
 )
 from arbor.pipeline.engine import Handler
@@ -30,6 +31,7 @@ HANDLERS: Mapping[str, Handler[HeartbeatState]] = {
     "build_prompt": round_trips.build_the_prompt,
     "think": round_trips.Think(),
     "parse": round_trips.parse,
+    "voices": voices.InnerVoices(),
     "decide": decisions.decide,
     "embed": decisions.embed,
     "store_decompositions": backlog.store_decompositions,

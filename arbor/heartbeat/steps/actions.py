@@ -25,6 +25,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps.approvals import apply_trust, with_approvals
 from arbor.heartbeat.steps.authority import denial, verify
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
@@ -71,14 +72,16 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     results: list[ActionResult] = []
     decisions: list[Decision] = []
     for decided in heartbeat.decisions:
-        decision = _verified(execution, decided) if decided.runs else decided
+        # Once more, because the trust in the agent may have changed since the decision.
+        decision = apply_trust(heartbeat, decided, decisions) if decided.runs else decided
+        decision = _verified(execution, decision) if decision.runs else decision
         decisions.append(decision)
         results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
     heartbeat = replace(execution.heartbeat, decisions=decisions, signed=None)
     denied = [
         denial(heartbeat, decision)
         for decision in decisions
-        if decision.verdict is DecisionVerdict.NOT_AUTHORIZED
+        if decision.verdict in (DecisionVerdict.NOT_AUTHORIZED, DecisionVerdict.REFLEX)
     ]
     energy = heartbeat.energy
     for result in results:
@@ -98,7 +101,9 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
     heartbeat = replace(
-        with_percepts_received(heartbeat.bringing(audit=denied, capability_uses=execution.used)),
+        with_percepts_received(
+            with_approvals(heartbeat.bringing(audit=denied, capability_uses=execution.used))
+        ),
         energy_end=energy,
         rests=rests,
         work=pending_work(heartbeat.decisions, results),

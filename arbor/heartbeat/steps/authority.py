@@ -8,12 +8,12 @@ from arbor.authority.authorization import AgentAuthority, Authorization, DenialC
 from arbor.authority.grants import action_resource
 from arbor.authority.requests import ActionRequest, Nonce, SignedRequests, body_hash
 from arbor.errors import ArborError
-from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.state import HeartbeatState
 
-#: The `AuditAction` of an action that no grant covers, and of a request that is not what was signed.
-_DENIED, _REFUSED = "denied", "request.refused"
+#: The `AuditAction` of an action that no grant covers, of a request that is not what was signed, and of a reflex.
+_DENIED, _REFUSED, _REFLEX = "denied", "request.refused", "reflex"
 #: Faults of the request itself: somebody changed or repeated it.
 _FORGED = frozenset(
     {
@@ -80,8 +80,12 @@ def denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
     """Return the record of a denied action for the audit log."""
     why = decision.why
     code = why.code if why is not None else None
+    if decision.verdict is DecisionVerdict.REFLEX:
+        action, code = _REFLEX, DenialCode.REFLEX
+    else:
+        action = _REFUSED if code in _FORGED else _DENIED
     return AuditNote(
-        action=_REFUSED if code in _FORGED else _DENIED,
+        action=action,
         message=f"{decision.action}: {decision.reason}",
         detail={
             "heartbeat_id": str(heartbeat.heartbeat_id),

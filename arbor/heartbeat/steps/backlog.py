@@ -28,6 +28,7 @@ from arbor.values import replace
 _ENVIRONMENT = "environment"
 #: Verdicts that leave an intent pending and count no attempt.
 _POSTPONING = (
+    DecisionVerdict.AWAITS_APPROVAL,
     DecisionVerdict.TOO_LITTLE_ENERGY,
     DecisionVerdict.TOO_MANY,
     DecisionVerdict.TOO_SOON,

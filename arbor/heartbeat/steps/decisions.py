@@ -11,7 +11,9 @@ from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_se
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.approvals import apply_trust, approved_action, approved_requests
 from arbor.heartbeat.steps.authority import check_grants, sign
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
@@ -19,7 +21,7 @@ from arbor.values import replace
 
 
 def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-    """Decide about the proposed actions, and sign the requests of those that run."""
+    """Decide about approved actions and those of the reply, and sign the requests of those that run."""
     environment = heartbeat.situation.environment
     too_soon = refusals(
         hours_since_reach_out=environment.hours_since_reach_out,
@@ -27,6 +29,7 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         public_today=environment.published_today,
         limits=heartbeat.rules.contact_limits,
     )
+    approved = approved_requests(heartbeat)
     limits = DecisionLimits(
         allowed=[*heartbeat.allowed, *heartbeat.missing],
         energy=heartbeat.energy,
@@ -36,10 +39,14 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         # The index of an action is unique in its heartbeat.
         first=len(heartbeat.earlier.action_records),
         cooling={**consolidation_refusals(heartbeat.situation), **too_soon},
+        reflexes=partial(apply_reflexes, terms=heartbeat.rules.reflexes),
         boundaries=partial(apply_boundaries, boundaries=heartbeat.boundaries, vectors={}),
         authorization=partial(check_grants, heartbeat),
+        approved=[str(request.id) for request in approved],
+        trust=partial(apply_trust, heartbeat),
     )
-    decisions = decide_actions(heartbeat.reply_or_empty.actions, limits)
+    proposed = [*map(approved_action, approved), *heartbeat.reply_or_empty.actions]
+    decisions = decide_actions(proposed, limits)
     signed = sign(heartbeat, decisions)
     heartbeat = replace(heartbeat, decisions=list(decisions), signed=signed)
     return NodeResult(state=_check_reply(heartbeat, vectors=None))

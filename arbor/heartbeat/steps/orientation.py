@@ -24,6 +24,7 @@ from arbor.heartbeat.pacing import (
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Focus, HeartbeatState, Opening
+from arbor.heartbeat.steps.approvals import approved_requests
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
@@ -159,7 +160,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
-        work=_work(situation),
+        work=_work(situation) + len(approved_requests(heartbeat)),
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,

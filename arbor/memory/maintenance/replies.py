@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.memory.concepts import concept_key
 from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
-from arbor.memory.text.facts import FACT_LENGTH, MOST_FACTS
+from arbor.memory.text.facts import FACT_LENGTH, MOST_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
 from arbor.models.json_text import Broken, find_objects, storable
 
@@ -84,7 +84,13 @@ def read_facts(text: str, *, count: int) -> Answers[tuple[str, ...]]:
         if not isinstance(facts, list):
             dropped.append(f'memory {number}: "facts" must be a list, got {_quote(facts)}')
             continue
-        usable = [fact for fact in facts if _is_fact(fact)]
+        usable = [fact for fact in facts if _is_fact(fact) and not names_secret(fact)]
+        # Without a quotation, because the reason is stored.
+        dropped += [
+            f"memory {number}: a fact that names a secret is not proposed"
+            for fact in facts
+            if _is_fact(fact) and names_secret(fact)
+        ]
         dropped += [
             f"memory {number}: a fact is one sentence of 1 to {FACT_LENGTH} characters, got {_quote(fact)}"
             for fact in facts

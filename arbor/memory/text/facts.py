@@ -89,6 +89,11 @@ def facts_in(text: str, *, speaker: str) -> list[StatedFact]:
     return list(found.values())[:MOST_FACTS]
 
 
+def names_secret(text: str) -> bool:
+    """Return whether a text names a secret, such as a password or a token, which is never proposed as a fact."""
+    return _SECRET.search(text) is not None
+
+
 def _statements(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences that may state a fact, and whether the person asked to remember them."""
     prose = "\n".join(
@@ -108,7 +113,7 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
             sentence, asked = sentence[request.end() :], True
         if asked and _POINTING.match(sentence):
             continue
-        if sentence and not _ABOUT_LISTENER.search(sentence) and not _SECRET.search(sentence):
+        if sentence and not _ABOUT_LISTENER.search(sentence) and not names_secret(sentence):
             yield sentence, asked
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
+from arbor_client.approvals import Approvals, Trust
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
+from arbor_client.capabilities import Capabilities
 from arbor_client.contacts import Channels, Inbox, Outbox
 from arbor_client.conversations import Conversations
 from arbor_client.goals import Goals, Plans
@@ -24,6 +26,7 @@ from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
+from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
 
 if TYPE_CHECKING:
@@ -35,9 +38,11 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
 
     def __init__(self, client: C) -> None:
         self.agents: Agents[C] = Agents(client)
+        self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
+        self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
         self.conversations: Conversations[C] = Conversations(client)
         self.episodes: Episodes[C] = Episodes(client)
@@ -63,7 +68,9 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)
+        self.tiers: Tiers[C] = Tiers(client)
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)
         self.tools: Tools[C] = Tools(client)
+        self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)

@@ -34,6 +34,8 @@ class Policy:
     daily_tokens: int | None
     daily_usd: Decimal | None
     follow_ups: int | None
+    #: Inner voices that are asked before a hard decision; 0: none.
+    voices: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
         daily_tokens: int | Unchanged | None = UNCHANGED,
         daily_usd: Decimal | float | Unchanged | None = UNCHANGED,
         follow_ups: int | Unchanged | None = UNCHANGED,
+        voices: int | Unchanged = UNCHANGED,
     ) -> Call[Policy]:
         """Change what is given; None removes a limit."""
         changes = {
@@ -109,6 +112,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
             "daily_tokens": daily_tokens,
             "daily_usd": daily_usd,
             "follow_ups": follow_ups,
+            "voices": voices,
         }
         return patch(Policy, f"/agents/{agent_id}/policy", changes)
 

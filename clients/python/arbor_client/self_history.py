@@ -27,7 +27,7 @@ class Quality:
 
 @dataclass(frozen=True, kw_only=True)
 class SelfKnowledge:
-    """What an agent knows about itself, as its system prompt shows it."""
+    """The traits, values and capabilities of an agent, as its system prompt shows them."""
 
     #: The version of the self; each change makes another.
     version: int

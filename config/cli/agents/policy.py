@@ -79,6 +79,7 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
         yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
     installed = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
     yield "further turns of a heartbeat", installed if policy.follow_ups is None else str(policy.follow_ups)
+    yield "voices before a hard decision", str(policy.voices or "none")
 
 
 def _budget(policy: AgentPolicy) -> str:

@@ -7,7 +7,9 @@ from decimal import Decimal
 import click
 
 from arbor.heartbeat.budgets import BudgetKind
+from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
+from config.cli.commands.tier import TIER
 from config.cli.kit.declarations import (
     agent_command,
     argument,
@@ -17,7 +19,7 @@ from config.cli.kit.declarations import (
     option,
     tenant_command,
 )
-from config.cli.kit.values import DurationType, HoursType, LimitType
+from config.cli.kit.values import DurationType, ExpiryType, HoursType, LimitType, MomentType
 
 #: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
@@ -55,11 +57,78 @@ _policy = group(
         option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
         option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
         option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
+        option(
+            "--voices",
+            type=int,
+            help="Inner voices asked before a hard decision, 2 to 4, each by a model call; 0: none.",
+        ),
         option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
         run="agents.policy:set_fields",
         examples=(
             "arbor agent policy set Vega --hours 08:00-22:00 --time-zone Europe/Berlin --daily-usd 0.50",
         ),
+    ),
+)
+
+_LIMITS = (
+    option("--from", "not_before", type=MomentType(), help="Its beginning.  [default: now]"),
+    option("--expires", "expires_at", type=ExpiryType(), help="Its end: 2h, 30d, or a date."),
+    option("--uses", "max_uses", type=click.IntRange(1, 1_000_000), help="Uses in all."),
+    option("--rate-uses", type=click.IntRange(1, 1_000_000), help="Uses within --rate-period."),
+    option("--rate-period", type=DurationType(), help="The period of --rate-uses, as 1h."),
+    option(
+        "--hours", default="", help='Hours in which it is in force: 09:00-17:00 or "09:00-17:00 mon,fri".'
+    ),
+    option("--time-zone", default="UTC", show_default=True, help="Time zone of the hours."),
+    option("--depth", type=click.IntRange(0, 10), help="How far it may be delegated."),
+)
+_capability = group(
+    "capability",
+    "Grant, delegate and revoke what an agent may do. A resource is an arbor:// URI, or the name of an action.",
+    agent_command(
+        "list",
+        "List the capabilities of an agent.",
+        option("--revoked", "with_revoked", is_flag=True, help="Include revoked ones."),
+        run="agents.capabilities:list_grants",
+        examples=("arbor agent capability list Vega --revoked",),
+    ),
+    agent_command(
+        "grant",
+        "Grant a capability to an agent.",
+        argument("resource"),
+        *_LIMITS,
+        run="agents.capabilities:grant",
+        examples=(
+            "arbor agent capability grant Vega reach_out_public --expires 30d",
+            "arbor agent capability grant Vega inquire_deep --rate-uses 5 --rate-period 1h",
+        ),
+    ),
+    agent_command(
+        "delegate",
+        "Delegate a capability of an agent, or a part of it, to another agent of the tenant.",
+        argument("capability", metavar="ID"),
+        option("--to", "to_agent", required=True, metavar="AGENT", help="The agent that receives it."),
+        option("--resource", default="", help="A part of its resource.  [default: all of it]"),
+        *_LIMITS,
+        run="agents.capabilities:delegate",
+        details="What is not named is inherited; a delegate never has more than the capability that it comes from.",
+        examples=("arbor agent capability delegate Vega 3f2a9c01 --to Lyra --expires 2d",),
+    ),
+    agent_command(
+        "revoke",
+        "Revoke a capability and all that was delegated from it.",
+        argument("capability", metavar="ID"),
+        option("--reason", required=True, help="The reason; the agent reads it."),
+        run="agents.capabilities:revoke",
+        examples=('arbor agent capability revoke Vega 3f2a9c01 --reason "no longer needed"',),
+    ),
+    agent_command(
+        "why",
+        "Explain whether an agent may use a resource now, and why not.",
+        argument("resource"),
+        run="agents.capabilities:why",
+        details="Exit code 0 when it may, 1 when it may not.",
+        examples=("arbor agent capability why Vega reach_out_public",),
     ),
 )
 
@@ -289,9 +358,12 @@ _agent = group(
         " `arbor agent trace AGENT` shows them. Exit code 0 when all is the same, 1 when something differs.",
         examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
     ),
+    _capability,
     _identity,
+    TIER,
     _policy,
     _template,
+    TRUST,
 )
 
 _chat = agent_command(

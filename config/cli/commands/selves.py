@@ -366,6 +366,18 @@ _self = group(
         run="selves.versions:list_growth",
         examples=("arbor self growth Vega --last 100",),
     ),
+    agent_command(
+        "calibration",
+        "Show how an agent's accepted proposals proved, by kind, and the thresholds that follow.",
+        run="selves.calibration:list_calibrations",
+        examples=("arbor self calibration Vega",),
+    ),
+    agent_command(
+        "drift",
+        "Measure how far an agent's values and traits are from those of its birth.",
+        run="selves.calibration:show_drift",
+        examples=("arbor self drift Vega",),
+    ),
     _version,
     _belief,
     _identity,

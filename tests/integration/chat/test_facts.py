@@ -57,7 +57,7 @@ def test_a_stated_fact_becomes_a_proposal_with_its_turn(agent: Agent, talk: Talk
     turn = turn_of(agent, "Hello! I live in Graz. What do you think?")
     assert (proposal.content, proposal.status) == ("nora lives in Graz.", ProposalStatus.PENDING)
     assert (proposal.confidence, proposal.evidence) == (0.6, [str(turn.id)])
-    assert proposal.source == f"conversation:{open_chat(agent).id}"
+    assert proposal.source == f"chat:{open_chat(agent).id}"
     with tenant_transaction(agent.tenant_id):
         facts_of_proposals = Memory.objects.filter(agent_id=agent.id, source=f"proposal:{proposal.id}")
         assert not facts_of_proposals.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
+from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
@@ -289,6 +291,22 @@ def test_a_refusing_boundary_enters_the_prompt_and_withholds(
         assert question.detail["boundaries"][0]["name"] == "no_harm"
         assert not Memory.objects.filter(agent_id=agent.id, content__contains="soap").exists()
     assert "withheld by the boundary no_harm" in calls_of(agent)[0].dropped[0]
+
+
+def test_a_reflex_withholds_an_answer_with_a_secret(talk: Talk, agent: Agent, scripted: Script) -> None:
+    key = f"ghp_{'a' * 36}"
+    scripted(model_answer(f"The key of the harbour is {key}.", thinking=f"I have {key}."))
+
+    answer = talk("What is the key?")
+
+    assert answer.content == "I do not say what I was about to say: the text contains a token of GitHub."
+    assert answer.detail["reflex"] == "secret"
+    with tenant_transaction(agent.tenant_id):
+        assert key not in json.dumps(answer.detail)
+        assert not Memory.objects.filter(agent_id=agent.id, content__contains=key).exists()
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.REFLEX)
+    assert (event.actor, event.detail["turn"]) == (f"agent:{agent.public_id}", answer.detail["to"])
+    assert key not in event.message
 
 
 def test_a_flagging_boundary_is_recorded_and_allows_the_answer(

@@ -94,6 +94,20 @@ def test_plans_are_audited_alike(arbor: Arbor, api: Caller, agent: Agent, acts: 
     assert len(same(acts, "cli", "token")) == 4
 
 
+def test_pins_are_audited_alike(
+    arbor: Arbor, api: Caller, tenant: Tenant, agent: Agent, acts: Callable[..., Any]
+) -> None:
+    with tenant_transaction(tenant.id):
+        rain = str(MemoryFactory(agent=agent, content="Rain.").id)
+    change = {"ids": [rain], "reason": "House rule."}
+    acts()
+    arbor("memory", "pin", agent.name, rain, "--reason", "House rule.")
+    arbor("memory", "unpin", agent.name, rain, "--reason", "House rule.")
+    assert api.post(f"/agents/{agent.id}/memories/pin", change).json() == {"changed": 1}
+    assert api.post(f"/agents/{agent.id}/memories/unpin", change).json() == {"changed": 1}
+    assert same(acts, "cli", "token") == ["pinned 1 memory: House rule.", "unpinned 1 memory: House rule."]
+
+
 def test_relations_are_audited_alike(
     arbor: Arbor,
     api: Caller,

@@ -23,6 +23,12 @@ LISTED: dict[str, dict[str, str]] = {
     "agents_agentkey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "agents_agentendorsement": {APP: "INSERT SELECT UPDATE", OPS: "SELECT"},
     "agents_authoritykey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
+    "authority_capabilitygrant": {
+        APP: "INSERT SELECT UPDATE(issuer) UPDATE(revoked_at) UPDATE(revoked_by) UPDATE(revoked_reason)"
+        " UPDATE(signature)",
+        OPS: "SELECT",
+    },
+    "authority_capabilityuse": {APP: "INSERT SELECT", OPS: "SELECT"},
     "agents_requestedcapability": {APP: "INSERT SELECT", OPS: "SELECT"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
@@ -43,6 +49,7 @@ LISTED: dict[str, dict[str, str]] = {
     "heartbeats_process": {APP: EVERYTHING, OPS: "DELETE SELECT"},
     "memories_embedderfault": {APP: EVERYTHING, OPS: "SELECT"},
     "memories_jobrun": {APP: "INSERT SELECT UPDATE", OPS: "DELETE SELECT"},
+    "authority_tierchange": {APP: "INSERT SELECT", OPS: "SELECT"},
     "selves_selfchange": {APP: "INSERT SELECT", OPS: "SELECT"},
     "signals_signalbatch": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
     "tenants_consolesession": {

@@ -51,6 +51,8 @@ STRUCTURE = (
 CHANGED = {
     ("memories_memory", "retention"),
     ("memories_memory", "revision"),
+    # Become grants.
+    ("agents_agent", "allowed_actions"),
     ("selves_belief", "category"),
     ("selves_belief", "status"),
 }

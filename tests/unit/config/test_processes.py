@@ -106,6 +106,7 @@ def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: 
     monkeypatch.setattr(prepare, "continue_positions", lambda: False)
     monkeypatch.setattr(prepare, "_seed_templates", lambda: None)
     monkeypatch.setattr(prepare, "_endorse_agents", lambda: None)
+    monkeypatch.setattr(prepare, "sign_all_pending_grants", lambda *, actor: 0)
     monkeypatch.setattr(prepare, "_create_operator", lambda: ("operator", True))
     monkeypatch.setattr(prepare, "make_demo", lambda *, operator: demos.append(operator))
     monkeypatch.setattr(prepare, "connections", SimpleNamespace(close_all=lambda: None))

@@ -29,6 +29,10 @@ INTERNAL = {
     "agents.services.identity.record_statement": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
+    "authority.services.grants.grant_actions": _AGENT,
+    "authority.services.grants.grant_to_all": _AGENT,
+    "authority.services.grants.revoke_actions": _AGENT,
+    "authority.services.pending.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
@@ -57,6 +61,7 @@ WITHOUT_COMMAND = {
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 WITHOUT_OPERATION = {
+    "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,
     "fleet.accounts.disable_account": _INSTALLATION,
@@ -67,6 +72,7 @@ WITHOUT_OPERATION = {
     "fleet.administration.resume_tenant": _INSTALLATION,
     "fleet.administration.set_tenant_energy": _UPKEEP,
     "fleet.administration.suspend_tenant": _INSTALLATION,
+    "fleet.creation.ensure_agent": "the operation that creates agents takes an idempotency key",
     "fleet.identities.endorse_all_agents": _INSTALLATION,
     "fleet.key_rotation.record_retirement": _INSTALLATION,
     "fleet.key_rotation.rotate_keys": _INSTALLATION,

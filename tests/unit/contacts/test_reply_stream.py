@@ -164,3 +164,10 @@ def test_a_flagged_or_negotiated_sentence_is_shown(
     assert (
         may_show("The gate code.", before="", boundaries=boundaries, vectors={}, thinking=thinking) is shown
     )
+
+
+def test_a_sentence_with_a_secret_is_not_shown() -> None:
+    key = f"ghp_{'a' * 36}"
+
+    assert not may_show(f"It is {key}.", before="", boundaries=[], vectors={}, thinking="")
+    assert may_show("It is in the safe.", before="", boundaries=[], vectors={}, thinking="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from arbor.authority.approvals import ApprovalStatus
 from arbor.contacts.cooldown import REACH_OUT_AGENT
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
@@ -14,6 +15,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.situation import (
+    ApprovalRequestView,
     BufferItemView,
     ClusterView,
     Environment,
@@ -172,6 +174,15 @@ def full_situation() -> Situation:
                         position=1, action="recall", description="Look first", status=StepStatus.COMMITTED
                     )
                 ],
+            )
+        ],
+        approvals=[
+            ApprovalRequestView(
+                id="approval-1",
+                status=ApprovalStatus.DENIED,
+                action="reach_out_public",
+                about="The harbour is open",
+                reason="not before Monday",
             )
         ],
         issues=[IssueView(advice=Advice.ATTEND, text="It is stale", goal_id="goal-harbour")],

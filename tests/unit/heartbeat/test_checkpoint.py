@@ -18,6 +18,7 @@ from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.dialogue import VoiceView
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
@@ -121,6 +122,10 @@ FULL: dict[str, Any] = {
     "counted": ["1"],
     "rests": 1,
     "nops": 2,
+    "voices": 2,
+    "deliberated": 1,
+    "hard": ["giving up the goal 1"],
+    "views": [VoiceView(voice="skeptic", view="Too soon.", advice="leave")],
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
     "tool_calls": [
         ToolCall(place=1, action="mcp.a.b", tool_id=CALL, fingerprint="f", arguments={"deep": [{"x": None}]})

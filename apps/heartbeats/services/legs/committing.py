@@ -13,10 +13,12 @@ import structlog
 
 from apps.agents.services.state import make_dormant, packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
+from apps.authority.models import CapabilityUse
 from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.legs.approvals import write_approvals
 from apps.heartbeats.services.legs.causes import outcome_relations
 from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
@@ -31,6 +33,7 @@ from apps.signals.services.emission import write_signals
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
+from arbor.authority.grants import CAPABILITY_PREFIX
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
 from arbor.heartbeat.effects import AuditNote, Effects
@@ -203,6 +206,8 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set
     insert_rows(
         [row for heartbeat, effect_set in heartbeats for row in _audit(heartbeat, effect_set, levels)]
     )
+    write_approvals(heartbeats)
+    insert_rows([row for heartbeat, effect_set in heartbeats for row in _uses(heartbeat, effect_set)])
     percepts = [
         (percept_id, heartbeat.heartbeat_id, opened.get(percept_id))
         for heartbeat, effect_set in heartbeats
@@ -239,6 +244,17 @@ def _experiences(heartbeat: HeartbeatState, effects: Effects) -> Iterable[Experi
             outcome=experience.outcome.value,
             lesson=experience.lesson,
             at=now,
+        )
+
+
+def _uses(heartbeat: HeartbeatState, effects: Effects) -> Iterable[CapabilityUse]:
+    for capability_id in effects.capability_uses:
+        yield CapabilityUse(
+            id=uuid7(),
+            tenant_id=heartbeat.tenant_id,
+            capability_id=UUID(capability_id.removeprefix(CAPABILITY_PREFIX)),
+            heartbeat_id=heartbeat.heartbeat_id,
+            at=datetime.now(UTC),
         )
 
 

@@ -15,6 +15,7 @@ from apps.agents.services.identity_column import IDENTITY_COLUMN, parse_identity
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.authority_column import GRANTS_COLUMN, parse_authority
+from apps.authority.services.trust_column import TRUST_COLUMN, with_trust
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
@@ -47,7 +48,7 @@ ORDER BY s.agent_id FOR UPDATE OF s
 # A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
 # has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
 _AGENTS_AND_BEATS = f"""
-SELECT a.id, a.name, a.status, a.pipeline, a.public_id, {IDENTITY_COLUMN}, {GRANTS_COLUMN}, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
+SELECT a.id, a.name, a.status, a.pipeline, a.public_id, {IDENTITY_COLUMN}, {GRANTS_COLUMN}, {TRUST_COLUMN}, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a
 LEFT JOIN LATERAL (
@@ -165,7 +166,7 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
     found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
     tenant_id = current_tenant()
     tenant = str(tenant_id)
-    for agent_id, name, status, pipeline, public_id, identity_text, grants, *rest in fetch(
+    for agent_id, name, status, pipeline, public_id, identity_text, grants, trust, *rest in fetch(
         _AGENTS_AND_BEATS, agents=list(agent_ids)
     ):
         identity = parse_identity(identity_text, public_id=public_id, tenant_id=tenant)
@@ -176,7 +177,7 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
             status=status,
             pipeline=pipeline,
             identity=identity,
-            authority=parse_authority(grants, identity),
+            authority=with_trust(parse_authority(grants, identity), trust),
         )
         heartbeat = None
         if rest[0]:

@@ -16,6 +16,7 @@ from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
 from apps.agents.services.keychain import RefusedMessage, open_percepts
 from apps.audit.models import AuditAction
+from apps.authority.services.reflexes import reflex_terms
 from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
@@ -59,6 +60,7 @@ from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.state_merge import FoundState
+from arbor.heartbeat.steps.approvals import request_views
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST
@@ -129,6 +131,8 @@ def _rules() -> Rules:
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
         conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST, LONGEST),
         word_lists=word_lists(),
+        reflexes=reflex_terms(),
+        model_trust=settings.ARBOR_MODEL_TRUST,
     )
 
 
@@ -194,7 +198,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     situation = _situation(columns, budget, genome, handle, possible, tools, now)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
-        view=situation,
+        view=_with_approvals(situation, due.agent.authority, now),
         opening=_opening(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=due.agent.id,
@@ -217,6 +221,8 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
             ratios=columns["token_ratios"] or {},
         ),
         turns_allowed=turns_allowed(own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
+        # Without a policy, the column is null.
+        voices=columns["voices"] or 0,
         character=character,
         model=handle,
         nops=columns["pulse"]["nops"],
@@ -385,6 +391,12 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
         other_agents=columns["other_agents"],
         **presence_of(columns["pulse"], last_contact=contact, now=now),
     )
+
+
+def _with_approvals(situation: Situation, authority: AgentAuthority, now: datetime) -> Situation:
+    """Return the situation with the agent's requests for approval."""
+    requests = [approval for approval in authority.approvals if approval.is_open(now)]
+    return situation.model_copy(update={"approvals": request_views(requests)}) if requests else situation
 
 
 def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:

@@ -13,6 +13,7 @@ from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
+from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MOST_KEPT, Pattern, patterns
 from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
@@ -20,17 +21,16 @@ from arbor.selves.values import AspectKind, BeliefCategory
 # Seed 000, 5: the conditions of a promotion.
 OLD_ENOUGH_DAYS = 3
 # Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745): it must be confirmed.
-SURE_ENOUGH = 0.75
+SURE_ENOUGH = CONFIRMED
 RECALLED_ENOUGH = 3
 RELEVANT_ENOUGH = 0.5
 #: The most of each in one run, so that one run does not fill the queue.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
-# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the least
-# activation, the heartbeats looked back, and the most in one run.
+# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the
+# heartbeats looked back, and the most in one run.
 THEME_SIZE = 10
 MOST_INSIGHTS = 5
-EDGE_OF_MIND = 0.4
 LOOKBACK_BEATS = 5
 MOST_PRECONSCIOUS = 3
 #: The source of these proposals.
@@ -62,13 +62,21 @@ EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
                         OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
                     AND ({_NO_OWN_NOTE})))"""
 
+# Part: the calibrated threshold of a kind of proposals, or its base.
+_THRESHOLD = """coalesce((SELECT k.threshold FROM selves_calibration k
+                WHERE k.tenant_id = %(tenant)s AND k.agent_id = %(agent)s AND k.kind = {kind}), {base})"""
+# Part: the kind that a memory `m` is proposed as, by the beginnings of `_OF_ITSELF`.
+_KIND = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
+_OF_ITSELF = ("I ", "I'm ", "I’m ", "My ")
+
 _CANDIDATES = f"""
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
         SELECT m.id, m.content, m.trust FROM memories_memory m
         JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
         WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
-            AND c.count >= %(recalled)s AND m.trust >= %(sure)s AND length(m.content) <= 1000
+            AND c.count >= %(recalled)s AND m.trust >= {_THRESHOLD.format(kind=_KIND, base="%(sure)s")}
+            AND length(m.content) <= 1000
             AND m.created_at <= now() - make_interval(days => %(days)s)
             AND {RELEVANCE} >= %(relevant)s
             AND {EVIDENCED}
@@ -93,7 +101,8 @@ SELECT
             ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
         ) member) AS members
         FROM memories_cluster t
-        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND t.size >= %(theme_size)s AND NOT t.stale
+        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
+            AND 1 - %(theme_size)s / 2.0 / t.size >= {_THRESHOLD.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND p.change->>'theme' = t.id::text)
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
@@ -106,7 +115,8 @@ SELECT
             SELECT started_at FROM heartbeats_heartbeat
             WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'done'
             ORDER BY started_at DESC LIMIT %(lookback)s) b) since
-        WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.level >= %(edge_level)s AND x.at >= since.began
+        WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.at >= since.began
+            AND x.level >= {_THRESHOLD.format(kind="'preconscious'", base="%(edge_level)s")}
             AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
             AND (c.last_at IS NULL OR c.last_at < since.began)
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
@@ -115,6 +125,8 @@ SELECT
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
         AND created_at < now() - %(pending_for)s) AS overdue,
+    (SELECT coalesce(json_object_agg(kind, threshold), '{{}}') FROM selves_calibration
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND kind IN ('pattern', 'learning')) AS thresholds,
     {TENDENCY_COLUMNS}
 """  # noqa: S608 (no external input)
 
@@ -144,6 +156,7 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
             clusters,
             preconscious,
             overdue,
+            thresholds,
             learned,
             qualities,
             known_tendencies,
@@ -158,6 +171,7 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
         most=MOST_PROMOTED,
         max_actions=MAX_ACTIONS_READ,
         theme_size=THEME_SIZE,
+        insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MOST_INSIGHTS,
         lookback=LOOKBACK_BEATS,
         edge_level=EDGE_OF_MIND,
@@ -171,7 +185,14 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     successes = {pattern.key: pattern.seen for pattern in patterns(worked)}
     habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
-    proposals += [_habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposed_habits = (
+        _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits
+    )
+    proposals += [
+        habit
+        for habit in proposed_habits
+        if habit.confidence >= thresholds.get(habit.kind, THRESHOLDS[habit.kind].base)
+    ]
     proposals += propose_tendencies(
         actions=actions, learned=learned, qualities=qualities, known=known_tendencies, source=SOURCE
     )
@@ -220,7 +241,7 @@ def _preconscious(memory: dict[str, Any]) -> NewProposal:
 
 
 def _promotion(memory: dict[str, Any]) -> NewProposal:
-    of_itself = memory["content"].lstrip().startswith(("I ", "I'm ", "I’m ", "My "))
+    of_itself = memory["content"].lstrip().startswith(_OF_ITSELF)
     return NewProposal(
         kind=ProposalKind.IDENTITY if of_itself else ProposalKind.BELIEF,
         content=shortened(memory["content"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.db import connections
 from pydantic import ValidationError
 
+from apps.authority.services.reflexes import reflex_terms
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
@@ -27,6 +29,9 @@ from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.windows import window_of
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
+
+#: Calls that show which replies were decided about.
+_REPLAYED = (CallPurpose.THINK.value, CallPurpose.VOICE.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +77,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
             )
         calls = list(
             ExternalCall.objects.filter(
-                heartbeat_id=heartbeat.id, purpose=CallPurpose.THINK.value, status=CallStatus.COMPLETE
+                heartbeat_id=heartbeat.id, purpose__in=_REPLAYED, status=CallStatus.COMPLETE
             ).order_by("requested_at", "id")
         )
         return _found(heartbeat, situation, calls)
@@ -120,9 +125,10 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
         number=heartbeat.number,
         model=heartbeat.model,
         heartbeat=RecordedHeartbeat(
+            reflexes=reflex_terms(),
             situation=situation,
             sections=[(section["name"], section["text"]) for section in sections],
-            replies=[call.reply for call in calls],
+            replies=_decided_replies(calls),
             actions=heartbeat.actions,
             dropped=heartbeat.dropped,
             repairs=heartbeat.repairs,
@@ -164,3 +170,13 @@ def _read_only() -> None:
     """Set the open transaction to read-only."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
+
+
+def _decided_replies(calls: Sequence[ExternalCall]) -> list[str]:
+    """Return the replies that were decided about: all but those that the inner voices had reconsidered."""
+    followed = [*(call.purpose for call in calls[1:]), ""]
+    return [
+        call.reply
+        for call, following in zip(calls, followed, strict=True)
+        if call.purpose == CallPurpose.THINK and following != CallPurpose.VOICE
+    ]

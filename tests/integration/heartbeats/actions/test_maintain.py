@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.memories.models import Cluster, Edge, Memory, MemoryAccess
+from apps.memories.models import Cluster, Edge, Memory, MemoryAccess, Pin
+from apps.memories.services.retention.pins import pin
 from apps.selves.models import Belief, BeliefEvidence, SelfChange
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.models import Tenant
@@ -88,6 +90,31 @@ class TestMaintain:
             reinforced = MemoryAccess.objects.filter(memory_id=memory_id, reinforced__gt=0).exists()
         assert {name: getattr(memory, name) for name in expected} == expected
         assert reinforced is (judged["verdict"] == "keep")
+
+    def test_a_pinned_memory_is_not_put_away_and_its_revision_is_pinned(
+        self, run_replies: RunReplies, agent: Agent
+    ) -> None:
+        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        with tenant_transaction(agent.tenant_id):
+            pin(memory_ids=[UUID(memory_id)], actor="user:ann")
+        run_replies(reply(act("maintain", target="memory", id=memory_id, reason="old", verdict="retire")))
+        assert "a person decides when it goes" in outcome_of(agent)["summary"]
+        run_replies(
+            reply(
+                act(
+                    "maintain",
+                    target="memory",
+                    id=memory_id,
+                    reason="sounded",
+                    verdict="revise",
+                    content="The reef is nine fathoms deep.",
+                )
+            ),
+        )
+        with tenant_transaction(agent.tenant_id):
+            (pinned,) = Pin.objects.select_related("memory").filter(agent_id=agent.id)
+            assert pinned.memory.content == "The reef is nine fathoms deep."
+            assert pinned.memory.status == "active"
 
     def test_a_belief_is_revised_within_limits_and_on_record(
         self, run_replies: RunReplies, agent: Agent

@@ -10,6 +10,7 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.services.legs.promotion import propose_settled_changes
+from apps.heartbeats.services.reports.promotion_candidates import promotion_candidates
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.models import (
@@ -130,6 +131,50 @@ def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, a
 
 def propose_now(agent: Agent) -> list[Proposal]:
     return list(propose_settled_changes(agent_id=agent.id).proposed.made)
+
+
+def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> None:
+    ready: dict[str, Any] = {"trust": 0.9, "importance": 0.9, "days": 4, "count": 4, "sources": ["almanac"]}
+    lacks: dict[str, dict[str, Any]] = {
+        "": {},
+        "2.0 of 3 days old": {"days": 2},
+        "trust 0.70 of 0.75": {"trust": 0.7},
+        "recalled 2 of 3 times": {"count": 2},
+        "relevance 0.30 of 0.5": {"importance": 0.3},
+        "no evidence but the agent's own notes": {"sources": []},
+    }
+    ids = {}
+    with tenant_transaction(agent.tenant_id):
+        for number, (lack, changes) in enumerate(lacks.items()):
+            values: dict[str, Any] = {**ready, **changes}
+            ids[lack] = memory(agent, f"Eels leave river {number} in autumn.")
+            sources = [{"kind": "document", "reference": name, "trust": 0.9} for name in values["sources"]]
+            Memory.objects.filter(id=ids[lack]).update(
+                trust=values["trust"],
+                importance=values["importance"],
+                created_at=datetime.now(UTC) - timedelta(days=values["days"]),
+                detail={"sources": sources},
+            )
+            MemoryAccess.objects.update_or_create(
+                tenant_id=agent.tenant_id,
+                memory_id=ids[lack],
+                defaults={"count": values["count"], "last_at": datetime.now(UTC)},
+            )
+        found = promotion_candidates(agent_id=agent.id)
+        assert {str(fact.memory_id): "; ".join(fact.missing) for fact in found} == {
+            str(memory_id): lack for lack, memory_id in ids.items()
+        }
+        assert [str(fact.memory_id) for fact in found if fact.is_ready] == [str(ids[""])]
+        assert found[0].is_ready
+        (proposal,) = propose_now(agent)
+        assert proposal.evidence == [str(ids[""])]
+        (proposed,) = (fact for fact in promotion_candidates(agent_id=agent.id) if fact.proposal)
+        assert (str(proposed.memory_id), proposed.proposal, proposed.is_ready) == (
+            str(ids[""]),
+            "pending",
+            False,
+        )
+        assert len(promotion_candidates(agent_id=agent.id, limit=2)) == 2
 
 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:

@@ -38,7 +38,7 @@ def chat_system(agent: Agent, scripted: Script) -> str:
     return model.requests[0].system
 
 
-def test_a_repeated_experience_becomes_a_trait_until_it_is_rolled_back(
+def test_a_repeated_experience_becomes_a_trait_until_rolled_back(
     heartbeats: HeartbeatRunner, agent: Agent, scripted: Script
 ) -> None:
     for heartbeat in range(LEAST_SIGNS // 4):

@@ -71,6 +71,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "goals",
         "plan",
         "intents",
+        "approvals",
         "issues",
         "recent",
         "relevant",

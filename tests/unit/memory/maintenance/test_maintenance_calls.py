@@ -244,14 +244,15 @@ def test_a_thinking_call_cannot_be_answered_by_rule() -> None:
 def test_facts_are_read_beside_the_concepts() -> None:
     entries = [
         {"n": 1, "concepts": [], "facts": ["Ada  lives in\nGraz.", "", 4, "x" * 301, "b", "c", "d"]},
-        {"n": 2, "concepts": ["ship"]},
+        {"n": 2, "concepts": ["ship"], "facts": ["Ada's password is hunter2."]},
         {"n": 3, "concepts": [], "facts": "none"},
         {"n": 1, "facts": ["a second entry"]},
         {"n": 9, "facts": ["of no memory"]},
     ]
     facts, dropped = read_facts(json.dumps({"memories": entries}), count=3)
     assert facts == {0: ("Ada lives in Graz.", "b", "c"), 1: ()}
-    assert [reason.split(":")[0] for reason in dropped] == ["memory 1"] * 4 + ["memory 3"]
+    assert [reason.split(":")[0] for reason in dropped] == ["memory 1"] * 4 + ["memory 2", "memory 3"]
+    assert "hunter2" not in " ".join(dropped)
     assert dropped[3] == "memory 1: 'd': above the 3 facts of one memory"
 
 

@@ -1,0 +1,138 @@
+"""Approve and deny what agents ask for, list the requests, and let them expire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from apps.agents.models import Trigger
+from apps.agents.services.locks import lock_schedule
+from apps.agents.services.percepts import bring_forward
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.authority.models import ActionApproval
+from apps.authority.services.modes import set_mode
+from apps.signals.services.emission import emit
+from arbor.authority.approvals import TRANSITIONS, ApprovalStatus
+from arbor.authority.modes import TrustMode
+from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.signals import SignalName, signal
+
+#: Characters of a reason.
+REASON_LENGTH = 2_000
+#: The badge of the console counts no further.
+COUNTED_AT_MOST = 99
+_OPEN = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+
+
+def approvals(
+    *, agent_id: UUID | None = None, statuses: Collection[ApprovalStatus] = ()
+) -> QuerySet[ActionApproval]:
+    """Return the requests for approval, the latest first: of one agent or of all, in these statuses or in any."""
+    rows = ActionApproval.objects.select_related("agent").order_by("-asked_at", "-id")
+    if agent_id is not None:
+        rows = rows.filter(agent_id=agent_id)
+    return rows.filter(status__in=statuses) if statuses else rows
+
+
+def approval_of(approval_id: UUID) -> ActionApproval:
+    """Return a request for approval. Raises NotFound."""
+    row: ActionApproval | None = approvals().filter(id=approval_id).first()
+    if row is None:
+        raise NotFound(f"there is no request for approval {approval_id} in this tenant")
+    return row
+
+
+def count_waiting() -> int:
+    """Return the number of requests that wait for a person, at most `COUNTED_AT_MOST`."""
+    waiting = approvals(statuses=[ApprovalStatus.PENDING]).filter(expires_at__gt=datetime.now(UTC))
+    return waiting.order_by().values("id")[:COUNTED_AT_MOST].count()
+
+
+@transaction.atomic
+def approve(*, approval_id: UUID, actor: str, reason: str = "", always: bool = False) -> ActionApproval:
+    """Approve a request: the agent's next heartbeat, which is due now, executes the action with these parameters, once.
+
+    `always`: the agent may do this without asking from now on. Raises NotFound, Invalid, and TransitionIllegal for a request
+    that is decided or has expired.
+    """
+    row = _decide(approval_id, ApprovalStatus.APPROVED, actor=actor, reason=reason)
+    if always:
+        set_mode(agent_id=row.agent_id, prefix=row.resource, mode=TrustMode.ALLOW, actor=actor)
+    bring_forward(agent_id=row.agent_id, trigger=Trigger.EVENT)
+    return row
+
+
+@transaction.atomic
+def deny(*, approval_id: UUID, actor: str, reason: str = "") -> ActionApproval:
+    """Deny a request, or withdraw an approval before the action was executed; the agent reads the reason.
+
+    Raises NotFound, Invalid, and TransitionIllegal for a request that is denied, executed or expired.
+    """
+    return _decide(approval_id, ApprovalStatus.DENIED, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def expire_approvals(*, agent_id: UUID, now: datetime) -> int:
+    """Expire an agent's requests that nobody decided, and its approvals that were not used; return their number."""
+    rows = list(
+        ActionApproval.objects.select_for_update(skip_locked=True)
+        .filter(agent_id=agent_id, status__in=_OPEN, expires_at__lte=now)
+        .order_by("id")
+    )
+    for row in rows:
+        before, row.status = row.status, ApprovalStatus.EXPIRED
+        row.save(update_fields=["status"])
+        what = "nobody decided" if before == ApprovalStatus.PENDING else "the approval was not used"
+        record(
+            action=AuditAction.APPROVAL_EXPIRED,
+            actor="system:maintenance",
+            agent_id=row.agent_id,
+            message=f"the request to {row.action} expired: {what} in time",
+            detail={"approval_id": str(row.id)},
+        )
+        _emit_decision(row, by="maintenance")
+    return len(rows)
+
+
+def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: str) -> ActionApproval:
+    reason = reason.strip()
+    if len(reason) > REASON_LENGTH or "\0" in reason:
+        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    # In the order of heartbeats, which hold the schedule while they read and use approvals.
+    lock_schedule(approval_of(approval_id).agent_id)
+    row: ActionApproval = ActionApproval.objects.select_for_update().get(id=approval_id)
+    now = datetime.now(UTC)
+    before = ApprovalStatus(row.status)
+    if row.expires_at <= now and before in _OPEN:
+        raise TransitionIllegal(f"the request {row.id} expired at {row.expires_at:%Y-%m-%d %H:%M} UTC")
+    if status not in TRANSITIONS[before]:
+        raise TransitionIllegal(f"the request {row.id} is {before} already, so it cannot be {status}")
+    row.status, row.decided_by, row.decided_at, row.reason = status, actor, now, reason
+    row.save(update_fields=["status", "decided_by", "decided_at", "reason"])
+    record(
+        action=AuditAction.APPROVAL_DECIDED,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=f"{status} the request to {row.action}{f': {reason}' if reason else ''}",
+        detail={"approval_id": str(row.id), "resource": row.resource, "body_hash": row.body_hash},
+    )
+    _emit_decision(row, by=actor)
+    return row
+
+
+def _emit_decision(row: ActionApproval, *, by: str) -> None:
+    emit(
+        signal(
+            SignalName.APPROVAL_DECIDED,
+            row.agent_id,
+            approval=row.id,
+            action=row.action,
+            status=ApprovalStatus(row.status).value,
+            by=by,
+        )
+    )

@@ -1,0 +1,166 @@
+"""Set and read the trust in agents: presets, rules, and what approvals suggest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustScore
+from apps.tenants.scope import current_tenant
+from arbor.agents.template import TrustTier
+from arbor.authority.approvals import ApprovalStatus, Suggestion, suggestion_of
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import (
+    DEFAULT_PRESET,
+    MAX_RULES,
+    ModeDecision,
+    TrustMode,
+    TrustPreset,
+    TrustProfile,
+    TrustRule,
+    ceiling_of,
+    check_prefix,
+    effective_mode,
+)
+from arbor.authority.trust_tiers import TIER_PRESETS
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.heartbeat.actions import ACTIONS
+
+#: The latest decisions of one agent that streaks are counted in.
+_COUNTED = 200
+_DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.EXECUTED, ApprovalStatus.DENIED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActionMode:
+    """The mode of one action of an agent."""
+
+    action: str
+    resource: str
+    decision: ModeDecision
+
+
+def trust_of(agent_id: UUID) -> TrustProfile:
+    """Return the preset and the rules of an agent. Four statements at most. Raises nothing for an unknown agent."""
+    return TrustProfile(preset=_preset(agent_id), rules=_rules(agent_id), tenant_rules=tenant_rules())
+
+
+def _preset(agent_id: UUID) -> TrustPreset:
+    """Return the preset that a person has chosen for an agent, else that of its tier."""
+    chosen = AgentTrust.objects.filter(agent_id=agent_id).first()
+    if chosen is not None:
+        return TrustPreset(chosen.preset)
+    tier = TrustScore.objects.filter(agent_id=agent_id).values_list("tier", flat=True).first()
+    return DEFAULT_PRESET if tier is None else TIER_PRESETS[TrustTier(tier)]
+
+
+def tenant_rules() -> tuple[TrustRule, ...]:
+    """Return the rules for all agents of the tenant."""
+    return _rules(None)
+
+
+def action_modes(profile: TrustProfile) -> list[ActionMode]:
+    """Return the modes of the built-in actions."""
+    return [
+        ActionMode(action=name, resource=resource, decision=effective_mode(resource, profile))
+        for name in ACTIONS
+        for resource in (action_resource(name),)
+    ]
+
+
+@transaction.atomic
+def set_preset(*, agent_id: UUID, preset: TrustPreset, actor: str) -> None:
+    """Set the preset of an agent. Raises NotFound."""
+    agent = agent_by_id(agent_id)
+    AgentTrust.objects.update_or_create(
+        agent_id=agent_id,
+        defaults={"preset": preset},
+        create_defaults={"tenant_id": current_tenant(), "preset": preset},
+    )
+    record(
+        action=AuditAction.TRUST_CHANGED,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"set the trust in {agent.name} to {preset}",
+        detail={"preset": preset.value},
+    )
+
+
+@transaction.atomic
+def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str) -> ModeRule:
+    """Set the mode of a resource and everything below it, for an agent or for all agents of the tenant.
+
+    Raises NotFound, CapabilityInvalid for a wrong URI, Invalid above a ceiling, and LimitReached.
+    """
+    prefix = check_prefix(prefix)
+    ceiling = ceiling_of(prefix)
+    if mode.rank > ceiling.rank:
+        raise Invalid(f"{prefix} is never above {ceiling}; choose block or {ceiling}")
+    whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
+    rules = _rows(agent_id)
+    row: ModeRule | None = rules.select_for_update().filter(prefix=prefix).first()
+    if row is None:
+        if rules.count() >= MAX_RULES:
+            raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
+        row = ModeRule(tenant_id=current_tenant(), agent_id=agent_id, prefix=prefix)
+    row.mode, row.set_by = mode, actor
+    row.save()
+    record(
+        action=AuditAction.TRUST_CHANGED,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"set {prefix} to {mode} for {whose}",
+        detail={"prefix": prefix, "mode": mode.value},
+    )
+    return row
+
+
+@transaction.atomic
+def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
+    """Remove a rule, so that shorter prefixes and the preset decide. Raises NotFound."""
+    prefix = check_prefix(prefix)
+    deleted, _ = _rows(agent_id).filter(prefix=prefix).delete()
+    if not deleted:
+        raise NotFound(f"there is no trust rule for {prefix} here")
+    whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
+    record(
+        action=AuditAction.TRUST_CHANGED,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"removed the rule for {prefix} of {whose}",
+        detail={"prefix": prefix},
+    )
+
+
+def suggestions_of(agent_id: UUID) -> list[Suggestion]:
+    """Return the rules that a person might set, because all recent requests for a resource were approved. Sets nothing."""
+    decided: defaultdict[str, list[ApprovalStatus]] = defaultdict(list)
+    rows = ActionApproval.objects.filter(agent_id=agent_id, status__in=_DECIDED).order_by("-decided_at")
+    for resource, status in rows.values_list("resource", "status")[:_COUNTED]:
+        decided[resource].append(ApprovalStatus(status))
+    profile = trust_of(agent_id)
+    found = (suggestion_of(resource, statuses) for resource, statuses in decided.items())
+    # Only what still asks can be allowed.
+    return [
+        suggestion
+        for suggestion in found
+        if suggestion is not None and effective_mode(suggestion.resource, profile).mode is TrustMode.ASK
+    ]
+
+
+def _rows(agent_id: UUID | None) -> QuerySet[ModeRule]:
+    """Return the rules of an agent; None: those for all agents of the tenant."""
+    rows = ModeRule.objects.all()
+    return rows.filter(agent__isnull=True) if agent_id is None else rows.filter(agent_id=agent_id)
+
+
+def _rules(agent_id: UUID | None) -> tuple[TrustRule, ...]:
+    rows = _rows(agent_id).order_by("prefix")
+    return tuple(TrustRule(prefix=row.prefix, mode=TrustMode(row.mode)) for row in rows)

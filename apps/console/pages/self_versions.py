@@ -1,0 +1,66 @@
+"""Read an agent's self-knowledge, its versions, and what differs between one of them and today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from apps.agents.models import Agent
+from apps.console.forms import agent_choices
+from apps.selves.services.history import (
+    SelfVersion,
+    VersionDiff,
+    diff_versions,
+    latest_version,
+    versions_of,
+)
+from apps.selves.services.self_knowledge import load_self_knowledge
+from arbor.errors import NotFound
+from arbor.ids import read_id
+from arbor.selves.history import BIRTH, PartKind
+from arbor.selves.self_knowledge import Quality
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfVersionsPage:
+    """The page: the choice of an agent, its self today and its versions, and one version compared with today."""
+
+    agents: Sequence[tuple[str, str]]
+    agent: Agent | None
+    #: (heading, traits, values or capabilities).
+    qualities: Sequence[tuple[str, Sequence[Quality]]] = ()
+    versions: Sequence[SelfVersion] = ()
+    latest: int = BIRTH
+    diff: VersionDiff | None = None
+    parts: Sequence[str] = tuple(PartKind)
+
+
+def read_self_versions(parameters: Mapping[str, str]) -> SelfVersionsPage:
+    """Read the page for the parameters of its address; a version that is not offered is not compared."""
+    agent_id = read_id(parameters.get("agent", ""))
+    agents = agent_choices()
+    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    if agent is None:
+        return SelfVersionsPage(agents=agents, agent=None)
+    knowledge = load_self_knowledge(agent.id)
+    return SelfVersionsPage(
+        agents=agents,
+        agent=agent,
+        qualities=(
+            ("Traits", knowledge.traits),
+            ("Values", knowledge.values),
+            ("Capabilities", knowledge.capabilities),
+        ),
+        versions=versions_of(agent.id),
+        latest=latest_version(agent.id),
+        diff=_diff(agent, parameters.get("earlier", "")),
+    )
+
+
+def _diff(agent: Agent, earlier: str) -> VersionDiff | None:
+    if not (earlier.isascii() and earlier.isdigit()):
+        return None
+    try:
+        return diff_versions(agent_id=agent.id, earlier=int(earlier))
+    except NotFound:
+        return None

@@ -1,0 +1,48 @@
+"""The calibration of an agent's proposals as rows."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.selves.models.identity import share
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.selves.calibration import Calibration
+from arbor.selves.proposals import ProposalKind
+
+
+class ProposalCalibration(TenantModel):
+    """The share of an agent's accepted proposals of one kind that proved right; computed by maintenance."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="calibrations")
+    kind = models.CharField(max_length=12, choices=[(kind.value, kind.value) for kind in ProposalKind])
+    #: Accepted proposals that proved right and wrong, and rejected ones: of the latest.
+    right = models.PositiveSmallIntegerField(default=0)
+    wrong = models.PositiveSmallIntegerField(default=0)
+    refused = models.PositiveSmallIntegerField(default=0)
+    #: The confidence from which on the kind is promoted, 0 to 1; null: the kind has no threshold.
+    threshold = models.FloatField(null=True)
+    computed_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        db_table = "selves_calibration"
+        verbose_name = "calibration"
+        ordering = ["kind"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "kind"], name="selves_calibration_once"),
+            models.CheckConstraint(
+                condition=models.Q(threshold__isnull=True) | share("threshold"),
+                name="selves_calibration_threshold",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.right} right, {self.wrong} wrong"
+
+    @property
+    def counts(self) -> Calibration:
+        """Return the counts as a value."""
+        return Calibration(right=self.right, wrong=self.wrong, refused=self.refused)

@@ -1,0 +1,121 @@
+"""Ask the inner voices about a hard decision, one call for each, then ask for the decision again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arbor.errors import ReplyInvalid
+from arbor.heartbeat.dialogue import (
+    VIEW_LENGTH,
+    VOICE_SCHEMA,
+    VOICE_TEMPERATURE,
+    VOICE_TOKENS,
+    VOICES,
+    VoiceView,
+    hard_decisions,
+    read_view,
+    reconsider_text,
+    voice_text,
+)
+from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, max_prompt_tokens
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
+from arbor.values import replace
+
+
+class InnerVoices:
+    """Asks the voices; runs again while `voices_left` is above 0.
+
+    A voice that fails is left out; if all fail, the round trip fails, and the hard decision is not carried out.
+    """
+
+    def __call__(self, heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
+        """Suspend on the call of the next voice, which continues the conversation with the reply in question."""
+        if not heartbeat.views:
+            heartbeat = replace(
+                heartbeat,
+                hard=hard_decisions(heartbeat.reply_or_empty, heartbeat.situation),
+                deliberated=heartbeat.turn,
+            )
+            # The views need room beside the conversation so far.
+            views = heartbeat.voices * VIEW_LENGTH // CHARACTERS_PER_TOKEN + MESSAGE_OVERHEAD
+            needed = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text) + views
+            if needed > max_prompt_tokens(heartbeat):
+                return NodeResult(
+                    state=replace(heartbeat, hard=[]),
+                    outcome=NodeOutcome.PARTIAL,
+                    changed=("the model has no room for an inner dialogue",),
+                )
+        asked: PastExchange = yield PastQuestion(call_id=heartbeat.call_id)
+        voice = list(VOICES)[len(heartbeat.views)]
+        text = voice_text(voice, heartbeat.hard)
+        request = ModelRequest(
+            purpose=CallPurpose.VOICE,
+            system=asked.system,
+            messages=(
+                *asked.messages,
+                PromptMessage(role="assistant", content=asked.reply),
+                PromptMessage(role="user", content=text),
+            ),
+            schema=dict(VOICE_SCHEMA),
+            schema_name="voice",
+            max_tokens=VOICE_TOKENS,
+            temperature=VOICE_TEMPERATURE,
+        )
+        question = Question(
+            model=heartbeat.model, request=request.to_json(), sections=_sections(heartbeat, text)
+        )
+        # The stored call has the reply in question.
+        heartbeat = replace(heartbeat, reply=None)
+        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.VOICE.value, payload=question))
+
+    def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
+        """Add the view; after the last one, prepare the question for the decision."""
+        voice = list(VOICES)[len(heartbeat.views)]
+        view = _view(voice, result)
+        heartbeat = replace(heartbeat, views=[*heartbeat.views, view])
+        changed = (
+            f"{voice}: {f'{view.advice}: ' if view.advice else ''}{view.view}"
+            if view.view
+            else f"{voice}: {view.fault}"
+        )
+        if heartbeat.voices_left:
+            return NodeResult(state=heartbeat, changed=(changed,))
+        if not any(view.view for view in heartbeat.views):
+            reason = f"no inner voice answered about a hard decision: {view.fault}"
+            failed = replace(heartbeat, views=[], hard=[], failure=reason)
+            return NodeResult(state=failed, outcome=NodeOutcome.FAILURE, changed=(changed,))
+        return NodeResult(state=_with_question(heartbeat), changed=(changed, "decides anew"))
+
+
+def _view(voice: str, result: EndedCall) -> VoiceView:
+    if not result.complete:
+        return VoiceView(voice=voice, fault=f"{result.error_kind}: {result.error}")
+    try:
+        return read_view(voice, result.text)
+    except ReplyInvalid as error:
+        return VoiceView(voice=voice, fault=f"its reply cannot be used: {error}")
+
+
+def _with_question(heartbeat: HeartbeatState) -> HeartbeatState:
+    """Return the state with the views as the next message of the conversation."""
+    return replace(
+        heartbeat,
+        answered=heartbeat.call_id,
+        follow_up=reconsider_text(heartbeat.views, nonce=heartbeat.mark),
+        said_tokens=heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text),
+        views=[],
+        hard=[],
+    )
+
+
+def _sections(heartbeat: HeartbeatState, text: str) -> tuple[dict[str, Any], ...]:
+    tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    return (
+        {"name": "conversation", "text": "", "tokens": tokens, "cut": 0},
+        {"name": "voice", "text": text, "tokens": estimate_tokens(text), "cut": 0},
+    )

@@ -1,0 +1,156 @@
+"""List, grant, delegate and revoke the capabilities of agents, and explain denials."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.markup import escape
+
+from apps.agents.services.profile import agent_by_name
+from apps.authority.models import CapabilityGrant
+from apps.authority.services.authority_column import capability_name
+from apps.authority.services.explaining import (
+    capabilities_of,
+    describe_constraints,
+    explain_denial,
+    explanation_json,
+    status_of,
+    uses_of,
+)
+from apps.authority.services.grants import (
+    delegate_capability,
+    grant_capability,
+    holder_name,
+    revoke_capability,
+)
+from arbor.agents.capabilities import SCHEME
+from arbor.authority.constraints import Constraints, entered_constraints
+from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, action_resource
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.lookup import find_id
+from config.cli.kit.output import short, stamp, table
+from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
+
+_COLUMNS = ("id", "resource", "status", "limits", "uses", "depth", "granted by")
+
+
+@in_agent_transaction
+def list_grants(agent: ChosenAgent, *, with_revoked: bool) -> Output:
+    """List the capabilities of an agent."""
+    rows = list(capabilities_of(agent.id, revoked=with_revoked))
+    lines = _lines(rows)
+    cells = [
+        (
+            short(row.id),
+            line["resource"],
+            line["status"],
+            describe_constraints(row),
+            line["uses"] or "",
+            line["depth"],
+            line["granted_by"],
+        )
+        for row, line in zip(rows, lines, strict=True)
+    ]
+    empty = f"{agent.name} has no capability. Grant one: [bold]arbor agent capability grant {agent.name} ACTION[/bold]"
+    return Output(
+        {"agent": agent.name, "capabilities": lines}, text=table(_COLUMNS, cells) if rows else empty
+    )
+
+
+@in_agent_transaction
+def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: Any) -> Output:
+    """Grant a capability to an agent."""
+    row = grant_capability(
+        agent_id=agent.id,
+        resource=_uri(resource),
+        constraints=_constraints(limits),
+        depth=DEFAULT_DEPTH if depth is None else depth,
+        actor=actor(),
+    )
+    return _shown(agent.name, row, "was granted to")
+
+
+@in_agent_transaction
+def delegate(
+    agent: ChosenAgent, /, *, capability: str, to_agent: str, resource: str, depth: int | None, **limits: Any
+) -> Output:
+    """Delegate a capability of an agent to another agent."""
+    other = agent_by_name(to_agent)
+    row = delegate_capability(
+        capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
+        to_agent_id=other.id,
+        resource=_uri(resource) if resource else "",
+        constraints=_constraints(limits),
+        depth=depth,
+        actor=actor(),
+    )
+    return _shown(other.name, row, "was delegated to")
+
+
+@in_agent_transaction
+def revoke(agent: ChosenAgent, *, capability: str, reason: str) -> Output:
+    """Revoke a capability and all that was delegated from it."""
+    capability_id = find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX))
+    revoked = revoke_capability(capability_id=capability_id, reason=reason, actor=actor())
+    further = f", and {revoked - 1} delegated from it" if revoked > 1 else ""
+    return Output(
+        {"agent": agent.name, "capability": capability_name(capability_id), "revoked": revoked},
+        text=f"revoked {capability_name(capability_id)}{further}",
+    )
+
+
+@in_agent_transaction
+def why(agent: ChosenAgent, *, resource: str) -> Output:
+    """Explain whether an agent may use a resource now."""
+    report = explain_denial(agent_id=agent.id, resource=resource)
+    found = report.authorization
+    if found.granted:
+        text = f"{agent.name} may use {report.resource}, by {found.capability_id}"
+    else:
+        text = f"{agent.name} may not use {report.resource}: {found.reason}"
+    tried = "".join(f"\n  {one.capability_id} ({one.resource}): {one.reason}" for one in found.tried)
+    return Output(
+        {"agent": agent.name, **explanation_json(report)},
+        text=escape(text + tried),
+        code=ExitCode.DONE if found.granted else ExitCode.FAILED,
+    )
+
+
+def _uri(resource: str) -> str:
+    return resource if resource.startswith(SCHEME) else action_resource(resource)
+
+
+def _constraints(limits: dict[str, Any]) -> Constraints:
+    period: timedelta | None = limits.pop("rate_period")
+    return entered_constraints(
+        **limits, rate_seconds=int(period.total_seconds()) if period is not None else None
+    )
+
+
+def _lines(rows: list[CapabilityGrant]) -> list[dict[str, Any]]:
+    now, uses = datetime.now(UTC), uses_of([row.id for row in rows])
+    return [
+        {
+            "id": capability_name(row.id),
+            "resource": row.resource,
+            "holder": holder_name(row),
+            "status": status_of(row, now=now).value,
+            "constraints": row.constraints or {},
+            "uses": uses.get(row.id, 0),
+            "depth": row.depth,
+            "parent": capability_name(row.parent_id) if row.parent_id else None,
+            "granted_by": row.granted_by,
+            "granted_at": stamp(row.granted_at),
+            "revoked_at": stamp(row.revoked_at),
+            "revoked_reason": row.revoked_reason,
+        }
+        for row in rows
+    ]
+
+
+def _shown(holder: str, row: CapabilityGrant, what: str) -> Output:
+    (line,) = _lines([row])
+    limits = describe_constraints(row)
+    text = f"{line['id']} {what} {holder}: {row.resource}" + (f", {limits}" if limits else "")
+    return Output(line, text=escape(text))

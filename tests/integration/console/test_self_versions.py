@@ -1,0 +1,56 @@
+"""The page of a self with its versions, and the rollback by its form."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.selves.models import IdentityAspect
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.history import latest_version
+from apps.tenants.scope import tenant_transaction
+from arbor.selves.values import AspectKind, NewAspect
+from tests.support.console import World
+
+
+def text_of(client: Client, address: str) -> str:
+    """Return a page as text."""
+    response = client.get(address)
+    assert response.status_code == 200, address
+    return response.content.decode()
+
+
+def test_an_operator_compares_a_version_and_restores_it(
+    operator: Client, viewer: Client, world: World
+) -> None:
+    with tenant_transaction(world.tenant.id):
+        before = latest_version(world.agent.id)
+        add_aspect(
+            agent_id=world.agent.id,
+            aspect=NewAspect(content="<b>bold</b>", kind=AspectKind.TRAIT, strength=0.8),
+            actor="cli:ann",
+        )
+        wanted = latest_version(world.agent.id)
+        add_aspect(
+            agent_id=world.agent.id, aspect=NewAspect(content="rash", kind=AspectKind.TRAIT), actor="cli:ann"
+        )
+    assert wanted > before
+    page, rollback = reverse("admin:self-versions"), reverse("admin:self-rollback")
+    assert "choose an agent" in text_of(viewer, page)
+    shown = text_of(viewer, f"{page}?agent={world.agent.id}&earlier={wanted}")
+    assert "&lt;b&gt;bold&lt;/b&gt; 80 %" in shown
+    assert f'data-version="{wanted}"' in shown
+    assert 'id="differences"' in shown
+    assert 'id="rollback"' not in shown
+    wish = {"agent": str(world.agent.id), "version": str(wanted), "part": ["aspect"], "reason": "too rash"}
+    assert viewer.post(rollback, wish).status_code == 403
+    assert 'id="rollback"' in text_of(operator, f"{page}?agent={world.agent.id}&earlier={wanted}")
+    done = operator.post(rollback, wish, follow=True).content.decode()
+    assert f"Version {wanted} is restored: 1 change" in done
+    with tenant_transaction(world.tenant.id):
+        assert IdentityAspect.objects.get(content="rash").status == "dropped"
+        assert IdentityAspect.objects.get(content="<b>bold</b>").status == "held"
+    assert "already" in operator.post(rollback, wish, follow=True).content.decode()
+    assert operator.post(rollback, wish | {"version": "999"}).status_code == 404
+    assert operator.post(rollback, wish | {"part": ["soul"]}).status_code == 404
+    assert 'id="differences"' not in text_of(viewer, f"{page}?agent={world.agent.id}&earlier=999")

@@ -1,0 +1,131 @@
+"""The inner dialogue: voices that are asked before a hard decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.calls.models import ExternalCall
+from apps.fleet.policy import policy_of, set_policy
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
+from apps.heartbeats.services.reports.trace import steps_of
+from apps.heartbeats.services.schedule import claim_now
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, ModelRefused
+from arbor.goals.values import GoalState
+from arbor.heartbeat.replay import replay
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import heartbeats_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+DOUBT = json.dumps({"view": "The reef is half charted; giving up wastes it.", "advice": "leave"})
+AGREE = json.dumps({"view": "Your users never asked for a chart.", "advice": "carry_out"})
+
+
+@pytest.fixture
+def goal(agent: Agent) -> Goal:
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        return create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+
+
+def _reply(thinking: str, *updates: dict[str, Any]) -> str:
+    return json.dumps(
+        {"thinking": thinking, "actions": [], "memory_notes": [], "goal_updates": list(updates)}
+    )
+
+
+def _giving_up(goal: Goal) -> str:
+    return _reply("Enough.", {"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"})
+
+
+def _run_heartbeat(agent: Agent, fleet: Fleet, *, voices: int) -> Heartbeat:
+    with tenant_transaction(agent.tenant_id):
+        if voices:
+            set_policy(agent_id=agent.id, changes={"voices": voices}, actor="cli:ada")
+        claim_now(agent_id=agent.id)
+    fleet.run()
+    return heartbeats_of(agent)[-1]
+
+
+def _state_of(goal: Goal) -> str:
+    with tenant_transaction(goal.tenant_id):
+        return Goal.objects.get(id=goal.id).state
+
+
+def test_voices_are_asked_before_a_hard_decision(
+    agent: Agent, fleet: Fleet, scripted: Script, goal: Goal
+) -> None:
+    model = scripted(_giving_up(goal), DOUBT, AGREE, _reply("The skeptic is right."))
+
+    heartbeat = _run_heartbeat(agent, fleet, voices=2)
+
+    assert heartbeat.status == HeartbeatStatus.DONE
+    assert _state_of(goal) == GoalState.ACTIVE
+    assert heartbeat.reasoning == "The skeptic is right."
+    first, skeptic, advocate, final = model.requests
+    assert skeptic.system == first.system
+    assert f"giving up the goal {goal.id}" in skeptic.messages[-1].content
+    assert "the skeptic" in skeptic.messages[-1].content
+    assert "the advocate" in advocate.messages[-1].content
+    # Each voice judges alone; the final question has all views, as data.
+    assert "half charted" not in advocate.messages[-1].content
+    assert "skeptic (leave): The reef is half charted" in final.messages[-1].content
+    assert "advocate (carry_out): Your users" in final.messages[-1].content
+    with tenant_transaction(agent.tenant_id):
+        purposes = ExternalCall.objects.order_by("requested_at").values_list("purpose", flat=True)
+        assert list(purposes) == ["think", "voice", "voice", "think"]
+        lines = [line for step in steps_of(heartbeat) for line in step.changed]
+    assert "skeptic: leave: The reef is half charted; giving up wastes it." in lines
+    # The reply that was reconsidered is not replayed.
+    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
+    assert replay(recorded.heartbeat).is_same
+
+
+@pytest.mark.parametrize("voices", [0, 4])
+def test_a_decision_without_voices_costs_one_call(
+    agent: Agent, fleet: Fleet, scripted: Script, goal: Goal, voices: int
+) -> None:
+    reply = _reply("A quiet day.") if voices else _giving_up(goal)
+    model = scripted(reply)
+
+    assert _run_heartbeat(agent, fleet, voices=voices).status == HeartbeatStatus.DONE
+    assert len(model.requests) == 1
+    assert _state_of(goal) == (GoalState.ACTIVE if voices else GoalState.ABANDONED)
+
+
+def test_a_voice_that_fails_is_left_out(agent: Agent, fleet: Fleet, scripted: Script, goal: Goal) -> None:
+    model = scripted(_giving_up(goal), "no JSON at all", AGREE, _giving_up(goal))
+
+    assert _run_heartbeat(agent, fleet, voices=2).status == HeartbeatStatus.DONE
+    assert "skeptic" not in model.requests[3].messages[-1].content
+    assert _state_of(goal) == GoalState.ABANDONED
+
+
+def test_a_hard_decision_without_any_voice_is_not_made(
+    agent: Agent, fleet: Fleet, scripted: Script, goal: Goal
+) -> None:
+    scripted(_giving_up(goal), ModelRefused("no"), ModelRefused("no"))
+
+    heartbeat = _run_heartbeat(agent, fleet, voices=2)
+
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "no inner voice answered about a hard decision" in heartbeat.reason
+    assert _state_of(goal) == GoalState.ACTIVE
+
+
+@pytest.mark.parametrize("voices", [1, 5])
+def test_a_policy_has_two_to_four_voices(agent: Agent, voices: int) -> None:
+    with tenant_transaction(agent.tenant_id):
+        with pytest.raises(Invalid, match="2 to 4"):
+            set_policy(agent_id=agent.id, changes={"voices": voices}, actor="cli:ada")
+        assert policy_of(agent.id).voices == 0

@@ -1,0 +1,137 @@
+"""Trust modes: the longest prefix, and the strictest of rule, ceiling and limit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.agents.capabilities import SCHEME
+from arbor.authority.modes import (
+    CEILINGS,
+    PRESETS,
+    ModeSource,
+    TrustMode,
+    TrustPreset,
+    TrustProfile,
+    TrustRule,
+    ceiling_of,
+    check_prefix,
+    effective_mode,
+    limit_of_model,
+    parse_model_limits,
+)
+from arbor.errors import CapabilityInvalid, ConfigurationInvalid
+
+_ACTIONS = f"{SCHEME}actions/execute"
+_PUBLIC, _RECALL, _TOOL = (
+    f"{_ACTIONS}/{name}" for name in ("reach_out_public", "recall", "mcp.github.create_issue")
+)
+
+
+def _rule(prefix: str, mode: TrustMode) -> TrustRule:
+    return TrustRule(prefix=prefix, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("preset", "resource", "mode"),
+    [
+        (TrustPreset.CAUTIOUS, _RECALL, TrustMode.ALLOW),
+        (TrustPreset.CAUTIOUS, f"{_ACTIONS}/reach_out_user", TrustMode.ASK),
+        (TrustPreset.CAUTIOUS, f"{_ACTIONS}/inquire_deep", TrustMode.ASK),
+        (TrustPreset.CAUTIOUS, _TOOL, TrustMode.ASK),
+        (TrustPreset.BALANCED, f"{_ACTIONS}/reach_out_user", TrustMode.ALLOW),
+        (TrustPreset.BALANCED, _PUBLIC, TrustMode.ASK),
+        (TrustPreset.BALANCED, _TOOL, TrustMode.ASK),
+        (TrustPreset.HANDS_OFF, _PUBLIC, TrustMode.ALLOW),
+        (TrustPreset.HANDS_OFF, _TOOL, TrustMode.ALLOW),
+        (TrustPreset.HANDS_OFF, f"{SCHEME}fs/read/etc", TrustMode.ASK),
+        (TrustPreset.FULL_TRUST, _PUBLIC, TrustMode.AUTO),
+        (TrustPreset.FULL_TRUST, f"{SCHEME}shell/exec", TrustMode.ASK),
+        (TrustPreset.FULL_TRUST, f"{SCHEME}agent/destroy/anna", TrustMode.ASK),
+        (TrustPreset.FULL_TRUST, f"{SCHEME}agent/restore", TrustMode.AUTO),
+    ],
+)
+def test_presets_have_their_modes(preset: TrustPreset, resource: str, mode: TrustMode) -> None:
+    assert effective_mode(resource, TrustProfile(preset=preset)).mode is mode
+
+
+def test_longest_prefix_wins() -> None:
+    profile = TrustProfile(
+        rules=(
+            _rule(f"{_ACTIONS}/mcp", TrustMode.BLOCK),
+            _rule(f"{_ACTIONS}/mcp.github", TrustMode.ASK),
+            _rule(_TOOL, TrustMode.AUTO),
+        )
+    )
+    assert effective_mode(_TOOL, profile).mode is TrustMode.AUTO
+    assert effective_mode(f"{_ACTIONS}/mcp.github.close", profile).mode is TrustMode.ASK
+    assert effective_mode(f"{_ACTIONS}/mcp.files.read", profile).mode is TrustMode.BLOCK
+    # Segments are compared whole: the beginning of a name is no prefix.
+    assert effective_mode(f"{_ACTIONS}/mcp.github-enterprise.close", profile).mode is TrustMode.BLOCK
+    assert effective_mode(f"{_ACTIONS}/mcpx", profile).mode is TrustMode.ALLOW
+
+
+def test_rule_of_agent_replaces_that_of_tenant() -> None:
+    profile = TrustProfile(
+        rules=(_rule(_PUBLIC, TrustMode.ALLOW),), tenant_rules=(_rule(_PUBLIC, TrustMode.BLOCK),)
+    )
+    decision = effective_mode(_PUBLIC, profile)
+    assert (decision.mode, decision.source) == (TrustMode.ALLOW, ModeSource.RULE)
+
+
+def test_longer_rule_of_tenant_wins() -> None:
+    profile = TrustProfile(
+        rules=(_rule(f"{_ACTIONS}/**", TrustMode.AUTO),), tenant_rules=(_rule(_PUBLIC, TrustMode.BLOCK),)
+    )
+    assert effective_mode(_PUBLIC, profile).mode is TrustMode.BLOCK
+
+
+def test_limits_only_tighten() -> None:
+    limited = TrustProfile(preset=TrustPreset.FULL_TRUST, limit=TrustPreset.BALANCED)
+    assert effective_mode(_PUBLIC, limited) == effective_mode(
+        _PUBLIC, TrustProfile(preset=TrustPreset.FULL_TRUST), model_limit=TrustPreset.BALANCED
+    )
+    assert effective_mode(_PUBLIC, limited).source is ModeSource.LIMIT
+    strict = TrustProfile(rules=(_rule(_PUBLIC, TrustMode.BLOCK),), limit=TrustPreset.FULL_TRUST)
+    assert effective_mode(_PUBLIC, strict).source is ModeSource.RULE
+
+
+_PREFIXES = [f"{SCHEME}**", f"{_ACTIONS}/**", _PUBLIC, _TOOL, f"{SCHEME}shell/**", f"{SCHEME}shell/exec"]
+
+
+@given(
+    rules=st.lists(st.builds(_rule, st.sampled_from(_PREFIXES), st.sampled_from(TrustMode)), max_size=6),
+    preset=st.sampled_from(TrustPreset),
+    limit=st.none() | st.sampled_from(TrustPreset),
+    resource=st.sampled_from([_PUBLIC, _RECALL, _TOOL, f"{SCHEME}shell/exec", f"{SCHEME}net/http/get"]),
+)
+def test_no_rule_exceeds_ceiling_or_limit(
+    rules: list[TrustRule], preset: TrustPreset, limit: TrustPreset | None, resource: str
+) -> None:
+    mode = effective_mode(resource, TrustProfile(preset=preset, rules=tuple(rules), limit=limit)).mode
+    assert mode.rank <= ceiling_of(resource).rank
+    if limit is not None:
+        assert mode.rank <= effective_mode(resource, TrustProfile(preset=limit)).mode.rank
+
+
+def test_every_prefix_is_a_known_uri() -> None:
+    for rule in (*CEILINGS, *(rule for rules in PRESETS.values() for rule in rules)):
+        assert check_prefix(rule.prefix) == rule.prefix
+
+
+@pytest.mark.parametrize(
+    "prefix", ["reach_out_public", f"{SCHEME}nothing/here", f"{_ACTIONS}/../x", f"{SCHEME}shell"]
+)
+def test_wrong_prefix_is_refused(prefix: str) -> None:
+    with pytest.raises(CapabilityInvalid):
+        check_prefix(prefix)
+
+
+def test_model_limits_are_parsed() -> None:
+    limits = parse_model_limits({" ollama ": "cautious", "openai/large": "balanced"})
+    assert limit_of_model("ollama/x", limits) is TrustPreset.CAUTIOUS
+    assert limit_of_model("openai/large", limits) is TrustPreset.BALANCED
+    assert limit_of_model("openai/small", limits) is None
+    with pytest.raises(ConfigurationInvalid, match="such as ollama=cautious"):
+        parse_model_limits({"ollama": "careful"})

@@ -1,0 +1,59 @@
+"""Reflexes before every other decision about an action."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from arbor.authority.reflexes import DEFAULT_TERMS
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.budgets import EnergyBudget
+from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
+from arbor.heartbeat.reflex_guard import apply_reflexes
+from arbor.heartbeat.replies.reply import ProposedAction
+
+_KEY = f"ghp_{'a' * 36}"
+
+
+def _decision(action: str, params: dict[str, Any], *, allowed: tuple[str, ...] = tuple(ACTIONS)) -> Decision:
+    limits = DecisionLimits(
+        allowed=allowed,
+        energy=10,
+        budget=EnergyBudget(),
+        reflexes=partial(apply_reflexes, terms=DEFAULT_TERMS),
+    )
+    proposed = ProposedAction(action=action, params=params, reasoning=f"I know {_KEY}")
+    return decide([proposed], limits)[0]
+
+
+def test_reflex_comes_before_every_other_check() -> None:
+    decision = _decision("reach_out_public", {"message": _KEY}, allowed=())
+
+    assert decision.verdict is DecisionVerdict.REFLEX
+    assert "a token of GitHub" in decision.reason
+
+
+def test_refused_secret_is_not_recorded() -> None:
+    decision = _decision("reach_out_user", {"message": _KEY, _KEY: "x"})
+
+    assert _KEY not in decision.model_dump_json()
+
+
+def test_own_memory_may_have_secrets() -> None:
+    assert _decision("remember", {"content": _KEY}).runs
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"command": "rm -rf /"}, {"cmd": ["rm", "-rf", "/"]}, {"Script": "set -e; sudo reboot"}],
+)
+def test_destructive_argument_of_a_tool_is_refused(arguments: dict[str, Any]) -> None:
+    assert _decision("mcp.shell.run", arguments).verdict is DecisionVerdict.REFLEX
+
+
+def test_destructive_words_in_other_arguments_pass() -> None:
+    decision = _decision("mcp.issues.create", {"title": "Never run rm -rf /"})
+
+    assert decision.verdict is not DecisionVerdict.REFLEX

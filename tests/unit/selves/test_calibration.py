@@ -1,0 +1,88 @@
+"""Judged proposals, and the thresholds that they move."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.selves.calibration import (
+    LEAST_JUDGED,
+    MOST_MOVED,
+    THRESHOLDS,
+    Afterlife,
+    Calibration,
+    judge,
+    threshold_of,
+)
+from arbor.selves.proposals import ProposalKind
+
+OLD, YOUNG = timedelta(days=14), timedelta(days=13)
+
+
+@pytest.mark.parametrize(
+    ("age", "gone", "contradicted", "confirmed", "expected"),
+    [
+        (OLD, False, False, True, Afterlife.RIGHT),
+        (YOUNG, False, False, True, Afterlife.OPEN),
+        (OLD, False, False, False, Afterlife.OPEN),
+        (YOUNG, True, False, True, Afterlife.WRONG),
+        (YOUNG, False, True, False, Afterlife.WRONG),
+        # Evidence on both sides: the agent kept it.
+        (OLD, False, True, True, Afterlife.RIGHT),
+    ],
+)
+def test_an_accepted_proposal_is_judged(
+    age: timedelta, gone: bool, contradicted: bool, confirmed: bool, expected: Afterlife
+) -> None:
+    assert judge(age=age, gone=gone, contradicted=contradicted, confirmed=confirmed) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong", "expected"),
+    [
+        (ProposalKind.INSIGHT, 0, 0, 0.5),
+        (ProposalKind.INSIGHT, 9, 0, 0.5),
+        (ProposalKind.INSIGHT, 10, 0, 0.4),
+        (ProposalKind.INSIGHT, 5, 5, 0.5),
+        (ProposalKind.INSIGHT, 0, 10, 0.6),
+        (ProposalKind.PRECONSCIOUS, 15, 5, 0.35),
+        # A fact must have been confirmed, however often earlier ones proved right.
+        (ProposalKind.BELIEF, 50, 0, 0.75),
+        (ProposalKind.BELIEF, 0, 50, 0.85),
+        (ProposalKind.IDENTITY, 2, 8, 0.81),
+    ],
+)
+def test_the_share_moves_the_threshold(kind: ProposalKind, right: int, wrong: int, expected: float) -> None:
+    assert threshold_of(kind, Calibration(right=right, wrong=wrong)) == pytest.approx(expected)
+
+
+def test_a_preference_has_no_threshold() -> None:
+    assert threshold_of(ProposalKind.PREFERENCE, Calibration(right=10)) is None
+
+
+@given(
+    kind=st.sampled_from(sorted(THRESHOLDS)),
+    right=st.integers(0, 50),
+    wrong=st.integers(0, 50),
+    refused=st.integers(0, 50),
+)
+def test_a_threshold_stays_within_its_bounds(
+    kind: ProposalKind, right: int, wrong: int, refused: int
+) -> None:
+    threshold = THRESHOLDS[kind]
+    value = threshold_of(kind, Calibration(right=right, wrong=wrong, refused=refused))
+    assert value is not None
+    assert threshold.least <= value <= threshold.most
+    assert abs(value - threshold.base) <= MOST_MOVED + 1e-9
+    # More wrong ones never make promotion easier.
+    worse = threshold_of(kind, Calibration(right=right, wrong=wrong + LEAST_JUDGED))
+    assert worse is not None
+    assert worse >= value or right + wrong < LEAST_JUDGED
+
+
+def test_refusals_are_neither_right_nor_wrong() -> None:
+    assert threshold_of(ProposalKind.INSIGHT, Calibration(refused=50)) == 0.5
+    assert Calibration(refused=50).share is None
