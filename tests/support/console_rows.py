@@ -29,6 +29,7 @@ from tests.factories.contacts import (
     OutboxMessageFactory,
     SignalWebhookFactory,
 )
+from tests.factories.fleet import SavedSeedFactory
 from tests.factories.goals import (
     GoalFactory,
     GoalMemoryLinkFactory,
@@ -169,6 +170,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_plan(agent, goal, memory, text),
             *_add_conversation(agent, text),
             *_add_messages(agent, text),
+            SavedSeedFactory(agent_id=agent.id, name=text[:100], actor=text[:200]),
             ScheduleFactory(agent=agent, last_error=text),
             record(
                 action=AuditAction.OPERATOR_ACT,

@@ -35,6 +35,10 @@ from arbor.seeds.saving import SeedReason
 router = Router()
 
 _CONTENT_TYPE = "application/octet-stream"
+_BINARY = {"content": {_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+#: The parts of the document of operations that answer or read a file.
+_ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
+_READS_FILE = {"requestBody": {"required": True, **_BINARY}}
 
 
 class SavedSeedResource(Schema):
@@ -165,7 +169,9 @@ class AgentFork(Input):
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, examples=["Lyra"])]
 
 
-@router.get("/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", response={200: None})
+@router.get(
+    "/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", openapi_extra=_ANSWERS_FILE
+)
 @own_transactions
 def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> FileResponse:
     """Stream a signed seed of the agent, `application/octet-stream`; without `vectors` it is smaller."""
@@ -259,7 +265,13 @@ def list_seeds(
     return page_of(seeds, page, order="-at", view=SavedSeedResource.of)
 
 
-@router.post("/seeds", response={201: SavedSeedResource}, auth=ADMINISTER, summary="Send a seed")
+@router.post(
+    "/seeds",
+    response={201: SavedSeedResource},
+    auth=ADMINISTER,
+    summary="Send a seed",
+    openapi_extra=_READS_FILE,
+)
 @own_transactions
 def upload(request: HttpRequest) -> Status[SavedSeedResource]:
     """Verify and save the seed that is the body, `application/octet-stream`; import, restore or merge it by its id."""
@@ -283,7 +295,10 @@ def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
 
 
 @router.get(
-    "/seeds/{uuid:seed_id}/file", auth=ADMINISTER, summary="Download a saved seed", response={200: None}
+    "/seeds/{uuid:seed_id}/file",
+    auth=ADMINISTER,
+    summary="Download a saved seed",
+    openapi_extra=_ANSWERS_FILE,
 )
 def download(request: HttpRequest, seed_id: UUID) -> FileResponse:
     """Stream the file of a saved seed, `application/octet-stream`."""

@@ -15,6 +15,7 @@ from apps.console.admin import (  # noqa: F401
     hooks,
     memories,
     proposals,
+    seeds,
     selves,
     tenants,
     tools,

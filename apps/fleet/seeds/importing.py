@@ -14,6 +14,7 @@ from apps.agents.services.identity_creation import NewIdentity, create_identitie
 from apps.agents.services.profile import valid_name
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, verify_seed
@@ -172,6 +173,7 @@ def _create_agent(
         raise name_in_use from error
     now = datetime.now(UTC)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
+    create_tiers([agent], now=now)
     interval = interval_of(profile)
     create_schedule(
         agent=agent,

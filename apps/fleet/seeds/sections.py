@@ -230,6 +230,7 @@ DERIVED: dict[str, str] = {
     "memories.Term": "counted from the words of the memories",
     "memories.Activation": "a cache, which fades within hours",
     "memories.NextEmbedding": "vectors of a move to another embedder, which begins anew",
+    "selves.ProposalCalibration": "counted again each day from the proposals",
     "memories.EmbeddingCacheEntry": "a cache of vectors",
 }
 #: Tables that no seed has, and why.
@@ -237,6 +238,11 @@ LEFT_OUT: dict[str, str] = {
     "agents.AgentKey": "a private key never leaves its row; the signatures have the public keys",
     "agents.AgentEndorsement": "a statement of this installation about its own agent",
     "authority.CapabilityGrant": "a right at this installation; the section `requests` names the resources",
+    "authority.ActionApproval": "decisions of this installation's people",
+    "authority.AgentTrust": "trust is earned at one installation",
+    "authority.ModeRule": "trust is earned at one installation",
+    "authority.TierChange": "trust is earned at one installation",
+    "authority.TrustScore": "trust is earned at one installation",
     "authority.CapabilityUse": "uses of a right at this installation",
     "agents.HeartbeatSchedule": "the time of the next heartbeat is the dispatcher's; the section `profile` has the interval",
     "agents.Template": "a tenant's own text, which agents only name",

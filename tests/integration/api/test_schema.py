@@ -66,7 +66,7 @@ def _try_operation(operation: Any, *, token: str, agents: Any) -> None:
             case.path_parameters["agent_id"] = next(agents)
         response = case.call(headers={"Authorization": f"Bearer {token}"})
         case.validate_response(response, checks=CHECKS)
-        assert SECRET not in response.text
+        assert SECRET.encode() not in response.content
 
     answer()
 

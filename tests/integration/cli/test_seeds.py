@@ -43,6 +43,10 @@ def test_an_agent_is_forked_imported_and_merged(arbor: Arbor, vega: str, tmp_pat
     imported = arbor("seed", "import", file, "--name", "Mira", "--json").json
     assert imported["name"] == "Mira"
     assert arbor("seed", "import", file, "--name", "Mira").code == 1
+    assert (
+        "Would create" in arbor("seed", "import", file, "--name", "Nova", "--trust-foreign", "--dry-run").out
+    )
+    assert "Would merge" in arbor("seed", "merge", vega, file, "--trust-foreign", "--dry-run").out
     merged = arbor("seed", "merge", vega, file, "--json").json
     assert merged["memories"] == 0
     assert merged["known"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
@@ -144,3 +145,13 @@ def test_a_fork_has_the_same_memories(world: World, export: Export) -> None:
         ]
     assert contents[0] == contents[1]
     assert report.rows.keys() == SEED_ROWS
+
+
+def test_a_seed_above_the_limit_of_the_installation_is_refused(
+    world: World, export: Export, settings: Any
+) -> None:
+    file = export(world.agent.id)
+    settings.ARBOR_SEED_MAX_MB = 0
+
+    with pytest.raises(SeedInvalid, match="more than 0 bytes"):
+        verify_seed(file)
