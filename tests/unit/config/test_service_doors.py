@@ -26,7 +26,6 @@ _DIRECT = "the command and the operation wait for the server's list; the page le
 #: Acts without any door.
 INTERNAL = {
     "agents.services.identity.change_status": _AGENT,
-    "fleet.creation.create_agents": "a command and an operation create one agent, by the same function",
     "agents.services.identity.record_statement": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
