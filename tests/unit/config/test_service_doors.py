@@ -28,6 +28,7 @@ INTERNAL = {
     "agents.services.identity.change_status": _AGENT,
     "fleet.creation.create_agents": "a command and an operation create one agent, by the same function",
     "agents.services.identity.record_statement": _AGENT,
+    "selves.services.birth.create_selves": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
     "authority.services.grants.grant_actions": _AGENT,
