@@ -56,6 +56,7 @@ INTERNAL = {
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
     "tools.services.servers.list_tools_again": _AGENT,
+    "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
