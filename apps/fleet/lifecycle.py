@@ -16,7 +16,6 @@ from apps.audit.services import record
 from apps.authority.models import ActionApproval, AgentTrust, CapabilityGrant, ModeRule
 from apps.calls.models import ExternalCall
 from apps.contacts.models import Channel, ChatSession, OutboxMessage
-from apps.fleet.reseeding import reseed_knowledge
 from apps.fleet.seeds.saving import save_seed
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.memories.services.store.term_counts import lock_minds
@@ -147,7 +146,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         else:
             switch_off(agent_id=agent_id)
         detail: dict[str, Any] = {"from": previous, "to": agent.status}
-        if verb is LifecycleVerb.START and (reseeded := reseed_knowledge(agent)):
+        if verb is LifecycleVerb.START and (reseeded := _reseed(agent)):
             detail["reseeded"] = [str(memory_id) for memory_id in reseeded]
         action, word = _ACTS[verb]
         record(
@@ -159,6 +158,13 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
     return agent
+
+
+def _reseed(agent: Agent) -> tuple[UUID, ...]:
+    """Store again what is gone of the template's knowledge."""
+    from apps.fleet.reseeding import reseed_knowledge  # noqa: PLC0415 (loads the embedders; most acts store nothing)
+
+    return reseed_knowledge(agent)
 
 
 def lock_whole_agent(agent_id: UUID) -> Agent:
