@@ -112,6 +112,16 @@ def profile(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
+@whole("--agents", 200)
+@click.option(
+    "--batch", type=click.IntRange(1, 100), default=20, show_default=True, help="Agents created together."
+)
+def identity(**options: Any) -> dict[str, Any]:
+    """Agents created per second, with their keys, endorsements and minds."""
+    return measure_on_servers("bench.identity", **options)
+
+
+@benchmark_command
 @whole("--memories", 10_000, help="Memories of each agent.")
 @whole("--agents", 100)
 @whole("--queries", 300, least=10)
@@ -234,6 +244,13 @@ def console(**options: Any) -> dict[str, Any]:
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
+
+
+@benchmark_command
+@whole("--rounds", 2_000, least=10)
+def authorization(**options: Any) -> dict[str, Any]:
+    """Verification and authorization of one signed action, without a database."""
+    return importlib.import_module("bench.authorization").measure(**options)  # type: ignore[no-any-return]
 
 
 def main() -> None:

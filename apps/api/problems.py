@@ -36,6 +36,7 @@ STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.AlreadyExists: HTTPStatus.CONFLICT,
     errors.PermissionDenied: HTTPStatus.FORBIDDEN,
     errors.IdentityRefused: HTTPStatus.FORBIDDEN,
+    errors.CapabilityDenied: HTTPStatus.FORBIDDEN,
     errors.TokenRefused: HTTPStatus.UNAUTHORIZED,
     errors.SignatureRefused: HTTPStatus.UNAUTHORIZED,
     errors.RequestUnderway: HTTPStatus.CONFLICT,

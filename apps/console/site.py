@@ -30,6 +30,7 @@ from apps.console.contact_views import act_on_channel, act_on_message, act_on_we
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.approvals import decide_approval
+from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
@@ -105,6 +106,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
             path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
             path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
+            path(
+                "agents/agent/<uuid:agent_id>/capabilities/",
+                self.admin_view(show_capabilities),
+                name="agent-capabilities",
+            ),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
         ]
         urls += [

@@ -1,11 +1,15 @@
-"""Create an agent with all its rows in one transaction."""
+"""Create agents with all their rows in one transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Lower
 
 from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
@@ -16,15 +20,17 @@ from apps.audit.services import record
 from apps.authority.services.grants import grant_actions
 from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.policy import create_policy
-from apps.goals.services.backlogs import lock_backlog, save_backlog
-from apps.heartbeats.services.schedule import create_schedule
-from apps.memories.services.store.remember import store
-from apps.selves.services.birth import create_self
+from apps.goals.services.backlogs import load_backlogs, save_backlogs
+from apps.heartbeats.services.schedule import create_schedules
+from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.remember import MemoryWriter
+from apps.selves.services.birth import SelfAtBirth, create_selves
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
+    WorkingMemoryDraft,
     first_aspects,
     first_goals,
     first_knowledge,
@@ -33,6 +39,7 @@ from arbor.agents.birth import (
 from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, Invalid
+from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import first_actions
 from arbor.models.handles import Handle
@@ -42,7 +49,31 @@ SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(seconds=MAX_INTERVAL_S)
 
 
-@transaction.atomic
+#: Agents that are created together at most.
+MOST_TOGETHER = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentWish:
+    """A wish for an agent; what is empty defaults to the template's, then the installation's."""
+
+    name: str
+    template_name: str
+    interval: timedelta | None = None
+    #: `provider/model`.
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NewAgent:
+    """An agent to store, with what it is made from."""
+
+    agent: Agent
+    template: FoundTemplate
+    pair: KeyPair
+    interval: timedelta
+
+
 def create_agent(
     *,
     name: str,
@@ -51,56 +82,57 @@ def create_agent(
     interval: timedelta | None = None,
     model: str = "",
 ) -> Agent:
-    """Create an agent of the current tenant from a template; it has no heartbeats before it is started.
+    """Create an agent of the current tenant from a template; see `create_agents`."""
+    wish = AgentWish(name=name, template_name=template_name, interval=interval, model=model)
+    (agent,) = create_agents(wishes=[wish], actor=actor)
+    return agent
 
-    Interval and model (`provider/model`) default to the template's, then the installation's. Maintenance embeds the agent's
+
+@transaction.atomic
+def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
+    """Create agents of the current tenant from templates, all or none; they have no heartbeats before they are started.
+
+    Interval and model (`provider/model`) default to the template's, then the installation's. Maintenance embeds the agents'
     first memories later; until then recall finds them by their words.
 
-    Raises NotFound for the template, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is
+    Raises NotFound for a template, AlreadyExists for a name, Invalid, TransitionIllegal where the tenant is
     suspended, and ConfigurationInvalid without a master key.
     """
     require_active()
-    name = valid_name(name)
-    template = find_template(template_name)
-    beat_every = _interval(interval, template)
-    handle = model or template.spec.metadata.handle
-    if handle:
-        handle = str(Handle.entered(handle))
+    if not 0 < len(wishes) <= MOST_TOGETHER:
+        raise Invalid(f"1 to {MOST_TOGETHER} agents are created together, got {len(wishes)}")
+    templates = {name: find_template(name) for name in {wish.template_name for wish in wishes}}
     now = datetime.now(UTC)
-    pair = generate_key_pair()
-    agent = _agent(name, template, handle, pair)
-    create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
-    RequestedCapability.objects.bulk_create(_requests(agent, template))
-    actions = first_actions(template.spec.actions)
-    grant_actions(agents=[agent], actions=actions, actor=actor)
-    create_tiers([agent], now=now)
-    create_schedule(agent=agent, interval=beat_every, now=now)
-    create_policy(agent, energy=template.spec.energy)
-    shortened = _create_mind(agent, template, actor, now)
-    record(
-        action=AuditAction.AGENT_CREATED,
-        actor=actor,
-        agent_id=agent.id,
-        message=f"created {agent.name} from {template.origin} template {template.name} {template.version}",
-        detail={
-            "public_id": agent.public_id,
-            "template": template.name,
-            "interval_s": beat_every.total_seconds(),
-            "model": handle,
-            "actions": list(actions),
-            "shortened": list(shortened),
-        },
+    new = [_new_agent(wish, templates[wish.template_name]) for wish in wishes]
+    agents = [made.agent for made in new]
+    _store(agents)
+    create_identities([NewIdentity(agent=made.agent, pair=made.pair) for made in new], now=now)
+    RequestedCapability.objects.bulk_create(
+        [row for made in new for row in _requests(made.agent, made.template)]
     )
+    for template in templates.values():
+        of_template = [made.agent for made in new if made.template is template]
+        grant_actions(agents=of_template, actions=first_actions(template.spec.actions), actor=actor)
+    create_tiers(agents, now=now)
+    create_schedules(intervals={made.agent: made.interval for made in new}, now=now)
+    for made in new:
+        create_policy(made.agent, energy=made.template.spec.energy)
+    shortened = _create_minds(new, actor, now)
+    for made in new:
+        _record(made, shortened[made.agent.id], actor)
     emit(
-        signal(
-            SignalName.AGENT_CREATED,
-            agent.id,
-            name=agent.name,
-            template=label(template.name),
-            actor=actor,
+        *(
+            signal(
+                SignalName.AGENT_CREATED,
+                made.agent.id,
+                name=made.agent.name,
+                template=label(made.template.name),
+                actor=actor,
+            )
+            for made in new
         )
     )
-    return agent
+    return agents
 
 
 @transaction.atomic
@@ -139,29 +171,58 @@ def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
     return interval
 
 
-def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Agent:
-    name_in_use = AlreadyExists(f"this tenant has an agent {name!r} already; choose another name")
-    if Agent.objects.filter(name__iexact=name).exists():
-        raise name_in_use
+def _new_agent(wish: AgentWish, template: FoundTemplate) -> _NewAgent:
     spec = template.spec
+    handle = wish.model or spec.metadata.handle
+    pair = generate_key_pair()
     agent = Agent(
         tenant_id=current_tenant(),
         public_id=pair.public_id,
-        name=name,
+        name=valid_name(wish.name),
         template_name=template.name,
         template_version=template.version,
         trust_tier=spec.trust_tier,
         character=spec.character.model_dump(mode="json"),
         genome=spec.genome.model_dump(mode="json") if spec.genome else None,
         pipeline=spec.pipeline,
-        model=handle,
+        model=str(Handle.entered(handle)) if handle else "",
     )
+    return _NewAgent(agent=agent, template=template, pair=pair, interval=_interval(wish.interval, template))
+
+
+def _store(agents: Sequence[Agent]) -> None:
+    """Store the rows of new agents. Raises AlreadyExists for a name that is in use, in any case."""
+    names = [agent.name.lower() for agent in agents]
+    taken = set(
+        Agent.objects.annotate(lower=Lower("name")).filter(lower__in=names).values_list("lower", flat=True)
+    )
+    for position, agent in enumerate(agents):
+        if names[position] in taken or names[position] in names[:position]:
+            raise AlreadyExists(f"this tenant has an agent {agent.name!r} already; choose another name")
     try:
         with transaction.atomic():
-            agent.save(force_insert=True)
+            Agent.objects.bulk_create(agents)
     except IntegrityError as error:
-        raise name_in_use from error
-    return agent
+        wanted = ", ".join(repr(agent.name) for agent in agents)
+        raise AlreadyExists(f"this tenant has an agent {wanted} already; choose another name") from error
+
+
+def _record(made: _NewAgent, shortened: Sequence[str], actor: str) -> None:
+    agent, template = made.agent, made.template
+    record(
+        action=AuditAction.AGENT_CREATED,
+        actor=actor,
+        agent_id=agent.id,
+        message=f"created {agent.name} from {template.origin} template {template.name} {template.version}",
+        detail={
+            "public_id": agent.public_id,
+            "template": template.name,
+            "interval_s": made.interval.total_seconds(),
+            "model": agent.model,
+            "actions": list(first_actions(template.spec.actions)),
+            "shortened": list(shortened),
+        },
+    )
 
 
 def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
@@ -177,16 +238,41 @@ def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability
     ]
 
 
-def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetime) -> tuple[str, ...]:
-    """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
-    mind = first_mind(template.spec, now=now)
+def _create_minds(new: Sequence[_NewAgent], actor: str, now: datetime) -> dict[UUID, tuple[str, ...]]:
+    """Store the agents' first working memories, goals, selves and memories; return the beginnings of shortened texts."""
+    minds = {made.agent.id: first_mind(made.template.spec, now=now) for made in new}
+    AgentState.objects.bulk_create([_state(made.agent, minds[made.agent.id], now) for made in new])
+    backlogs = load_backlogs(dict.fromkeys(minds), now=now)
+    for made in new:
+        _add_goals(backlogs[made.agent.id], made.template)
+    save_backlogs(backlogs.values())
+    create_selves(
+        selves=[
+            SelfAtBirth(agent_id=made.agent.id, aspects=first_aspects(made.template.spec)) for made in new
+        ],
+        actor=actor,
+    )
+    writer = MemoryWriter()
+    writer.place(
+        [
+            ToRemember(agent_id=made.agent.id, memories=first_knowledge(made.template.spec, now=now))
+            for made in new
+        ]
+    )
+    writer.write()
+    return {agent_id: mind.shortened for agent_id, mind in minds.items()}
+
+
+def _state(agent: Agent, mind: WorkingMemoryDraft, now: datetime) -> AgentState:
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
-    AgentState.objects.create(
+    return AgentState(
         tenant_id=agent.tenant_id,
         agent=agent,
         working_memory=mind.working_memory.model_copy(update=own).model_dump(mode="json"),
     )
-    backlog = lock_backlog(agent.id, now=now)
+
+
+def _add_goals(backlog: Backlog, template: FoundTemplate) -> None:
     for goal in first_goals(template.spec):
         # The first three goals become active; the backlog queues the rest.
         backlog.add(
@@ -200,7 +286,3 @@ def _create_mind(agent: Agent, template: FoundTemplate, actor: str, now: datetim
                 state=GoalState.ACTIVE,
             )
         )
-    save_backlog(backlog)
-    create_self(agent_id=agent.id, aspects=first_aspects(template.spec), actor=actor)
-    store(agent_id=agent.id, memories=first_knowledge(template.spec, now=now), vectors=None)
-    return mind.shortened

@@ -69,7 +69,7 @@ class ModeSource(StrEnum):
     PRESET = "preset"
     #: A ceiling of the installation.
     CEILING = "ceiling"
-    #: A limit of the model in use, or of the agent's tier.
+    #: A limit of the model in use.
     LIMIT = "limit"
 
 
@@ -89,8 +89,6 @@ class TrustProfile:
     rules: tuple[TrustRule, ...] = ()
     #: Rules for all agents of the tenant, which a rule of the agent for the same prefix replaces.
     tenant_rules: tuple[TrustRule, ...] = ()
-    #: The preset that the agent's tier may not exceed.
-    limit: TrustPreset | None = None
 
 
 #: The trust in an agent without rules.
@@ -169,13 +167,12 @@ def effective_mode(
     ceilings: tuple[TrustRule, ...] = CEILINGS,
     model_limit: TrustPreset | None = None,
 ) -> ModeDecision:
-    """Return the strictest of the longest matching rule, the ceilings, and the limits of tier and model."""
+    """Return the strictest of the longest matching rule, the ceilings, and the limit of the model."""
     candidates = [_of_profile(resource, profile)]
     if (ceiling := _longest(resource, ceilings)) is not None:
         candidates.append(ModeDecision(mode=ceiling.mode, prefix=ceiling.prefix, source=ModeSource.CEILING))
-    for limit in (profile.limit, model_limit):
-        if limit is not None and (rule := _longest(resource, PRESETS[limit])) is not None:
-            candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
+    if model_limit is not None and (rule := _longest(resource, PRESETS[model_limit])) is not None:
+        candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
     # Of equal modes, the first one is what a person can change.
     return min(candidates, key=lambda candidate: candidate.mode.rank)
 

@@ -63,8 +63,8 @@ class TrustPart(StrEnum):
 #: The preset of an agent for which nobody has chosen one, by its tier.
 TIER_PRESETS: Mapping[TrustTier, TrustPreset] = MappingProxyType(
     {
-        TrustTier.UNTRUSTED: TrustPreset.CAUTIOUS,
-        TrustTier.PROBATIONARY: TrustPreset.BALANCED,
+        TrustTier.UNTRUSTED: TrustPreset.BALANCED,
+        TrustTier.PROBATIONARY: TrustPreset.HANDS_OFF,
         TrustTier.TRUSTED: TrustPreset.HANDS_OFF,
         TrustTier.VETERAN: TrustPreset.HANDS_OFF,
         TrustTier.AUTONOMOUS: TrustPreset.FULL_TRUST,

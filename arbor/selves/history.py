@@ -191,9 +191,9 @@ def _differences_of(
     for target in dict.fromkeys([*earlier, *later]):
         before, after = earlier.get(target, {}), later.get(target, {})
         if before and after:
-            missing = _OPTIONAL - (before.keys() & after.keys())
+            recorded = (before.keys() & after.keys()) | _LEFT_OUT_WHERE_EMPTY
             before, after = (
-                {name: value for name, value in values.items() if name not in missing}
+                {name: value for name, value in values.items() if name in recorded}
                 for values in (before, after)
             )
         if before != after:
@@ -201,8 +201,8 @@ def _differences_of(
     return found
 
 
-#: Fields that records of earlier versions lack.
-_OPTIONAL = frozenset({"strength"})
+#: Fields that a record has only where they say something: a missing one is empty, not unknown.
+_LEFT_OUT_WHERE_EMPTY = frozenset({"filters"})
 
 
 def _is_present(values: PartValues) -> bool:

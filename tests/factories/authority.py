@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import factory
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.authority.models import CapabilityGrant
+from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.explaining import action_names
 from apps.authority.services.grants import grant_actions
 from arbor.authority.grants import action_resource
+from tests.factories.rows import TenantRowFactory
+
+
+class CapabilityUseFactory(TenantRowFactory[CapabilityUse]):
+    class Meta:
+        model = CapabilityUse
+
+    at = factory.LazyFunction(timezone.now)
 
 
 def allow(agent: Agent, *actions: str) -> None:

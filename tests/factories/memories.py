@@ -24,6 +24,7 @@ from apps.memories.models import (
     MemoryConcept,
     Mind,
     NextEmbedding,
+    Pin,
     Practice,
     Upkeep,
 )
@@ -56,6 +57,17 @@ class MemoryAccessFactory(TenantRowFactory[MemoryAccess]):
     memory = factory.SubFactory(MemoryFactory)
     count = 3
     last_at = factory.LazyFunction(lambda: minutes_ago(30))
+
+
+class PinFactory(TenantRowFactory[Pin]):
+    class Meta:
+        model = Pin
+
+    memory = factory.SubFactory(MemoryFactory)
+    agent = factory.SelfAttribute("memory.agent")
+    pinned_by = "user:ann"
+    decay_rate = 0.01
+    retention = "lasting"
 
 
 class PracticeFactory(TenantRowFactory[Practice]):

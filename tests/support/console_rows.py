@@ -19,6 +19,7 @@ from tests.factories.agents import (
     AgentStateFactory,
     TemplateFactory,
 )
+from tests.factories.authority import CapabilityUseFactory
 from tests.factories.contacts import (
     ChannelFactory,
     ChatMessageFactory,
@@ -63,6 +64,7 @@ from tests.factories.memories import (
     MemoryFactory,
     MindFactory,
     NextEmbeddingFactory,
+    PinFactory,
     PracticeFactory,
     UpkeepFactory,
 )
@@ -85,6 +87,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     """Fill a tenant; every field that outsiders can write contains `text`."""
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
+        CapabilityUseFactory(capability=agent.capabilities.first())
         episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
         memory = MemoryFactory(
             agent=agent,
@@ -286,6 +289,7 @@ def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
         UpkeepFactory(memory=memory, neighbors={str(near.id): 1.1}, computed_at=memory.occurred_at),
         ActivationFactory(memory=memory),
         NextEmbeddingFactory(memory=memory, embedding_model=text[:100]),
+        PinFactory(memory=memory),
         PracticeFactory(memory=memory),
         BufferItemFactory(agent=agent, content=text, source=text, promoted_to=memory),
         MindFactory(agent=agent, embedding_model=text[:100]),

@@ -6,6 +6,7 @@ from apps.console.admin import (  # noqa: F401
     agents,
     approvals,
     audit,
+    authority,
     calls,
     contacts,
     goals,

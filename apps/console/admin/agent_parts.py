@@ -8,7 +8,15 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.agents.models import AgentKey, AgentPolicy, AgentState, BuiltinTemplate, Template
+from apps.agents.models import (
+    AgentEndorsement,
+    AgentKey,
+    AgentPolicy,
+    AgentState,
+    BuiltinTemplate,
+    RequestedCapability,
+    Template,
+)
 from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
@@ -36,6 +44,27 @@ class AgentKeyAdmin(AgentRowsAdmin):
     unread = (*AgentRowsAdmin.unread, "sealed_private_key")
 
     public_half = columns.cell("public key", lambda key: cells.mono(bytes(key.public_key).hex()))
+
+
+@admin.register(AgentEndorsement)
+class AgentEndorsementAdmin(AgentRowsAdmin):
+    """List the endorsements of agents; changed on the agent's page."""
+
+    list_display = ("agent_link", "status", "reason", "serial", "at")
+    list_filter = ("status",)
+    ordering = ("-agent_id",)
+    fields = ("agent", "status", "reason", "serial", "at", "authority_number", "signed")
+
+    signed = columns.cell("signature", lambda row: cells.mono(bytes(row.signature).hex()))
+
+
+@admin.register(RequestedCapability)
+class RequestedCapabilityAdmin(AgentRowsAdmin):
+    """List the capabilities that templates requested for agents; a request grants nothing."""
+
+    list_display = ("agent_link", "resource", "description")
+    ordering = ("-id",)
+    fields = ("agent", "resource", "description", "constraints")
 
 
 @admin.register(AgentPolicy)

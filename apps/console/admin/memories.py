@@ -49,7 +49,7 @@ class MemoryAdmin(OwnPageAdmin):
         memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")
         if is_list(request):
             return memories.defer("embedding", "lexical", *self.unread)
-        return memories.select_related("agent", "episode").defer(
+        return memories.select_related("agent", "episode", "pin").defer(
             "embedding", "episode__embedding", "episode__lexical", *self.unread
         )
 

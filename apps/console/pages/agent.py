@@ -9,9 +9,8 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept
+from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.publication import card_path
 from apps.authority.models import TrustScore
 from apps.authority.services.explaining import action_names
@@ -29,7 +28,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.models import Role
-from arbor.agents.manifest import IdentityEntry
+from arbor.agents.keys import KeyPurpose
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.models.handles import Provider
@@ -117,10 +116,23 @@ class AgentOverview:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IdentityPanel:
+    """An agent's current signing key and endorsement, as stored; heartbeats verify them."""
+
+    public_key_hex: str = ""
+    #: The number of the key in the agent's chain.
+    number: int = 0
+    #: An `EndorsementStatus`; empty for an agent that is not endorsed.
+    status: str = ""
+    reason: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
-    identity: IdentityEntry
+    identity: IdentityPanel
     #: Its tier and score.
     trust: TrustScore
     #: The names of the actions that it has a grant of.
@@ -172,8 +184,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
     state = overview.state
     goals = _goals(agent)
     memories = Memory.objects.filter(agent_id=agent.id)
-    identity = identity_entry(agent.id)
-    statement = identity.endorsement
+    identity = _identity(agent)
     return AgentPage(
         **{part.name: getattr(overview, part.name) for part in fields(overview)},
         identity=identity,
@@ -205,7 +216,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         publication_act=publication_act(published=agent.published) if may_operate else None,
         identity_acts=[
             act
-            for act in identity_acts(statement.status if statement else "")
+            for act in identity_acts(identity.status)
             if may_operate and (may_own or act.role is not Role.OWNER)
         ],
         card_path=card_path(agent) if agent.published else "",
@@ -235,6 +246,19 @@ def _latest_heartbeats(agent: Agent) -> list[Heartbeat]:
             "energy_end",
         )
         .order_by("-started_at")[:BEATS_LISTED]
+    )
+
+
+def _identity(agent: Agent) -> IdentityPanel:
+    # Only the public half is read from the database.
+    keys = AgentKey.objects.filter(agent_id=agent.id, purpose=KeyPurpose.SIGNING).order_by("-number")
+    endorsement = (f"agent__endorsement__{field}" for field in ("status", "reason", "at"))
+    row = keys.values_list("public_key", "number", *endorsement).first()
+    if row is None:
+        return IdentityPanel()
+    public_key, number, status, reason, at = row
+    return IdentityPanel(
+        public_key_hex=bytes(public_key).hex(), number=number, status=status or "", reason=reason or "", at=at
     )
 
 

@@ -85,7 +85,7 @@ class MemoryPage:
 
 
 def read_memory(memory: Memory) -> MemoryPage:
-    """Read a memory's page in the current tenant."""
+    """Read a memory's page in the current tenant. The memory was read with its access and its pin."""
     access = memory._state.fields_cache.get("access")
     recalled, reinforced = (access.count, access.reinforced) if access else (0, 0)
     edges = _edges(memory)
@@ -98,7 +98,7 @@ def read_memory(memory: Memory) -> MemoryPage:
         reinforced=reinforced,
         recalled_at=access.last_at if access else None,
         practice=Practice.objects.filter(memory_id=memory.id).first(),
-        pin=Pin.objects.filter(memory_id=memory.id).first(),
+        pin=memory._state.fields_cache.get("pin"),
         weight=_weight(memory, access),
         details=_details(memory.detail),
         upkeep=upkeep,

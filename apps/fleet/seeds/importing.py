@@ -24,7 +24,7 @@ from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, carried_mo
 from apps.fleet.seeds.saving import temporary_file
 from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
 from apps.fleet.seeds.writing import RowWriter, set_mind
-from apps.heartbeats.services.schedule import create_schedule
+from apps.heartbeats.services.schedule import create_schedules
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
@@ -175,12 +175,9 @@ def _create_agent(
     now = datetime.now(UTC)
     create_identities([NewIdentity(agent=agent, pair=pair)], now=now)
     create_tiers([agent], now=now)
-    interval = interval_of(profile)
-    create_schedule(
-        agent=agent,
-        interval=settings.ARBOR_HEARTBEAT_INTERVAL if interval is None else timedelta(seconds=interval),
-        now=now,
-    )
+    interval_s = interval_of(profile)
+    interval = settings.ARBOR_HEARTBEAT_INTERVAL if interval_s is None else timedelta(seconds=interval_s)
+    create_schedules(intervals={agent: interval}, now=now)
     rows = [_request(agent, values) for values in first[REQUESTS]]
     RequestedCapability.objects.bulk_create(rows)
     return tuple(row.resource for row in rows)

@@ -23,11 +23,6 @@ class SelfAtBirth:
     aspects: Sequence[NewAspect]
 
 
-def create_self(*, agent_id: UUID, aspects: Sequence[NewAspect], actor: str) -> None:
-    """Store a new agent's aspects and the record of its birth, in the transaction of its creation. Two statements."""
-    create_selves(selves=[SelfAtBirth(agent_id=agent_id, aspects=aspects)], actor=actor)
-
-
 def create_selves(*, selves: Sequence[SelfAtBirth], actor: str) -> None:
     """Store the aspects of new agents and the records of their births, in one transaction. Two statements for all.
 

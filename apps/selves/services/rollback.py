@@ -24,7 +24,13 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import PermissionDenied
 from arbor.memory.content import content_hash
 from arbor.selves.history import DifferenceKind, PartDifference, PartKind, differences, fold, require_offered
-from arbor.selves.values import BeliefStatus
+from arbor.selves.values import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_STABILITY,
+    AspectKind,
+    BeliefCategory,
+    BeliefStatus,
+)
 from arbor.signals import SignalName, signal
 
 #: The source of parts that a rollback stores anew.
@@ -99,7 +105,12 @@ def roll_back(
 
 def _restore_aspect(agent_id: UUID, row_id: UUID, values: Mapping[str, Any]) -> dict[str, Any]:
     row = IdentityAspect.objects.filter(id=row_id, agent_id=agent_id).first() or IdentityAspect(
-        id=row_id, tenant_id=current_tenant(), agent_id=agent_id, source=SOURCE
+        id=row_id,
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        kind=AspectKind.SELF_CONCEPT,
+        stability=DEFAULT_STABILITY,
+        source=SOURCE,
     )
     _assign(row, values)
     row.content_hash = content_hash(row.content)
@@ -109,7 +120,13 @@ def _restore_aspect(agent_id: UUID, row_id: UUID, values: Mapping[str, Any]) -> 
 
 def _restore_belief(agent_id: UUID, row_id: UUID, values: Mapping[str, Any]) -> dict[str, Any]:
     row = Belief.objects.filter(id=row_id, agent_id=agent_id).first() or Belief(
-        id=row_id, tenant_id=current_tenant(), agent_id=agent_id, source=SOURCE
+        id=row_id,
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        category=BeliefCategory.WORLD,
+        confidence=DEFAULT_CONFIDENCE,
+        stability=DEFAULT_STABILITY,
+        source=SOURCE,
     )
     _assign(row, values)
     row.filters = values.get("filters", []) if values else row.filters

@@ -22,7 +22,7 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
     """Show a memory: its details, the reasons for its importance, its sources and its neighborhood."""
     memory_row_id = find_id(agent, Memory, memory_id)
     page = read_memory(
-        Memory.objects.select_related("access", "episode")
+        Memory.objects.select_related("access", "episode", "pin")
         .defer("embedding", "episode__embedding", "episode__lexical")
         .get(id=memory_row_id)
     )

@@ -11,12 +11,14 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, ScheduleState
+from apps.agents.services.identity import identities_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
-from apps.fleet.creation import create_agent, ensure_agent
+from apps.fleet.creation import AgentWish, create_agent, create_agents, ensure_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
+from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.history import birth_self_of
 from apps.selves.services.self_knowledge import system_prompt_of
@@ -211,6 +213,29 @@ def test_without_a_master_key_nothing_is_made(make: MakeAgent, settings: Any) ->
     assert rows_of_tenants() == {}
 
 
+def test_agents_created_together_are_all_there_or_none(tenant: Tenant, templates: None) -> None:
+    wishes = [AgentWish(name=name, template_name="Scout") for name in ("Vega", "Lyra")]
+    with tenant_transaction(tenant.id):
+        agents = create_agents(
+            wishes=[*wishes, AgentWish(name="Deneb", template_name="Researcher")], actor=ACTOR
+        )
+        identities = identities_of([agent.id for agent in agents])
+        assert [agent.name for agent in agents] == ["Vega", "Lyra", "Deneb"]
+        assert {identity.refusal for identity in identities.values()} == {""}
+        assert AuditEvent.objects.filter(action=AuditAction.AGENT_CREATED).count() == 3
+        counts = [Memory.objects.filter(agent=agent).count() for agent in agents[:2]]
+        assert counts[0] == counts[1] > 0
+        for again in ("deneb", "Mira"):
+            with pytest.raises(AlreadyExists, match="already; choose another name"):
+                create_agents(
+                    wishes=[AgentWish(name=name, template_name="Scout") for name in ("Mira", again)],
+                    actor=ACTOR,
+                )
+        with pytest.raises(Invalid, match="1 to 100 agents"):
+            create_agents(wishes=[], actor=ACTOR)
+        assert Agent.objects.count() == 3
+
+
 class InjectedError(Exception):
     """A fault that the test injects."""
 
@@ -218,16 +243,17 @@ class InjectedError(Exception):
 STEPS = [
     (creation, "find_template"),
     (creation, "generate_key_pair"),
-    (Agent, "save"),
+    (creation, "_store"),
     (creation, "create_identities"),
-    (creation, "create_schedule"),
+    (creation, "grant_actions"),
+    (creation, "create_schedules"),
     (creation, "create_policy"),
     (creation, "first_mind"),
-    (AgentState, "save"),
+    (creation, "load_backlogs"),
     (Backlog, "add"),
-    (creation, "save_backlog"),
-    (creation, "create_self"),
-    (creation, "store"),
+    (creation, "save_backlogs"),
+    (creation, "create_selves"),
+    (MemoryWriter, "write"),
     (creation, "record"),
     (creation, "emit"),
 ]
@@ -257,7 +283,7 @@ def test_a_failure_at_any_step_leaves_no_row(
 def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
     tenant: Tenant, templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_after(monkeypatch, creation, "store")
+    break_after(monkeypatch, MemoryWriter, "write")
     with tenant_transaction(tenant.id):
         add_template(text=SMALL.format(name="Kept", more=""), actor=ACTOR)
         with pytest.raises(InjectedError):

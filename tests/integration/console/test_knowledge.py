@@ -36,7 +36,7 @@ def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, 
     assert operator.post(act, {"act": "burn"}).status_code == 404
     assert "is unpinned" in operator.post(act, {"act": "unpin"}, follow=True).content.decode()
     with tenant_transaction(world.tenant.id):
-        assert not Pin.objects.exists()
+        assert not Pin.objects.filter(memory_id=memory.id).exists()
         memory.status = "archived"
         memory.save(update_fields=["status"])
     refusal = operator.post(act, {"act": "pin"}, follow=True).content.decode()

@@ -71,6 +71,8 @@ def test_every_model_is_shown() -> None:
         "memories.ClusterMember",
         "memories.ClusterRelation",
         "memories.MemoryConcept",
+        # Its number, with each endorsement.
+        "agents.AuthorityKey",
         # On the pages of their person, and nowhere.
         "tenants.ConsoleSession",
         "tenants.SignInFailure",
@@ -249,7 +251,7 @@ def test_a_heartbeats_page_shows_mode_costs_decisions_and_prompt(viewer: Client,
         "openai/gpt-5-mini",
         "not used",
         "2 memories about",
-        "not permitted",
+        "not authorized",
         "the template does not allow deploy",
         "The prompt, by section",
         "9 tokens",

@@ -165,7 +165,7 @@ def test_a_dump_is_restored_under_other_roles(
     changed = {table: after[table] - count for table, count in before.items() if after[table] != count}
     # `arbor prepare` adds the templates of this version, and the first operator.
     assert changed.keys() <= {"agents_builtintemplate", "tenants_user", "audit_platformevent"}
-    assert before["agents_agentkey"] == 6
+    assert before["agents_agentkey"] == 12
     with psycopg.connect(target.superuser_url) as session:
         known = {name for (name,) in session.execute("SELECT rolname FROM pg_roles").fetchall()}
         policies = {role for (role,) in session.execute("SELECT unnest(roles) FROM pg_policies").fetchall()}
@@ -177,7 +177,8 @@ def test_a_dump_is_restored_under_other_roles(
     }
     assert uses == {
         "role passwords": 3,
-        "agent keys": 6,
+        "keys of the System Authority": 1,
+        "agent keys": 12,
         "webhook secrets": 1,
         "signal webhook secrets": 1,
         "hook secrets": 1,

@@ -37,7 +37,7 @@ _VARIES = re.compile(
     r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?"
 )
 _TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observed_at", "slot_at"}
-_DIFFER = {"own_ms", "elapsed_ms", "duration_ms"}
+_DIFFER = {"own_ms", "elapsed_ms", "duration_ms", "capability_id"}
 
 
 class Batch:

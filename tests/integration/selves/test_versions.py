@@ -12,7 +12,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.selves.models import Boundary, IdentityAspect, Preference, SelfChange
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
-from apps.selves.services.birth import create_self
+from apps.selves.services.birth import SelfAtBirth, create_selves
 from apps.selves.services.boundaries import add_boundary, remove_boundary, restore_boundary
 from apps.selves.services.history import (
     diff_versions,
@@ -54,7 +54,10 @@ def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
         agent: Agent = AgentFactory()
         value = NewAspect(content="candor", kind=AspectKind.VALUE, strength=0.9)
-        create_self(agent_id=agent.id, aspects=[trait("dry", 0.3), value, trait("dry")], actor=ACTOR)
+        create_selves(
+            selves=[SelfAtBirth(agent_id=agent.id, aspects=[trait("dry", 0.3), value, trait("dry")])],
+            actor=ACTOR,
+        )
     return agent
 
 

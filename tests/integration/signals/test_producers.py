@@ -8,6 +8,7 @@ from uuid import UUID
 from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
 from apps.agents.services.publication import publish_agent, unpublish_agent
+from apps.authority.services.grants import grant_capability
 from apps.contacts.services.chat import end_session, exchange_turns, open_session
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
@@ -215,6 +216,8 @@ def test_every_signal_is_emitted_by_its_change(
 ) -> None:
     scripted(reply_of(), repeat=True)
     run_lifecycle(agent, new_agent(tenant, "Bo"))
+    with tenant_transaction(tenant.id):
+        grant_capability(agent_id=agent.id, resource="arbor://fs/read/docs", actor=ACTOR)
     change_memories(agent)
     decide_about_proposals(agent)
     change_goals(agent)

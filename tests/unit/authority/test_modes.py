@@ -87,14 +87,12 @@ def test_longer_rule_of_tenant_wins() -> None:
     assert effective_mode(_PUBLIC, profile).mode is TrustMode.BLOCK
 
 
-def test_limits_only_tighten() -> None:
-    limited = TrustProfile(preset=TrustPreset.FULL_TRUST, limit=TrustPreset.BALANCED)
-    assert effective_mode(_PUBLIC, limited) == effective_mode(
-        _PUBLIC, TrustProfile(preset=TrustPreset.FULL_TRUST), model_limit=TrustPreset.BALANCED
-    )
-    assert effective_mode(_PUBLIC, limited).source is ModeSource.LIMIT
-    strict = TrustProfile(rules=(_rule(_PUBLIC, TrustMode.BLOCK),), limit=TrustPreset.FULL_TRUST)
-    assert effective_mode(_PUBLIC, strict).source is ModeSource.RULE
+def test_limit_of_the_model_only_tightens() -> None:
+    trusted = TrustProfile(preset=TrustPreset.FULL_TRUST)
+    limited = effective_mode(_PUBLIC, trusted, model_limit=TrustPreset.BALANCED)
+    assert (limited.mode, limited.source) == (TrustMode.ASK, ModeSource.LIMIT)
+    strict = TrustProfile(rules=(_rule(_PUBLIC, TrustMode.BLOCK),))
+    assert effective_mode(_PUBLIC, strict, model_limit=TrustPreset.FULL_TRUST).source is ModeSource.RULE
 
 
 _PREFIXES = [f"{SCHEME}**", f"{_ACTIONS}/**", _PUBLIC, _TOOL, f"{SCHEME}shell/**", f"{SCHEME}shell/exec"]
@@ -109,7 +107,8 @@ _PREFIXES = [f"{SCHEME}**", f"{_ACTIONS}/**", _PUBLIC, _TOOL, f"{SCHEME}shell/**
 def test_no_rule_exceeds_ceiling_or_limit(
     rules: list[TrustRule], preset: TrustPreset, limit: TrustPreset | None, resource: str
 ) -> None:
-    mode = effective_mode(resource, TrustProfile(preset=preset, rules=tuple(rules), limit=limit)).mode
+    profile = TrustProfile(preset=preset, rules=tuple(rules))
+    mode = effective_mode(resource, profile, model_limit=limit).mode
     assert mode.rank <= ceiling_of(resource).rank
     if limit is not None:
         assert mode.rank <= effective_mode(resource, TrustProfile(preset=limit)).mode.rank

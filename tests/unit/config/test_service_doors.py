@@ -27,6 +27,7 @@ _DIRECT = "the command and the operation wait for the server's list; the page le
 INTERNAL = {
     "agents.services.identity.change_status": _AGENT,
     "agents.services.identity.record_statement": _AGENT,
+    "selves.services.birth.create_selves": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
     "authority.services.grants.grant_actions": _AGENT,
@@ -35,6 +36,7 @@ INTERNAL = {
     "authority.services.pending.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
+    "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
     "memories.services.clusters.clusters.rename_audited": _AGENT,
@@ -45,6 +47,8 @@ INTERNAL = {
     "memories.services.store.revision.revise": _AGENT,
     "selves.services.acceptance.apply_proposal": _AGENT,
     "selves.services.beliefs.confirm_belief": _AGENT,
+    "selves.services.birth.create_self": _AGENT,
+    "selves.services.birth.create_selves": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
     "selves.services.proposals.accept": _AGENT,
@@ -54,6 +58,7 @@ INTERNAL = {
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
     "tools.services.servers.list_tools_again": _AGENT,
+    "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",

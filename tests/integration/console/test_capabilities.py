@@ -1,0 +1,54 @@
+"""The page of an agent's capabilities."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.authority.models import CapabilityGrant
+from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
+from tests.support.console import World
+
+
+def _address(world: World) -> str:
+    return reverse("admin:agent-capabilities", args=[world.agent.id])
+
+
+def test_a_page_explains_denials(viewer: Client, world: World) -> None:
+    text = viewer.get(_address(world), {"resource": "reach_out_public"}).content.decode()
+    assert "It may not use arbor://actions/execute/reach_out_public now" in text
+    assert "It may use" in viewer.get(_address(world), {"resource": "recall"}).content.decode()
+    assert "unknown domain" in viewer.get(_address(world), {"resource": "arbor://x/y"}).content.decode()
+    assert 'name="act"' not in text
+    assert viewer.post(_address(world), {"act": "grant", "resource": "observe"}).status_code == 403
+
+
+def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        lyra: Agent = AgentFactory(name="Lyra")
+    address = _address(world)
+    granted = operator.post(
+        address,
+        {
+            "act": "grant",
+            "resource": "arbor://fs/read/docs",
+            "days": "2",
+            "uses": "3",
+            "hours": "00:00-23:59",
+        },
+        follow=True,
+    )
+    assert "arbor://fs/read/docs is granted." in granted.content.decode()
+    with tenant_transaction(world.tenant.id):
+        grant = CapabilityGrant.objects.get(agent_id=world.agent.id, resource="arbor://fs/read/docs")
+    assert set(grant.constraints or ()) == {"expires_at", "max_uses", "window"}
+    act = {"capability": str(grant.id)}
+    delegated = operator.post(address, {"act": "delegate", "to": str(lyra.id), **act}, follow=True)
+    assert "is delegated." in delegated.content.decode()
+    for wrong in ({"act": "revoke", "reason": " ", **act}, {"act": "grant", "resource": "arbor://x/y"}):
+        assert "Nothing was done" in operator.post(address, wrong, follow=True).content.decode()
+    revoked = operator.post(address, {"act": "revoke", "reason": "over", **act}, follow=True)
+    assert "2 capabilities are revoked." in revoked.content.decode()
+    assert "revoked" in operator.get(address, {"revoked": ""}).content.decode()
