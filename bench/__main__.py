@@ -116,8 +116,10 @@ def profile(**options: Any) -> dict[str, Any]:
 @click.option(
     "--batch", type=click.IntRange(1, 100), default=20, show_default=True, help="Agents created together."
 )
+@whole("--rounds", 2_000, least=10, help="Actions that are authorized.")
+@whole("--memories", 10_000, help="Memories of the agent that is exported and imported.")
 def identity(**options: Any) -> dict[str, Any]:
-    """Agents created per second, with their keys, endorsements and minds."""
+    """Agents created per second, the authorization of one action, and the export and import of a seed."""
     return measure_on_servers("bench.identity", **options)
 
 
@@ -143,13 +145,6 @@ def recall(**options: Any) -> dict[str, Any]:
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
     return measure_on_servers("bench.store", **options)
-
-
-@benchmark_command
-@whole("--memories", 10_000)
-def seeds(**options: Any) -> dict[str, Any]:
-    """Seconds to export and import a seed, and the memory that the import takes."""
-    return measure_on_servers("bench.seeds", **options)
 
 
 @benchmark_command
@@ -244,13 +239,6 @@ def console(**options: Any) -> dict[str, Any]:
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
-
-
-@benchmark_command
-@whole("--rounds", 2_000, least=10)
-def authorization(**options: Any) -> dict[str, Any]:
-    """Verification and authorization of one signed action, without a database."""
-    return importlib.import_module("bench.authorization").measure(**options)  # type: ignore[no-any-return]
 
 
 def main() -> None:

@@ -1,38 +1,17 @@
-"""Agents created per second, in batches: keys, endorsements, grants, selves, goals and memories."""
+"""Identities: agents created per second, one action authorized, and a seed exported and imported."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from apps.agents.services.templates import seed_builtin_templates
-from apps.fleet.creation import AgentWish, create_agents
-from apps.tenants.scope import tenant_transaction
-from apps.tenants.services import create_tenant
-from bench.support.figures import print_progress, quantile
+from bench import authorization, creation, seeds
 from bench.support.installation import Installation
-from bench.support.population import ACTOR, TEMPLATES
 
 
-def measure(_place: Installation, *, agents: int, batch: int) -> dict[str, Any]:
-    """Return agents created per second, batch after batch of one tenant."""
-    seed_builtin_templates()
-    tenant_id = create_tenant(slug="bench", name="Bench").id
-    wishes = [
-        AgentWish(name=f"Agent {number}", template_name=TEMPLATES[number % len(TEMPLATES)])
-        for number in range(agents + batch)
-    ]
-    print_progress(f"creating {agents} agents")
-    ms: list[float] = []
-    for start in range(0, len(wishes), batch):
-        begun = time.perf_counter()
-        with tenant_transaction(tenant_id):
-            create_agents(wishes=wishes[start : start + batch], actor=ACTOR)
-        ms.append((time.perf_counter() - begun) * 1000)
-    # The first batch opens the connection and plans the statements.
+def measure(place: Installation, *, agents: int, batch: int, rounds: int, memories: int) -> dict[str, Any]:
+    """Return the figures of the three, one after another."""
     return {
-        "agents": agents,
-        "batch": batch,
-        "agents_per_s": round(agents / (sum(ms[1:]) / 1000), 1),
-        "batch_ms_p50": quantile(ms[1:], 0.5),
+        **creation.measure(place, agents=agents, batch=batch),
+        **authorization.measure(rounds=rounds),
+        **seeds.measure(place, memories=memories),
     }
