@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
-from django.http import FileResponse, HttpRequest
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
@@ -35,6 +38,8 @@ from arbor.seeds.saving import SeedReason
 router = Router()
 
 _CONTENT_TYPE = "application/octet-stream"
+#: Bytes of a file that are sent at once.
+_PART = 256 * 1024
 _BINARY = {"content": {_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 #: The parts of the document of operations that answer or read a file.
 _ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
@@ -173,18 +178,22 @@ class AgentFork(Input):
     "/agents/{uuid:agent_id}/seed", auth=ADMINISTER, summary="Export an agent", openapi_extra=_ANSWERS_FILE
 )
 @own_transactions
-def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> FileResponse:
+def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> StreamingHttpResponse:
     """Stream a signed seed of the agent, `application/octet-stream`; without `vectors` it is smaller."""
     access = access_of(request)
     file = temporary_file()
-    export_seed(
-        tenant_id=access.tenant_id,
-        agent_id=agent_id,
-        output=file,
-        options=CaptureOptions(reason="export", with_vectors=vectors),
-        actor=access.actor,
-    )
-    return _streamed(file, str(agent_id))
+    try:
+        export_seed(
+            tenant_id=access.tenant_id,
+            agent_id=agent_id,
+            output=file,
+            options=CaptureOptions(reason="export", with_vectors=vectors),
+            actor=access.actor,
+        )
+    except BaseException:
+        file.close()
+        raise
+    return _streamed(request, file, str(agent_id))
 
 
 @router.post(
@@ -300,9 +309,9 @@ def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
     summary="Download a saved seed",
     openapi_extra=_ANSWERS_FILE,
 )
-def download(request: HttpRequest, seed_id: UUID) -> FileResponse:
+def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
     """Stream the file of a saved seed, `application/octet-stream`."""
-    return _streamed(open_saved_seed(seed_id), str(seed_id))
+    return _streamed(request, open_saved_seed(seed_id), str(seed_id))
 
 
 @router.post(
@@ -350,6 +359,22 @@ def _verified(tenant_id: UUID, file: BinaryIO) -> VerifiedSeed:
         return verify_seed(file)
 
 
-def _streamed(file: BinaryIO, name: str) -> FileResponse:
+def _streamed(request: HttpRequest, file: BinaryIO, name: str) -> StreamingHttpResponse:
+    """Answer a file in parts, and close it; under ASGI, the parts are read without blocking the other requests."""
     file.seek(0)
-    return FileResponse(file, as_attachment=True, filename=f"{name}.seed", content_type=_CONTENT_TYPE)
+    parts = _read_asynchronously(file) if isinstance(request, ASGIRequest) else _read(file)
+    response = StreamingHttpResponse(parts, content_type=_CONTENT_TYPE)
+    response["Content-Disposition"] = f'attachment; filename="{name}.seed"'
+    return response
+
+
+def _read(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while part := file.read(_PART):
+            yield part
+
+
+async def _read_asynchronously(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while part := await asyncio.to_thread(file.read, _PART):
+            yield part

@@ -11,7 +11,6 @@ import pytest
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.memories.models import Memory, Pin
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.support.console import World
@@ -25,15 +24,6 @@ def world(tenant: Tenant) -> World:
     """Return a tenant with an agent that has rows of every kind, and no heartbeat under way."""
     world = make_world(tenant)
     with tenant_transaction(tenant.id):
-        memory = Memory.objects.filter(agent=world.agent, content__startswith="It is about").get()
-        Pin.objects.create(
-            tenant_id=tenant.id,
-            memory=memory,
-            agent=world.agent,
-            pinned_by="user:ann",
-            decay_rate=0.01,
-            retention=memory.retention,
-        )
         Heartbeat.objects.filter(status=HeartbeatStatus.WAITING).update(status=HeartbeatStatus.FAILED)
     return world
 

