@@ -42,7 +42,7 @@ class SavedSeed(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.at:%Y-%m-%d %H:%M} UTC ({self.reason})"
+        return f"{self.name} ({self.reason})"
 
 
 class SavedSeedPart(TenantModel):

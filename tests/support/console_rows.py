@@ -19,6 +19,7 @@ from tests.factories.agents import (
     AgentStateFactory,
     TemplateFactory,
 )
+from tests.factories.approvals import ActionApprovalFactory
 from tests.factories.authority import CapabilityUseFactory
 from tests.factories.contacts import (
     ChannelFactory,
@@ -170,6 +171,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_plan(agent, goal, memory, text),
             *_add_conversation(agent, text),
             *_add_messages(agent, text),
+            ActionApprovalFactory(agent=agent, about=text[:200], reasoning=text, why=text[:200]),
             SavedSeedFactory(agent_id=agent.id, name=text[:100], actor=text[:200]),
             ScheduleFactory(agent=agent, last_error=text),
             record(

@@ -360,21 +360,36 @@ def _verified(tenant_id: UUID, file: BinaryIO) -> VerifiedSeed:
 
 
 def _streamed(request: HttpRequest, file: BinaryIO, name: str) -> StreamingHttpResponse:
-    """Answer a file in parts, and close it; under ASGI, the parts are read without blocking the other requests."""
+    """Answer a file in parts; under ASGI, the parts are read without blocking the other requests."""
     file.seek(0)
-    parts = _read_asynchronously(file) if isinstance(request, ASGIRequest) else _read(file)
+    parts = _AsyncParts(file) if isinstance(request, ASGIRequest) else _Parts(file)
     response = StreamingHttpResponse(parts, content_type=_CONTENT_TYPE)
     response["Content-Disposition"] = f'attachment; filename="{name}.seed"'
     return response
 
 
-def _read(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while part := file.read(_PART):
+class _FileParts:
+    """The parts of a file, which the response closes, also where no part was read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _Parts(_FileParts):
+    """Parts for WSGI."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        while part := self._file.read(_PART):
             yield part
 
 
-async def _read_asynchronously(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while part := await asyncio.to_thread(file.read, _PART):
+class _AsyncParts(_FileParts):
+    """Parts for ASGI."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while part := await asyncio.to_thread(self._file.read, _PART):
             yield part

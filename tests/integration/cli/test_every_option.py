@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import click
 import pytest
@@ -33,6 +34,10 @@ def _value(param: click.Parameter, file: Path) -> str:
         return str(param.type.choices[0])
     if isinstance(param.type, click.Path | click.File):
         return str(file)
+    if param.type is click.UUID:
+        return str(UUID(int=1))
+    if isinstance(param.type, click.IntRange):
+        return "1"
     return "recall: x" if "--step" in param.opts else "x"
 
 
@@ -67,7 +72,23 @@ def test_every_command_resolves_its_tenant(
         (("memory", "code", "list", "Vega", "-n", "3"), "has no such code"),
         (("memory", "reembed", "--batch", "7", "--tenant", "acme"), "Every agent's vectors"),
         (("goal", "list", "Vega", "--all"), "goal"),
-        (("goal", "add", "Vega", "Row", "--state", "queued", "--blocked-by", "the tide"), "is queued"),
+        (
+            (
+                "goal",
+                "add",
+                "Vega",
+                "Row",
+                "--state",
+                "queued",
+                "--blocked-by",
+                "the tide",
+                "--type",
+                "explore",
+                "--priority",
+                "80",
+            ),
+            "is queued",
+        ),
         (("self", "belief", "add", "Vega", "Ice melts.", "--stability", "0.9"), "is held"),
         (("self", "identity", "list", "Vega", "--all"), "aspect"),
         (("self", "identity", "add", "Vega", "I am calm.", "--stability", "0.9"), "is held"),

@@ -33,7 +33,7 @@ from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 pytestmark = pytest.mark.timeout(300)
 
 #: The most queries of a page, those of the session and the user included.
-QUERIES_AT_MOST = 27
+QUERIES_AT_MOST = 31
 LIST_QUERIES_AT_MOST = 9
 #: Five tables have the ends of relations: one more query reads them, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
@@ -71,6 +71,8 @@ def test_every_model_is_shown() -> None:
         "memories.ClusterMember",
         "memories.ClusterRelation",
         "memories.MemoryConcept",
+        # In the file that is downloaded.
+        "fleet.SavedSeedPart",
         # Its number, with each endorsement.
         "agents.AuthorityKey",
         # On the pages of their person, and nowhere.

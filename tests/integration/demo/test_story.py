@@ -99,7 +99,7 @@ def test_the_story_is_audited(prepared: Arbor) -> None:
     prepared("demo")
     with tenant_transaction(tenant_by_slug("demo").id):
         actions = list(AuditEvent.objects.order_by("at").values_list("action", flat=True))
-    assert actions == ["agent.created", "agent.started", "operator.act", "agent.destroyed"]
+    assert actions == ["agent.created", "agent.started", "operator.act", "seed.exported", "agent.destroyed"]
 
 
 def test_the_story_runs_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from apps.agents.services.authority import authority_public_keys
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant
+from apps.fleet.seeds import files
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.restoring import SeedReport
@@ -105,7 +106,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
         verify_signatures(manifest)
         return is_own(manifest, [bytes(32)])
 
-    monkeypatch.setattr("apps.fleet.seeds.files.verify_seed_signatures", verified)
+    monkeypatch.setattr(files, "verify_seed_signatures", verified)
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from uuid import UUID
 
 from apps.agents.models import Agent
+from apps.agents.services.identity import rotate_agent_key
 from apps.agents.services.percepts import perceive
 from apps.agents.services.publication import publish_agent, unpublish_agent
+from apps.authority.models import ActionApproval
+from apps.authority.services.approvals import approve
 from apps.authority.services.grants import grant_capability
+from apps.authority.services.modes import clear_mode, set_mode
+from apps.authority.services.trust_tiers import set_tier
 from apps.contacts.services.chat import end_session, exchange_turns, open_session
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
 from apps.fleet.lifecycle import destroy_agent, pause_agent, resume_agent, sleep_agent, stop_agent, wake_agent
@@ -26,10 +31,14 @@ from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import confirm
 from apps.selves.services.peers import Dealings, record_meetings
 from apps.selves.services.proposals import accept, defer, propose, reject
+from apps.selves.services.rollback import roll_back
 from apps.signals.models import SignalBatch
 from apps.signals.services.reading import read_signals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.agents.template import TrustTier
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode
 from arbor.contacts.values import Audience
 from arbor.goals.values import GoalState
 from arbor.heartbeat.needs import Meeting
@@ -116,6 +125,24 @@ def change_goals(agent: Agent) -> None:
         move_goal(goal_id=done.id, to=GoalState.COMPLETED)
         left = create_goal(agent_id=agent.id, title="Count the lamps")
         move_goal(goal_id=left.id, to=GoalState.ABANDONED, reason="there are none")
+
+
+def change_self_and_identity(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        roll_back(agent_id=agent.id, to=1, actor=ACTOR)
+        rotate_agent_key(agent_id=agent.id, actor=ACTOR)
+        set_tier(agent_id=agent.id, tier=TrustTier.VETERAN, actor=ACTOR)
+
+
+def ask_for_approval(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    with tenant_transaction(agent.tenant_id):
+        allow(agent, "remember")
+        set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.ASK, actor=ACTOR)
+    scripted(reply_of(actions=[action_of("remember", content="The buoy is green.")]), repeat=True)
+    run_heartbeat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        approve(approval_id=ActionApproval.objects.get(agent_id=agent.id).id, actor=ACTOR)
+        clear_mode(agent_id=agent.id, prefix=action_resource("remember"), actor=ACTOR)
 
 
 def talk(agent: Agent) -> None:
@@ -220,6 +247,7 @@ def test_every_signal_is_emitted_by_its_change(
         grant_capability(agent_id=agent.id, resource="arbor://fs/read/docs", actor=ACTOR)
     change_memories(agent)
     decide_about_proposals(agent)
+    change_self_and_identity(agent)
     change_goals(agent)
     talk(agent)
     write_letter(agent)
@@ -228,6 +256,7 @@ def test_every_signal_is_emitted_by_its_change(
     summarize(agent)
     run_heartbeats(fleet, agent, scripted)
     run_unusable_reply(fleet, agent, scripted)
+    ask_for_approval(fleet, agent, scripted)
     assert set(CATALOGUE) - names_in(tenant) == set()
 
 

@@ -45,6 +45,8 @@ LISTED: dict[str, dict[str, str]] = {
     "contacts_signalwebhook": {APP: EVERYTHING, OPS: "SELECT UPDATE(due_at) UPDATE(lease)"},
     "django_content_type": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},
     "django_migrations": {APP: "SELECT", OPS: "SELECT", ACCOUNTS: "SELECT"},
+    "fleet_savedseed": {APP: "DELETE INSERT SELECT", OPS: "SELECT"},
+    "fleet_savedseedpart": {APP: "DELETE INSERT SELECT"},
     "goals_satisfaction": {APP: "INSERT SELECT", OPS: "SELECT"},
     "heartbeats_process": {APP: EVERYTHING, OPS: "DELETE SELECT"},
     "memories_embedderfault": {APP: EVERYTHING, OPS: "SELECT"},

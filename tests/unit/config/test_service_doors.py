@@ -46,7 +46,7 @@ INTERNAL = {
     "memories.services.store.revision.revise": _AGENT,
     "selves.services.acceptance.apply_proposal": _AGENT,
     "selves.services.beliefs.confirm_belief": _AGENT,
-    "selves.services.birth.create_self": _AGENT,
+    "selves.services.birth.create_selves": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
     "selves.services.proposals.accept": _AGENT,

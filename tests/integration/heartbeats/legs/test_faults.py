@@ -32,7 +32,7 @@ INQUIRES = json.dumps(
 )
 
 
-@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
+@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop", "voices"}))
 def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     node: str,
     fleet: Fleet,

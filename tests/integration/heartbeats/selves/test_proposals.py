@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -35,7 +36,7 @@ from tests.integration.heartbeats.selves.conftest import decide, memory, message
 def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
     prompt = heartbeats.run(decide(proposal, "accept"))
-    assert f"[{proposal.id}] identity, 70% sure" in prompt
+    assert re.search(rf"\[{proposal.id}\] identity \([\w ]+\), 70% sure", prompt)
     with tenant_transaction(agent.tenant_id):
         aspect = IdentityAspect.objects.get(content="I am patient with tides.")
         change = SelfChange.objects.get(proposal_id=proposal.id)

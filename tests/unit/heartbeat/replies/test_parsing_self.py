@@ -53,7 +53,7 @@ from tests.unit.heartbeat.replies.reply_checks import assert_parsed
         (
             "identity_insights",
             {"kind": "capability", "content": "I sail"},
-            {"kind": "agency", "evidence": []},
+            {"kind": "capability", "evidence": []},
             [],
         ),
         ("identity_insights", {"kind": "value"}, None, ["identity_insights[0]"]),
