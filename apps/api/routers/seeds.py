@@ -369,7 +369,7 @@ def _streamed(request: HttpRequest, file: BinaryIO, name: str) -> StreamingHttpR
 
 
 class _FileParts:
-    """The parts of a file, which the response closes, also where no part was read."""
+    """The parts of a file, which is closed after the last one, and by the response where none was read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -383,13 +383,15 @@ class _Parts(_FileParts):
     """Parts for WSGI."""
 
     def __iter__(self) -> Iterator[bytes]:
-        while part := self._file.read(_PART):
-            yield part
+        with self._file:
+            while part := self._file.read(_PART):
+                yield part
 
 
 class _AsyncParts(_FileParts):
     """Parts for ASGI."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while part := await asyncio.to_thread(self._file.read, _PART):
-            yield part
+        with self._file:
+            while part := await asyncio.to_thread(self._file.read, _PART):
+                yield part
