@@ -124,5 +124,11 @@ class Fleet:
 
 def _cpu_of(pid: int) -> float:
     main = psutil.Process(pid)
-    processes = (main, *main.children(recursive=True))
-    return sum(sum(times[:2]) for times in (process.cpu_times() for process in processes))
+    return sum(_own_cpu_s(process) for process in (main, *main.children(recursive=True)))
+
+
+def _own_cpu_s(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:  # a worker of autovacuum, which has just ended
+        return 0.0
