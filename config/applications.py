@@ -27,6 +27,8 @@ APPLICATIONS = [
     "apps.memories",
     "apps.goals",
     "apps.selves",
+    "apps.workflows",
+    "apps.knowledge",
     "apps.calls",
     "apps.heartbeats",
     "apps.contacts",

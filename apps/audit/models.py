@@ -71,6 +71,20 @@ class AuditAction(models.TextChoices):
     SEED_FORKED = "seed.forked"
     SEED_MERGED = "seed.merged"
     SEED_REFUSED = "seed.refused"
+    DOCUMENT_ADDED = "document.added"
+    DOCUMENT_CHANGED = "document.changed"
+    DOCUMENT_PUBLISHED = "document.published"
+    DOCUMENT_WITHDRAWN = "document.withdrawn"
+    DOCUMENT_DELETED = "document.deleted"
+    SKILL_CHANGED = "skill.changed"
+    SKILL_DELETED = "skill.deleted"
+    SUBSCRIPTION_CHANGED = "subscription.changed"
+    WORKFLOW_CHANGED = "workflow.changed"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_ENDED = "workflow.ended"
+    STEP_DELEGATED = "workflow.step_delegated"
+    STEP_DECIDED = "workflow.step_decided"
+    AUDIT_EXPORTED = "audit.exported"
 
 
 class AbstractAuditEvent(models.Model):

@@ -1,0 +1,1 @@
+"""Documents, their passages and skills as rows."""

@@ -1,0 +1,1 @@
+"""Define, start, walk, approve and cancel workflows."""

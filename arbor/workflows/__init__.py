@@ -1,0 +1,1 @@
+"""Workflows as values: definitions read from DOT graphs, steps, retries, outputs."""
