@@ -56,9 +56,10 @@ from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
+from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
-from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.approvals import request_views
 from arbor.heartbeat.usage import Degradation
