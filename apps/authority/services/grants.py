@@ -11,7 +11,7 @@ from django.db.models import Q, Sum
 
 from apps.agents.models import Agent
 from apps.agents.services.authority import ensure_system_authority
-from apps.agents.services.locks import lock_agent
+from apps.agents.services.locks import lock_agent, lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record, record_refusal
 from apps.authority.models import CapabilityGrant, CapabilityUse
@@ -40,14 +40,15 @@ from arbor.values import replace
 MOST_GRANTS = 200
 REASON_LENGTH = 500
 
-# The grants below some, in any depth.
-_DELEGATES = """
+# The grants in force among some and all below them, in any depth.
+_IN_FORCE = """
 WITH RECURSIVE below AS (
-    SELECT id FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
+    SELECT id, revoked_at FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
     UNION
-    SELECT g.id FROM authority_capabilitygrant g JOIN below ON g.parent_id = below.id WHERE g.tenant_id = %(tenant)s
+    SELECT g.id, g.revoked_at FROM authority_capabilitygrant g JOIN below ON g.parent_id = below.id
+    WHERE g.tenant_id = %(tenant)s
 )
-SELECT id FROM below
+SELECT id FROM below WHERE revoked_at IS NULL
 """
 
 
@@ -138,7 +139,9 @@ def delegate_capability(
     are given away: they count as used. Raises NotFound, CapabilityInvalid, Invalid, LimitReached; a delegation that
     would widen the grant is audited and raises CapabilityDenied.
     """
-    # In the order of locks: agents before rows.
+    # In the order of locks: agents before rows. The holder's heartbeats use the grant under its schedule.
+    for agent_id in sorted({to_agent_id, _holder_of(capability_id) or to_agent_id}):
+        lock_schedule(agent_id)
     agent, now = lock_agent(to_agent_id), datetime.now(UTC)
     parent_row = _lock_grant(capability_id)
     parent = to_value(parent_row)
@@ -283,11 +286,21 @@ def _create_direct(
 
 def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> int:
     """Revoke grants and those below them; return how many were in force."""
-    if not roots:
-        return 0
-    ids = [capability_id for (capability_id,) in fetch(_DELEGATES, roots=list(roots))]
-    rows = CapabilityGrant.objects.filter(id__in=ids, revoked_at=None)
-    return rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
+    revoked = 0
+    # The update waits for delegations of these grants that are under way, so it is repeated until it finds no new delegate.
+    while roots and (in_force := [row[0] for row in fetch(_IN_FORCE, roots=list(roots))]):
+        rows = CapabilityGrant.objects.filter(id__in=in_force, revoked_at=None)
+        revoked += rows.update(
+            revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH]
+        )
+    return revoked
+
+
+def _holder_of(capability_id: UUID) -> UUID | None:
+    """Return the agent that holds a grant; None for all agents, and for a grant that does not exist."""
+    holders = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True)
+    holder: UUID | None = holders.first()
+    return holder
 
 
 def _lock_grant(capability_id: UUID) -> CapabilityGrant:
