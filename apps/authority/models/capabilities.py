@@ -81,6 +81,8 @@ class CapabilityUse(TenantModel):
     """Uses of a grant that limits them: an action, or a share given to a delegate. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
+    #: Maintenance deletes what nothing counts any more.
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     capability = TenantForeignKey(CapabilityGrant, related_name="uses")
