@@ -14,7 +14,7 @@ from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey, AuthorityKey
-from apps.agents.services.authority import seal_authority_key, unseal_authority_key
+from apps.agents.services.authority import authority_keys, seal_authority_key, unseal_authority_key
 from apps.calls.models import ProviderKey
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
@@ -91,7 +91,7 @@ def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
 
 
 def _authority_keys() -> models.QuerySet[Any]:
-    return AuthorityKey.objects.all()
+    return authority_keys()
 
 
 def _open_authority_key(row: AuthorityKey, keys: MasterKeys) -> OpenedSecret:

@@ -72,12 +72,12 @@ def test_waiting_requests_are_answered_when_the_servers_do_not_load(
     monkeypatch.setattr(http, "in_thread", in_thread)
     monkeypatch.setattr(http, "count_request", lambda _: None)
 
-    async def use() -> tuple[list[int], int]:
+    async def use() -> tuple[tuple[int, int], int]:
         endpoint = http.McpEndpoint()
         async with endpoint.running():
-            first = await asyncio.gather(status_of(endpoint), status_of(endpoint))
-            return first, await status_of(endpoint)
+            one, other = await asyncio.gather(status_of(endpoint), status_of(endpoint))
+            return (one, other), await status_of(endpoint)
 
     # Both that wait are refused; the next request loads the servers.
-    assert asyncio.run(use()) == ([503, 503], 200)
+    assert asyncio.run(use()) == ((503, 503), 200)
     assert "mcp_servers_failed" in caplog.text
