@@ -88,7 +88,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Agents",
         icon="smart_toy",
         pages=(
-            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities"),
+            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities", "agent-trust"),
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
