@@ -205,17 +205,21 @@ def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
     if row.revoked_at is not None:
         raise Invalid(f"{capability_name(row.id)} was revoked already: {row.revoked_reason}")
     revoked = _revoke([row.id], reason=why, actor=actor)
-    further = f" and {revoked - 1} delegated from it" if revoked > 1 else ""
+    further = f" and {len(revoked) - 1} delegated from it" if len(revoked) > 1 else ""
     message = f"revoked {row.resource} of {holder_name(row)}{further}: {why}"
     _record(row, AuditAction.CAPABILITY_REVOKED, actor, message)
-    return revoked
+    delegates = CapabilityGrant.objects.select_related("agent").filter(id__in=revoked).exclude(id=row.id)
+    for delegate in delegates.order_by("id"):
+        message = f"revoked {delegate.resource} of {holder_name(delegate)}, delegated from {capability_name(row.id)}: {why}"
+        _record(delegate, AuditAction.CAPABILITY_REVOKED, actor, message)
+    return len(revoked)
 
 
 def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: str, actor: str) -> int:
     """Revoke the direct grants of one action of these agents, or with None that of all agents. The caller audits it."""
     held = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
     rows = CapabilityGrant.objects.filter(held, resource=action_resource(action), revoked_at=None)
-    return _revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor)
+    return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
 def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
@@ -284,15 +288,14 @@ def _create_direct(
     return rows
 
 
-def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> int:
-    """Revoke grants and those below them; return how many were in force."""
-    revoked = 0
+def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> list[UUID]:
+    """Revoke grants and those below them; return those that were in force."""
+    revoked: list[UUID] = []
     # The update waits for delegations of these grants that are under way, so it is repeated until it finds no new delegate.
     while roots and (in_force := [row[0] for row in fetch(_IN_FORCE, roots=list(roots))]):
         rows = CapabilityGrant.objects.filter(id__in=in_force, revoked_at=None)
-        revoked += rows.update(
-            revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH]
-        )
+        rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
+        revoked += in_force
     return revoked
 
 

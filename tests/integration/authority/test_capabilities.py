@@ -118,6 +118,7 @@ def test_a_revocation_reaches_delegates_of_delegates(ada: Agent, bo: Agent) -> N
     assert may(cy, "arbor://fs/read/docs/b") == "no_grant"
     with tenant_transaction(ada.tenant_id):
         assert revoke_capability(capability_id=grant.id, reason="over", actor=ACTOR) == 3
+    assert [len(audited(agent, AuditAction.CAPABILITY_REVOKED)) for agent in (ada, bo, cy)] == [1, 1, 1]
     assert [may(agent, "arbor://fs/read/docs/a") for agent in (ada, bo, cy)] == ["revoked"] * 3
 
 
