@@ -46,6 +46,7 @@ class SignalName(StrEnum):
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
     TIER_CHANGED = "agent.tier_changed"
+    TRUST_CHANGED = "agent.trust_changed"
     APPROVAL_ASKED = "agent.approval_asked"
     APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
@@ -199,6 +200,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "The agent asked for a person's approval",
             approval="the id of the request",
             action="the action's name",
+        ),
+        SignalName.TRUST_CHANGED: _kind(
+            "A person set the agent's trust preset, or set or removed a trust rule of its own",
+            name=_NAME,
+            resource="the `arbor://` URI of the rule; empty for the preset",
+            trust="the mode of the rule, or the preset; empty for a removed rule",
+            actor=_ACTOR,
         ),
         SignalName.APPROVAL_DECIDED: _kind(
             "A request for approval was decided, or has expired",

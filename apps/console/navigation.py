@@ -9,12 +9,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from apps.authority.services.approvals import COUNTED_AT_MOST as MOST_WAITING
-from apps.authority.services.approvals import count_waiting
 from apps.console.access import access_of, is_platform_operator
-from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread
-
-_APPROVALS = "authority_actionapproval_changelist"
+from apps.console.badges import badges_of
 
 type Permission = Callable[[HttpRequest], bool]
 
@@ -88,7 +84,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Agents",
         icon="smart_toy",
         pages=(
-            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities"),
+            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities", "agent-trust"),
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
@@ -235,29 +231,13 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 
-def _unread(request: HttpRequest) -> str:
-    """Return the number of unread messages for the sidebar; empty for none."""
-    if not in_tenant(request):
-        return ""
-    # `BoundedPaginator` sets it, which counts both in one query.
-    counted: int | None = getattr(request, "unread", None)
-    unread = count_unread() if counted is None else counted
-    return f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread) if unread else ""
-
-
-def _waiting(request: HttpRequest) -> str:
-    """Return the number of requests for approval that wait, for the sidebar; empty for none."""
-    waiting = count_waiting() if in_tenant(request) else 0
-    return f"{waiting - 1}+" if waiting == MOST_WAITING else str(waiting) if waiting else ""
-
-
 def _url_name(request: HttpRequest) -> str:
     match = request.resolver_match
     return str(match.url_name) if match is not None else ""
 
 
 def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
-    current = _url_name(request)
+    current, badges = _url_name(request), badges_of(request)
     for section in SECTIONS:
         pages = section.allowed(request)
         if not pages:
@@ -268,10 +248,8 @@ def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             "link": reverse(f"admin:{pages[0].url_name}"),
             "active": any(page.is_at(current) for page in section.pages),
         }
-        if any(page.url_name == "inbox" for page in pages) and (unread := _unread(request)):
-            item["badge"] = unread
-        if any(page.url_name == _APPROVALS for page in pages) and (waiting := _waiting(request)):
-            item["badge"] = waiting
+        if badge := "".join(badges.get(page.url_name, "") for page in pages):
+            item["badge"] = badge
         yield item
 
 

@@ -43,6 +43,7 @@ from apps.console.operator.recall import explore_recall
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
+from apps.console.operator.trust import show_trust
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -111,6 +112,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 self.admin_view(show_capabilities),
                 name="agent-capabilities",
             ),
+            path("agents/agent/<uuid:agent_id>/trust/", self.admin_view(show_trust), name="agent-trust"),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
         ]
         urls += [

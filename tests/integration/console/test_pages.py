@@ -33,8 +33,8 @@ from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 pytestmark = pytest.mark.timeout(300)
 
 #: The most queries of a page, those of the session and the user included.
-QUERIES_AT_MOST = 31
-LIST_QUERIES_AT_MOST = 10
+QUERIES_AT_MOST = 30
+LIST_QUERIES_AT_MOST = 9
 #: Five tables have the ends of relations: one more query reads them, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
 
