@@ -22,6 +22,7 @@ from apps.agents.models import Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
+from apps.fleet.seeds.saving import sweep_saved_seeds
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
@@ -106,9 +107,9 @@ class _Sweep:
 
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
-    """Delete what has reached its age (`ARBOR_…_DAYS`), oldest first, until nothing is left or the time is over."""
+    """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
-    results = [_sweep(record, now) for record in _SWEEPS]
+    results = [*(_sweep(record, now) for record in _SWEEPS), sweep_saved_seeds()]
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
     return JobRunResult(

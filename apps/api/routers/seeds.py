@@ -15,6 +15,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from apps.access.services import TokenAccess
 from apps.agents.services.profile import NAME_LENGTH
 from apps.api.authentication import ADMINISTER
 from apps.api.paging import ListPage, Paging, page_of
@@ -25,7 +26,7 @@ from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.comparing import compare_seeds
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
@@ -221,7 +222,7 @@ def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedRepo
         report = restore_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
-            seed=_verified(access.tenant_id, file),
+            seed=_verified(access, file),
             options=RestoreOptions(skip=frozenset(wish.skip), dry_run=wish.dry_run),
             actor=access.actor,
         )
@@ -242,7 +243,7 @@ def merge(request: HttpRequest, agent_id: UUID, wish: SeedMerge) -> MergeReportR
         report = merge_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
-            seed=_verified(access.tenant_id, file),
+            seed=_verified(access, file),
             options=MergeOptions(trust_foreign=wish.trust_foreign, dry_run=wish.dry_run),
             actor=access.actor,
         )
@@ -327,7 +328,7 @@ def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[
     with _opened(access.tenant_id, seed_id) as file:
         report = import_seed(
             tenant_id=access.tenant_id,
-            seed=_verified(access.tenant_id, file),
+            seed=_verified(access, file),
             options=ImportOptions(**wish.model_dump()),
             actor=access.actor,
         )
@@ -343,9 +344,9 @@ def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[
 @own_transactions
 def diff(request: HttpRequest, seed_id: UUID, other_id: UUID) -> list[SectionDifferenceResource]:
     """Return the differences from one saved seed to another, by section."""
-    tenant_id = access_of(request).tenant_id
-    with _opened(tenant_id, seed_id) as first, _opened(tenant_id, other_id) as second:
-        sections = compare_seeds(_verified(tenant_id, first), _verified(tenant_id, second))
+    access = access_of(request)
+    with _opened(access.tenant_id, seed_id) as first, _opened(access.tenant_id, other_id) as second:
+        sections = compare_seeds(_verified(access, first), _verified(access, second))
     return [SectionDifferenceResource.of(section) for section in sections]
 
 
@@ -354,9 +355,8 @@ def _opened(tenant_id: UUID, seed_id: UUID) -> BinaryIO:
         return open_saved_seed(seed_id)
 
 
-def _verified(tenant_id: UUID, file: BinaryIO) -> VerifiedSeed:
-    with tenant_transaction(tenant_id):
-        return verify_seed(file)
+def _verified(access: TokenAccess, file: BinaryIO) -> VerifiedSeed:
+    return receive_seed(file, tenant_id=access.tenant_id, actor=access.actor)
 
 
 def _streamed(request: HttpRequest, file: BinaryIO, name: str) -> StreamingHttpResponse:
