@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from datetime import datetime
@@ -21,7 +21,7 @@ from apps.api.authentication import ADMINISTER
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
-from apps.api.scope import own_transactions
+from apps.api.scope import own_transactions, reads_file
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.comparing import compare_seeds
@@ -282,11 +282,13 @@ def list_seeds(
     summary="Send a seed",
     openapi_extra=_READS_FILE,
 )
-@own_transactions
+@reads_file
 def upload(request: HttpRequest) -> Status[SavedSeedResource]:
     """Verify and save the seed that is the body, `application/octet-stream`; import, restore or merge it by its id."""
     access = access_of(request)
-    saved = save_upload(tenant_id=access.tenant_id, source=io.BytesIO(request.body), actor=access.actor)
+    with temporary_file() as file:
+        shutil.copyfileobj(request, file)
+        saved = save_upload(tenant_id=access.tenant_id, source=file, actor=access.actor)
     return Status(201, SavedSeedResource.of(saved))
 
 

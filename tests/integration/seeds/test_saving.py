@@ -16,6 +16,7 @@ from apps.fleet.seeds import merging, writing
 from apps.fleet.seeds.files import receive_seed, verify_seed
 from apps.fleet.seeds.importing import ImportOptions, import_seed
 from apps.fleet.seeds.merging import MergeOptions, merge_seed
+from apps.fleet.seeds.profiles import checked_profile, profile_values
 from apps.fleet.seeds.saving import save_seed, save_upload
 from apps.fleet.seeds.sections import BY_NAME, Values
 from apps.tenants.models import Tenant
@@ -141,6 +142,26 @@ def _valid(check: Any) -> object:
     if check.allowed:
         return min(check.allowed, key=str)
     return {dict: {}, list: [], str: "", bool: True}.get(check.types[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("name", ["Vega"]),
+        ("trust_tier", "boundless"),
+        ("model", "no handle"),
+        ("pipeline", "digraph { act }"),
+        ("character", {"traits": 7}),
+        ("published", "yes"),
+    ],
+)
+def test_a_wrong_profile_is_refused(world: World, column: str, value: object) -> None:
+    with tenant_transaction(world.tenant.id):
+        profile = profile_values(world.agent)
+    checked_profile(profile)
+
+    with pytest.raises(SeedInvalid):
+        checked_profile(profile | {column: value})
 
 
 def test_wrong_rows_of_a_signed_seed_change_nothing(
