@@ -17,9 +17,14 @@ from apps.goals.models import Goal, Plan
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.memories.models import Memory
 from apps.selves.models import Belief, Preference, SelfChange
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.beliefs import add_belief
+from apps.selves.services.history import latest_version, load_self, self_at
+from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import SeedInvalid, TransitionIllegal
 from arbor.goals.plans import PlanStatus
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, PlanFactory
 from tests.factories.heartbeats import PerceptFactory
@@ -214,3 +219,26 @@ def test_a_file_that_is_replaced_after_its_check_changes_nothing(world: World, e
         )
 
     assert digest(export(world.agent.id)) == before
+
+
+def test_a_rollback_crosses_a_restore(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent_id = AgentFactory().id
+
+    def learn() -> int:
+        with tenant_transaction(world.tenant.id):
+            trait = NewAspect(content="stubborn", kind=AspectKind.TRAIT)
+            add_aspect(agent_id=agent_id, aspect=trait, actor="cli:ann")
+            belief = NewBelief(statement="Fog never lifts.", category=BeliefCategory.WORLD, source="operator")
+            add_belief(agent_id=agent_id, belief=belief, actor="cli:ann")
+            return latest_version(agent_id)
+
+    file = export(agent_id)
+    learnt = learn()
+    restore(world, file, SeedGroup.PROFILE, agent_id=agent_id)
+    learn()
+
+    with tenant_transaction(world.tenant.id):
+        before = self_at(agent_id, learnt)
+        roll_back(agent_id=agent_id, to=learnt, actor="cli:ann")
+        assert load_self(agent_id) == before
