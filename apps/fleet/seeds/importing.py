@@ -117,8 +117,8 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
             texts={header.public_id: agent.public_id},
         ),
         known=known_ids(seed, frozenset(SeedGroup), agent.id),
-        # Messages to the agent of the seed are answered by it, if it lives here, and not by its copy as well.
-        leaves=frozenset({"percepts"}) if seed.is_own else frozenset(),
+        # Events on their way to the agent of the seed are not answered by its copy as well, and who sent them is not known.
+        leaves=frozenset({"percepts"}),
     )
     writer.write(seed.rows())
     if "state" not in writer.written:
