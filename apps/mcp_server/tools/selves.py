@@ -1,4 +1,4 @@
-"""Show what an agent knows of itself, and how that came about."""
+"""Show the self-knowledge of an agent, and how it came about."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SelfVersionLine(ToolResult):
 
 
 class SelfReport(ToolResult):
-    """What an agent knows of itself today, and the versions that led there."""
+    """The self-knowledge of an agent today, and the versions that led there."""
 
     agent: str
     version: int

@@ -67,7 +67,7 @@ def test_a_file_up_to_the_limit_is_passed_on_as_it_arrives() -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer thief"}, {"authorization": "Basic owner"}])
-def test_nothing_is_read_from_others(headers: dict[str, str]) -> None:
+def test_a_file_of_others_is_not_read(headers: dict[str, str]) -> None:
     client = Client(chunks=5, headers=headers)
 
     assert client.ask() == 401
