@@ -109,9 +109,10 @@ class _Sweep:
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
     """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
-    results = [*(_sweep(record, now) for record in _SWEEPS), sweep_saved_seeds()]
+    results = [_sweep(record, now) for record in _SWEEPS]
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
+    results.append(sweep_saved_seeds())
     return JobRunResult(
         steps=sum(result.steps for result in results),
         done=sum(result.done for result in results),
