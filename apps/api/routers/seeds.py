@@ -30,7 +30,14 @@ from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
-from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_seed, save_upload, temporary_file
+from apps.fleet.seeds.saving import (
+    delete_saved_seed,
+    download_saved_seed,
+    open_saved_seed,
+    save_seed,
+    save_upload,
+    temporary_file,
+)
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.scope import tenant_transaction
 from arbor.seeds.diff import SectionDifference
@@ -314,7 +321,8 @@ def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
 )
 def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
     """Stream the file of a saved seed, `application/octet-stream`."""
-    return _streamed(request, open_saved_seed(seed_id), str(seed_id))
+    file = download_saved_seed(seed_id=seed_id, actor=access_of(request).actor)
+    return _streamed(request, file, str(seed_id))
 
 
 @router.post(

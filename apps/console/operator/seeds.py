@@ -24,6 +24,7 @@ from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
 from apps.fleet.seeds.saving import (
     delete_saved_seed,
+    download_saved_seed,
     open_saved_seed,
     save_seed,
     save_upload,
@@ -67,7 +68,8 @@ def download_seed(request: HttpRequest, seed_id: UUID) -> HttpResponse | FileRes
     if not has_right(request, Right.OWN):
         needed = ROLES_WITH_RIGHT[Right.OWN]
         return refuse(request, agent_id=None, attempted=f"download the seed {seed_id}", needed=needed)
-    return FileResponse(open_saved_seed(seed_id), as_attachment=True, filename=f"{seed_id}.seed")
+    file = download_saved_seed(seed_id=seed_id, actor=actor_of(request))
+    return FileResponse(file, as_attachment=True, filename=f"{seed_id}.seed")
 
 
 @require_POST

@@ -106,6 +106,19 @@ def open_saved_seed(seed_id: UUID) -> BinaryIO:
     return file
 
 
+def download_saved_seed(*, seed_id: UUID, actor: str) -> BinaryIO:
+    """Return the file of a saved seed for somebody who takes it away, which is audited as an export. Raises NotFound."""
+    row = saved_seed(seed_id)
+    record(
+        action=AuditAction.SEED_EXPORTED,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=f"downloaded the saved seed of {row.name} of {row.at:%Y-%m-%d %H:%M} UTC",
+        detail={"seed_id": str(row.id), "digest": row.digest, "bytes": row.bytes},
+    )
+    return open_saved_seed(seed_id)
+
+
 def delete_saved_seed(*, seed_id: UUID, actor: str) -> SavedSeed:
     """Delete a saved seed. Raises NotFound."""
     row = saved_seed(seed_id)

@@ -102,6 +102,7 @@ def test_a_seed_is_downloaded_deleted_and_sent_again(resting: World, owner: Clie
     assert "Nothing was done: the seed is damaged" in wrong
     with tenant_transaction(resting.tenant.id):
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
+        assert AuditEvent.objects.filter(message__startswith="downloaded the saved seed").count() == 1
 
 
 def test_operators_save_seeds_and_do_not_use_them(resting: World, operator: Client, viewer: Client) -> None:
