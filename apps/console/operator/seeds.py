@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import BinaryIO, cast
@@ -18,16 +18,16 @@ from apps.console import cells
 from apps.console.access import ROLES_WITH_RIGHT, Right, access_of, actor_of, has_right
 from apps.console.views import console_page, refuse
 from apps.fleet.seeds.comparing import compare_seeds
-from apps.fleet.seeds.files import VerifiedSeed, receive_seed
+from apps.fleet.seeds.files import VerifiedSeed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
 from apps.fleet.seeds.saving import (
     delete_saved_seed,
     download_saved_seed,
-    open_saved_seed,
     save_seed,
     save_upload,
+    verified_saved_seed,
 )
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.scope import tenant_transaction
@@ -245,13 +245,8 @@ _ACTS: Mapping[str, _SeedAct[UUID]] = MappingProxyType(
 )
 
 
-@contextmanager
-def _opened(request: HttpRequest, access: Access, seed_id: UUID) -> Iterator[VerifiedSeed]:
-    """Open and verify a saved seed, outside of transactions. Raises NotFound, SeedInvalid."""
-    with tenant_transaction(access.tenant_id):
-        file = open_saved_seed(seed_id)
-    with file:
-        yield receive_seed(file, tenant_id=access.tenant_id, actor=actor_of(request))
+def _opened(request: HttpRequest, access: Access, seed_id: UUID) -> AbstractContextManager[VerifiedSeed]:
+    return verified_saved_seed(tenant_id=access.tenant_id, seed_id=seed_id, actor=actor_of(request))
 
 
 def _posted_agent(request: HttpRequest) -> UUID:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, cast
 from uuid import UUID
@@ -13,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.models import SavedSeed, SavedSeedPart
 from apps.fleet.seeds.capture import CaptureOptions, capture
-from apps.fleet.seeds.files import receive_seed
+from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.refusals import auditing_refusals
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.services.emission import emit
@@ -93,6 +94,15 @@ def saved_seed(seed_id: UUID) -> SavedSeed:
     if row is None:
         raise NotFound(f"there is no saved seed {seed_id} in this tenant; `arbor seed list` shows them")
     return row
+
+
+@contextmanager
+def verified_saved_seed(*, tenant_id: UUID, seed_id: UUID, actor: str) -> Iterator[VerifiedSeed]:
+    """Open and verify a saved seed, outside of transactions. Raises NotFound, SeedInvalid."""
+    with tenant_transaction(tenant_id):
+        file = open_saved_seed(seed_id)
+    with file:
+        yield receive_seed(file, tenant_id=tenant_id, actor=actor)
 
 
 def open_saved_seed(seed_id: UUID) -> BinaryIO:
