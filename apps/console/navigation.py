@@ -96,7 +96,7 @@ SECTIONS: tuple[Section, ...] = (
             _list("Requested capabilities", "agents_requestedcapability"),
             _list("Capabilities", "authority_capabilitygrant"),
             _list("Capability uses", "authority_capabilityuse"),
-            _list("Seeds", "fleet_savedseed"),
+            _list("Seeds", "fleet_savedseed", in_tenant, "seed-make", "seed-act"),
             _list("Trust presets", "authority_agenttrust"),
             _list("Trust rules", "authority_moderule"),
             _list("Tools", "tools_tool"),

@@ -40,6 +40,7 @@ from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
+from apps.console.operator.seeds import act_on_seed, download_seed, make_seed
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
@@ -170,6 +171,9 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("calls/models/", self.admin_view(show_models), name="models"),
             path("calls/models/act/", self.admin_view(act_on_models), name="models-act"),
             path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
+            path("fleet/savedseed/make/", self.admin_view(make_seed), name="seed-make"),
+            path("fleet/savedseed/<uuid:seed_id>/act/", self.admin_view(act_on_seed), name="seed-act"),
+            path("fleet/savedseed/<uuid:seed_id>/file/", self.admin_view(download_seed), name="seed-file"),
             path("memories/graph/", self.admin_view(explore_graph), name="graph"),
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
             path("operations/", self.admin_view(show_operations), name="operations"),
