@@ -31,6 +31,7 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.text.phrases import WordLists
+from arbor.models.token_counts import CountTokens
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force
@@ -62,6 +63,8 @@ class Rules:
     reflexes: ReflexTerms = DEFAULT_TERMS
     #: The presets that no agent exceeds with a model, by provider or `provider/model`.
     model_trust: Mapping[str, TrustPreset] = field(default_factory=dict)
+    #: Tokenizers at hand, by provider or beginning of a handle.
+    tokenizers: Mapping[str, CountTokens] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -421,5 +424,6 @@ class HeartbeatState:
             boundaries=self.selfhood.boundaries,
             window=limits.window if limits else None,
             reply_tokens=limits.reply_tokens if limits else None,
+            tokenizer=limits.tokenizer if limits else "",
         )
         return self.situation.model_copy(update={"terms": terms})

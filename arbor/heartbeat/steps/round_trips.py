@@ -7,11 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
+from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
+from arbor.heartbeat.prompts.cuts import TRUNCATED, CutContext
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
-from arbor.heartbeat.prompts.prompt import build_prompt
+from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.prompts.questions import request_json
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
@@ -21,6 +22,8 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.windows import (
+    count_tokens,
+    counter_of,
     fault_without_room,
     limits_of,
     max_prompt_tokens,
@@ -31,6 +34,7 @@ from arbor.heartbeat.steps.windows import (
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.models.windows import PromptLimits
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
@@ -53,6 +57,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         nonce=heartbeat.nonce,
         window=limits.window,
         reply_tokens=limits.reply_tokens,
+        count=counter_of(heartbeat, limits),
     )
     sections = tuple(section._asdict() for section in prompt.sections)
     heartbeat = replace(
@@ -66,8 +71,24 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         models_left=list(models[1:]),
         tier=tier.value,
     )
+    # The reflex policy reads the situation, which is whole.
+    if prompt.removed and not situation.model_is_reflex:
+        heartbeat = heartbeat.bringing(audit=[_note_of_cuts(heartbeat, prompt, limits)])
     # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
+
+
+def _note_of_cuts(heartbeat: HeartbeatState, prompt: Prompt, limits: PromptLimits) -> AuditNote:
+    """Return the audit event of a prompt that was cut."""
+    cut = CutContext(
+        removed=prompt.removed, entries={section.name: section.cut for section in prompt.sections}
+    )
+    number = heartbeat.situation.beat_number
+    return AuditNote(
+        action=TRUNCATED,
+        message=f"the prompt of heartbeat {number} was cut to the window of {heartbeat.model}: {cut.in_words}",
+        detail={"number": number, **cut.to_json(model=heartbeat.model, window=limits.window)},
+    )
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -119,7 +140,7 @@ class Think:
         asked_tokens = sum(section["tokens"] for section in sections)
         if heartbeat.unreadable:
             messages += retry_messages(heartbeat, asked_tokens)
-        if fault := fault_without_room(heartbeat, asked_tokens):
+        if fault := fault_without_room(heartbeat, asked_tokens, sections):
             return NodeResult(state=replace(heartbeat, failure=fault), outcome=NodeOutcome.FAILURE)
         situation = heartbeat.situation
         request = ModelRequest(
@@ -186,7 +207,7 @@ def _conversation(
         {
             "name": "follow_up",
             "text": heartbeat.follow_up,
-            "tokens": estimate_tokens(heartbeat.follow_up),
+            "tokens": count_tokens(heartbeat, heartbeat.follow_up),
             "cut": 0,
         },
     )
@@ -228,7 +249,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     situation = heartbeat.situation_now
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
-    tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
     text = follow_up_text(
         situation,
         results,
@@ -237,7 +258,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         nonce=heartbeat.mark,
         room=quotable(heartbeat, tokens),
     )
-    if tokens + estimate_tokens(text) > max_prompt_tokens(heartbeat):
+    if tokens + count_tokens(heartbeat, text) > max_prompt_tokens(heartbeat):
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
