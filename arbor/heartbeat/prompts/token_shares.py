@@ -18,6 +18,8 @@ _TOKENS_PER_SYMBOL = 0.25
 _SYMBOLS = b'{}[]()<>"=;\\/|_`*#$&@^~'
 #: The largest share of the model's window that is reserved for the reply.
 REPLY_SHARE = 0.25
+#: Tokens without which a reply is not worth its call.
+LEAST_REPLY = 256
 #: The least part of its share that a side keeps in a small window.
 LEAST_SCALE = 0.1
 

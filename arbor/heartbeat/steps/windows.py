@@ -8,7 +8,7 @@ from typing import Any
 
 from arbor.heartbeat.prompts.cuts import without_room
 from arbor.heartbeat.prompts.prompt import retry_note
-from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room, room_of
+from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, estimate_tokens, reply_room, room_of
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
@@ -16,8 +16,6 @@ from arbor.models.ports import PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 
-#: Tokens without which a reply is not worth its call.
-LEAST_REPLY = 256
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
 #: The least characters of an unreadable reply that are quoted.
