@@ -87,7 +87,11 @@ def _note_of_cuts(heartbeat: HeartbeatState, prompt: Prompt, limits: PromptLimit
     return AuditNote(
         action=TRUNCATED,
         message=f"the prompt of heartbeat {number} was cut to the window of {heartbeat.model}: {cut.in_words}",
-        detail={"number": number, **cut.to_json(model=heartbeat.model, window=limits.window)},
+        detail={
+            "heartbeat": str(heartbeat.heartbeat_id),
+            "number": number,
+            **cut.to_json(model=heartbeat.model, window=limits.window),
+        },
     )
 
 
