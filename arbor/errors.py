@@ -16,7 +16,7 @@ ArborError
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
 │   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
-│   ├── ContextTooLarge       what a model must read does not fit its window
+│   ├── ContextTooLarge       the context of a model does not fit its window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
@@ -140,7 +140,7 @@ class WorkingMemoryOverflow(LimitReached):
 
 
 class ContextTooLarge(Invalid):
-    """What a model must read does not fit into its window."""
+    """The context of a model does not fit into its window."""
 
 
 class ConfigurationInvalid(Invalid):

@@ -50,7 +50,7 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
     assert cut.detail["tokens"] == sum(source["tokens"] for source in cut.detail["sources"].values())
 
 
-def test_a_tokenizer_counts_the_tokens_of_heartbeats_and_their_replays(
+def test_a_tokenizer_counts_for_heartbeats_and_their_replays(
     fleet: Fleet, agent: Agent, scripted: Script, settings: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "tokenizer.json"

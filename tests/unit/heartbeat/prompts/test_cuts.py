@@ -45,7 +45,7 @@ def built(view: Situation, *, window: int = 8_192, **rules: Any) -> HeartbeatSta
     return Answers().run(build_the_prompt(heartbeat)).state
 
 
-def test_a_prompt_of_ten_windows_ends_inside_its_window_with_the_audit() -> None:
+def test_a_prompt_of_ten_windows_ends_inside_and_is_audited() -> None:
     view = huge_situation()
     assert build_prompt(view, CHARACTER, "a" * 16, window=10**7).tokens > 10 * 8_192
 
@@ -87,15 +87,15 @@ def test_a_context_without_room_names_its_largest_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "error"),
     [
         ({"rules": 2, "message": 9}, "its largest part is message with 9: set ARBOR_MODEL_CONTEXT"),
         ({"world_rules": 5}, "its largest part is world rules with 5"),
         ({}, "to a prompt of 12: set"),
     ],
 )
-def test_the_error_says_what_would_fit(sizes: dict[str, int], said: str) -> None:
-    assert said in without_room(model="ollama/x", window=10, tokens=12, sizes=sizes)
+def test_the_error_says_what_would_fit(sizes: dict[str, int], error: str) -> None:
+    assert error in without_room(model="ollama/x", window=10, tokens=12, sizes=sizes)
 
 
 def test_cuts_are_told_the_largest_first() -> None:
