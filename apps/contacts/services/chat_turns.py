@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import CharField, QuerySet, TextField, Value
+from django.db.models import CharField, F, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
 from apps.contacts.models import ChatMessage, ChatSession
@@ -53,12 +53,13 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
         at__lt=turn.at,
         error="",
     )
-    latest = _read(earlier, 0, SHOWN_TURNS)
+    latest = _read(earlier.annotate(text=F("content")), 0, SHOWN_TURNS)
     shown = shown_turns([row.view for row in latest])
     before = latest[: len(latest) - len(shown)]
     if len(latest) < SHOWN_TURNS:
         return EarlierTurns(shown=shown, summaries=_by_rule(before, count=count), not_shown=len(before))
-    further = _read(earlier, SHOWN_TURNS, SUMMARIZED_TURNS)
+    beginnings = earlier.annotate(text=Left("content", TURN_SHOWN_LENGTH))
+    further = _read(beginnings, SHOWN_TURNS, SUMMARIZED_TURNS)
     before = [*further, *before]
     total = earlier.count() - len(shown) if len(further) == SUMMARIZED_TURNS else len(before)
     if not before:
@@ -72,8 +73,7 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
 def _read(turns: QuerySet[ChatMessage], skipped: int, most: int) -> list[_Turn]:
     """Return the latest turns but for `skipped`, oldest first."""
     columns = ("session_id", "id", "speaker", "text", "at")
-    beginnings = turns.annotate(text=Left("content", TURN_SHOWN_LENGTH + 1)).order_by("-at", "-id")
-    rows = list(beginnings.values_list(*columns)[skipped : skipped + most])
+    rows = list(turns.order_by("-at", "-id").values_list(*columns)[skipped : skipped + most])
     return [
         _Turn(session_id, TurnView(id=str(id_), speaker=Speaker(speaker), text=text, at=at))
         for session_id, id_, speaker, text, at in reversed(rows)

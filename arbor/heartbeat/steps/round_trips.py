@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
-from arbor.heartbeat.prompts.cuts import TRUNCATED, CutContext
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
-from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
-from arbor.heartbeat.replies.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
+from arbor.heartbeat.replies.turns import (
+    BROUGHT_LENGTH,
+    follow_up_text,
+    goes_on,
+    merge_replies,
+    within_heartbeat,
+)
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
+from arbor.heartbeat.steps.cut_notes import RESULTS, with_cuts_audited
 from arbor.heartbeat.steps.windows import (
     count_tokens,
     counter_of,
@@ -34,7 +40,6 @@ from arbor.heartbeat.steps.windows import (
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
-from arbor.models.windows import PromptLimits
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
@@ -71,28 +76,14 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         models_left=list(models[1:]),
         tier=tier.value,
     )
-    # The reflex policy reads the situation, which is whole.
-    if prompt.removed and not situation.model_is_reflex:
-        heartbeat = heartbeat.bringing(audit=[_note_of_cuts(heartbeat, prompt, limits)])
+    heartbeat = with_cuts_audited(
+        heartbeat,
+        removed=prompt.removed,
+        entries={section.name: section.cut for section in prompt.sections if section.cut},
+        window=limits.window,
+    )
     # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
-
-
-def _note_of_cuts(heartbeat: HeartbeatState, prompt: Prompt, limits: PromptLimits) -> AuditNote:
-    """Return the audit event of a prompt that was cut."""
-    cut = CutContext(
-        removed=prompt.removed, entries={section.name: section.cut for section in prompt.sections}
-    )
-    number = heartbeat.situation.beat_number
-    return AuditNote(
-        action=TRUNCATED,
-        message=f"the prompt of heartbeat {number} was cut to the window of {heartbeat.model}: {cut.in_words}",
-        detail={
-            "heartbeat": str(heartbeat.heartbeat_id),
-            "number": number,
-            **cut.to_json(model=heartbeat.model, window=limits.window),
-        },
-    )
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -254,14 +245,16 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    text = follow_up_text(
+    message = partial(
+        follow_up_text,
         situation,
         results,
         turn=heartbeat.turn + 1,
         most=heartbeat.turns_allowed,
         nonce=heartbeat.mark,
-        room=quotable(heartbeat, tokens),
     )
+    room = quotable(heartbeat, tokens)
+    text = message(room=room)
     if tokens + count_tokens(heartbeat, text) > max_prompt_tokens(heartbeat):
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
@@ -284,6 +277,9 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         decisions=[],
         vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
     )
+    if room < BROUGHT_LENGTH and (lost := count_tokens(further, message()) - count_tokens(further, text)) > 0:
+        window = limits_of(further, [further.model]).window
+        further = with_cuts_audited(further, removed={RESULTS: lost}, entries={}, window=window)
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat_turns import turns_before
 from apps.memories.models import Episode
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
@@ -186,6 +189,29 @@ def test_a_tokenizer_counts_the_tokens_of_a_prompt(
     closing = next(section for section in call.sections if section["name"] == "closing")
     assert closing["text"] == "Answer the person. Answer with the JSON object only."
     assert closing["tokens"] == 11
+
+
+@pytest.mark.parametrize(("count", "statements"), [(0, 1), (6, 1), (20, 2), (60, 3), (240, 4)])
+def test_the_turns_before_are_read_in_few_statements(agent: Agent, count: int, statements: int) -> None:
+    session = open_chat(agent)
+    with tenant_transaction(agent.tenant_id):
+        rows = [
+            ChatMessage(
+                tenant_id=agent.tenant_id,
+                session=session,
+                speaker=Speaker.USER,
+                content="Hello.",
+                at=BEGAN + timedelta(minutes=n),
+            )
+            for n in range(count + 1)
+        ]
+        turn = ChatMessage.objects.bulk_create(rows)[-1]
+        with CaptureQueriesContext(connection) as queries:
+            earlier = turns_before(turn, count=len)
+
+    assert len(queries) == statements
+    assert (len(earlier.shown), earlier.not_shown) == (min(count, 20), max(count - 20, 0))
+    assert sum(summary.turns for summary in earlier.summaries) == min(earlier.not_shown, 200)
 
 
 @pytest.mark.parametrize("count", [0, 6, 20])
