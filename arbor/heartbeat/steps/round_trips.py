@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +16,6 @@ from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.replies.turns import (
-    BROUGHT_LENGTH,
-    follow_up_text,
     goes_on,
     merge_replies,
     within_heartbeat,
@@ -27,14 +24,13 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.cut_notes import RESULTS, with_cuts_audited
+from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
     count_tokens,
     counter_of,
     fault_without_room,
     limits_of,
-    max_prompt_tokens,
     max_reply_tokens,
-    quotable,
     retry_messages,
 )
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
@@ -245,17 +241,8 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    message = partial(
-        follow_up_text,
-        situation,
-        results,
-        turn=heartbeat.turn + 1,
-        most=heartbeat.turns_allowed,
-        nonce=heartbeat.mark,
-    )
-    room = quotable(heartbeat, tokens)
-    text = message(room=room)
-    if tokens + count_tokens(heartbeat, text) > max_prompt_tokens(heartbeat):
+    message = follow_up_message(heartbeat, said_tokens=tokens)
+    if message is None:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -267,7 +254,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         goes_on=True,
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
-        follow_up=text,
+        follow_up=message.text,
         said_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
@@ -277,9 +264,12 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         decisions=[],
         vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
     )
-    if room < BROUGHT_LENGTH and (lost := count_tokens(further, message()) - count_tokens(further, text)) > 0:
-        window = limits_of(further, [further.model]).window
-        further = with_cuts_audited(further, removed={RESULTS: lost}, entries={}, window=window)
+    further = with_cuts_audited(
+        further,
+        removed={RESULTS: message.clipped} if message.clipped > 0 else {},
+        entries={},
+        window=limits_of(further, [further.model]).window,
+    )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 

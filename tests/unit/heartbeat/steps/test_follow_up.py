@@ -102,7 +102,7 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
 
 
 def test_results_that_the_window_clips_are_audited() -> None:
-    long = action_record_of("recall", brought="Ines keeps the lamps. " * 400, cost=1)
+    long = action_record_of("recall", brought="[m] Ines keeps it. " * 400, cost=1)
     present = TurnRecord(action_records=[long], reasoning="Who?")
     whole, _ = run_follow_up(heartbeat_after_actions(present=present))
     assert whole.effects.audit == ()
