@@ -20,8 +20,8 @@ class FollowUpMessage(NamedTuple):
     clipped: int
 
 
-def follow_up_message(heartbeat: HeartbeatState, *, said_tokens: int) -> FollowUpMessage | None:
-    """Return the message after `said_tokens` of prompts and replies; None if the model has no room for it."""
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage | None:
+    """Return the message after `spent` tokens of prompts and replies; None if the model has no room for it."""
     message = partial(
         follow_up_text,
         heartbeat.situation_now,
@@ -30,7 +30,7 @@ def follow_up_message(heartbeat: HeartbeatState, *, said_tokens: int) -> FollowU
         most=heartbeat.turns_allowed,
         nonce=heartbeat.mark,
     )
-    room, left = quotable(heartbeat, said_tokens), max_prompt_tokens(heartbeat) - said_tokens
+    room, left = quotable(heartbeat, spent), max_prompt_tokens(heartbeat) - spent
     text = message(room=room)
     tokens = count_tokens(heartbeat, text)
     if 0 < left < tokens:

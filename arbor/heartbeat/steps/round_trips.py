@@ -241,7 +241,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    message = follow_up_message(heartbeat, said_tokens=tokens)
+    message = follow_up_message(heartbeat, spent=tokens)
     if message is None:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
