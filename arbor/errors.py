@@ -16,6 +16,7 @@ ArborError
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
 │   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
+│   ├── ContextTooLarge       the context of a model does not fit its window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
@@ -136,6 +137,10 @@ class GoalStackFull(LimitReached):
 
 class WorkingMemoryOverflow(LimitReached):
     """The working memory is too large."""
+
+
+class ContextTooLarge(Invalid):
+    """The context of a model does not fit into its window."""
 
 
 class ConfigurationInvalid(Invalid):

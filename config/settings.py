@@ -18,6 +18,7 @@ from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, 
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
+from arbor.models.token_counts import parse_tokenizers
 from arbor.sealing import SESSION_PURPOSE
 from config import applications, credentials
 from config.databases import database, is_nowhere
@@ -197,6 +198,8 @@ ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
 if ARBOR_MODEL_CONTEXT < 2_048:
     raise ConfigurationInvalid(f"ARBOR_MODEL_CONTEXT must be at least 2048 tokens, got {ARBOR_MODEL_CONTEXT}")
+#: Files `tokenizer.json` by provider or `provider/model`, `ollama=/models/llama3.json`: their models' tokens are counted, not estimated.
+ARBOR_TOKENIZERS = parse_tokenizers(env.str("ARBOR_TOKENIZERS", default=""))
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
