@@ -46,7 +46,7 @@ def _create(statements: StatementBatch, table: str, index: VectorIndex, dimensio
             sql.Identifier(table),
             sql.Identifier(index.column),
             sql.Literal(dimension),
-            sql.SQL(index.condition),  # type: ignore[arg-type]
+            sql.SQL(index.condition),
             sql.Identifier(index.column),
             sql.Literal(dimension),
         )

@@ -63,6 +63,11 @@ def with_offsets(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         start += len(block.text) + len(SEPARATOR)
 
 
+def with_headings(text: str, headings: Sequence[str]) -> str:
+    """Return a passage's text below the headings that it does not contain itself: what it is embedded and found by."""
+    return "\n".join([*(heading for heading in headings if heading not in text), text])
+
+
 def place_of(*, headings: Sequence[str], page: int | None, start: int, end: int) -> str:
     """Return the place of a passage for people and prompts: the page, the headings, the characters."""
     parts = [f"page {page}"] if page is not None else []

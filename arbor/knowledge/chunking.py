@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
-from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_offsets
+from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
 
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
 LEAST_SHARE = 0.25
@@ -52,8 +52,7 @@ class PassageDraft:
     @property
     def context(self) -> str:
         """Return the text with the headings that it does not contain itself: what it is embedded and found by."""
-        above = [heading for heading in self.headings if heading not in self.text]
-        return "\n".join([*above, self.text])
+        return with_headings(self.text, self.headings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

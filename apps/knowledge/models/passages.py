@@ -12,6 +12,7 @@ from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from apps.tenants.vector_indexes import VectorIndex
 from arbor.ids import uuid7
+from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
@@ -81,6 +82,16 @@ class Passage(TenantModel):
 
     def __str__(self) -> str:
         return self.text[:80]
+
+    @property
+    def context(self) -> str:
+        """Return the text with the headings above it: what it is embedded by."""
+        return with_headings(self.text, self.headings)
+
+    @property
+    def place(self) -> str:
+        """Return the place in the document for people and prompts."""
+        return place_of(headings=self.headings, page=self.page, start=self.start, end=self.end)
 
 
 class PassageTerm(TenantModel):
