@@ -26,6 +26,7 @@ for receiver in (reset_queries, close_old_connections):
 
 # They load models, which Django must be set up for.
 _mcp_http: Any = importlib.import_module("apps.mcp_server.http")
+_api: Any = importlib.import_module("apps.api.api")
 _embedders: Any = importlib.import_module("apps.memories.services.embedding.embedders")
 
 
@@ -41,7 +42,15 @@ class Application:
     """Answers HTTP requests, and the messages of a server's start and end."""
 
     def __init__(self) -> None:
-        self._http = BodyLimit(ApiHandler(), most_bytes=settings.ARBOR_API_BODY_BYTES)
+        self._http = BodyLimit(
+            ApiHandler(),
+            most_bytes=settings.ARBOR_API_BODY_BYTES,
+            most_of_path={
+                f"{_api.PATH}/documents": max(
+                    settings.ARBOR_API_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20
+                )
+            },
+        )
         self._mcp_endpoint = _mcp_http.McpEndpoint()
         self._mcp = BodyLimit(self._mcp_endpoint, most_bytes=settings.ARBOR_API_BODY_BYTES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -18,13 +18,22 @@ ARRIVES_WITHIN_S = 30.0
 
 
 class BodyLimit:
-    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere."""
+    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere.
+
+    `most_of_path` has the limits of single addresses, such as those that files are sent to.
+    """
 
     def __init__(
-        self, application: Application, *, most_bytes: int, within_s: float = ARRIVES_WITHIN_S
+        self,
+        application: Application,
+        *,
+        most_bytes: int,
+        most_of_path: Mapping[str, int] | None = None,
+        within_s: float = ARRIVES_WITHIN_S,
     ) -> None:
         self._application = application
         self._most_bytes = most_bytes
+        self._most_of_path = most_of_path or {}
         self._within_s = within_s
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -53,8 +62,9 @@ class BodyLimit:
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
         """Return the whole body; None where the client has gone."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if int(declared) > self._most_bytes:
-            raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
+        most = self._most_of_path.get(scope["path"], self._most_bytes)
+        if int(declared) > most:
+            raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {most} bytes")
         body = bytearray()
         try:
             async with asyncio.timeout(self._within_s):
@@ -63,10 +73,8 @@ class BodyLimit:
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self._most_bytes:
-                        raise _BodyRefused(
-                            HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes"
-                        )
+                    if len(body) > most:
+                        raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {most} bytes")
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:

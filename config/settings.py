@@ -269,6 +269,8 @@ ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 ARBOR_DOCUMENT_MB = env.int("ARBOR_DOCUMENT_MB", default=20)
 if not 1 <= ARBOR_DOCUMENT_MB <= 200:
     raise ConfigurationInvalid(f"ARBOR_DOCUMENT_MB must be 1 to 200, got {ARBOR_DOCUMENT_MB}")
+# The console's server has received a request whole before Django reads it, so its files stay in memory.
+FILE_UPLOAD_MAX_MEMORY_SIZE = ARBOR_DOCUMENT_MB * 2**20
 ARBOR_DOCUMENT_PAGES = env.int("ARBOR_DOCUMENT_PAGES", default=2_000)
 ARBOR_DOCUMENT_CHARACTERS = env.int("ARBOR_DOCUMENT_CHARACTERS", default=5_000_000)
 for _name, _most in (
