@@ -66,7 +66,7 @@ class FilesField(forms.FileField):
 
     widget = _SeveralFiles
 
-    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
         """Return the files. Raises ValidationError."""
         files = data if isinstance(data, list | tuple) else [data]
         cleaned = [super(FilesField, self).clean(file, initial) for file in files]
@@ -81,7 +81,7 @@ class FilesField(forms.FileField):
 class NewDocumentsForm(forms.Form):
     """The form of new documents."""
 
-    files = FilesField(
+    chosen = FilesField(
         label="Files",
         widget=_SeveralFiles(attrs={"accept": ",".join(sorted(ENDINGS)), "multiple": True}),
         help_text="Markdown, text, HTML, Word (DOCX) or PDF. A file of a known name becomes that document's next version.",
@@ -101,7 +101,7 @@ class NewDocumentsForm(forms.Form):
     def add(self, *, actor: str) -> list[Document]:
         """Add the files, each in a transaction of its own; what is refused is in the form's errors."""
         added = []
-        for file in self.cleaned_data["files"]:
+        for file in self.cleaned_data["chosen"]:
             new = NewDocument(
                 name=str(file.name),
                 content=file.read(),

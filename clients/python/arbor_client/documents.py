@@ -22,6 +22,7 @@ from arbor_client.calls import (
     rows_of,
 )
 from arbor_client.groups import Group, listing, operation
+from arbor_client.json_values import encode
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
@@ -229,5 +230,5 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
             path=f"/agents/{agent_id}/document-categories",
             parse=decoder(AgentCategories),
             kind=AgentCategories,
-            body={"categories": None if categories is None else [*categories]},
+            body=encode({"categories": categories}),
         )

@@ -18,9 +18,9 @@ from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel, Hook, SignalWebhook
+from apps.knowledge.models import Document
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import record_job_run
-from apps.knowledge.models import Document
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
@@ -205,7 +205,9 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
     # These have forms of their own, which call their services.
-    own = {"add/": (Agent, Channel, Document, Hook, SignalWebhook, ToolServer), "{}/delete/": (Agent,)}.get(part, ())
+    own = {"add/": (Agent, Channel, Document, Hook, SignalWebhook, ToolServer), "{}/delete/": (Agent,)}.get(
+        part, ()
+    )
     for row in world.rows:
         if isinstance(row, own):
             continue

@@ -18,6 +18,7 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
 from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
 from tests.integration.memories.conftest import RemoteEmbedder
@@ -116,7 +117,7 @@ def test_a_new_version_supersedes_the_work_on_the_old(
     add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
-    split = indexing.split_document
+    split = split_document
 
     def meanwhile(*args: Any) -> Any:
         monkeypatch.setattr(indexing, "split_document", split)
@@ -134,7 +135,7 @@ def test_a_document_deleted_meanwhile_is_no_error(
     add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
-    split = indexing.split_document
+    split = split_document
 
     def meanwhile(*args: Any) -> Any:
         with tenant_transaction(tenant.id):

@@ -49,8 +49,8 @@ class Uploads {
 
   post(file, progress) {
     const body = new FormData(this.form);
-    body.delete("files");
-    body.append("files", file);
+    body.delete("chosen");
+    body.append("chosen", file);
     return new Promise((resolve) => {
       const request = new XMLHttpRequest();
       request.open("POST", this.form.action || location.href);
