@@ -9,6 +9,7 @@ ArborError
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
+│   ├── DocumentUnreadable    a document's file is damaged, encrypted, too large or without text
 │   ├── TransitionIllegal     a status may not follow another
 │   │   └── AgentNotActive    a heartbeat of a paused, stopped or new agent, or of a suspended tenant, was requested
 │   │       └── AgentDormant  a heartbeat of a dormant agent was requested
@@ -109,6 +110,10 @@ class ConversationInvalid(Invalid):
 
 class SeedInvalid(Invalid):
     """The seed cannot be read."""
+
+
+class DocumentUnreadable(Invalid):
+    """The document's file cannot be read."""
 
 
 class TransitionIllegal(Invalid):

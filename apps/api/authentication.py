@@ -87,14 +87,23 @@ class TaskToken(StreamToken):
         )
 
 
-async def may_upload(token: str) -> bool:
-    """Return whether a token may send files, which are read before the operation is known. The operation checks it again."""
+async def may_upload_seeds(token: str) -> bool:
+    """Return whether a token may send seeds, which are read before the operation is known. The operation checks it again."""
+    return await _may_upload(token, Role.OWNER)
+
+
+async def may_upload_documents(token: str) -> bool:
+    """Return whether a token may send documents, as `may_upload_seeds` does."""
+    return await _may_upload(token, Role.OPERATOR)
+
+
+async def _may_upload(token: str, role: Role) -> bool:
     try:
         access = await in_thread(authenticate, token)
     except (ArborError, DatabaseError):
         # The operation itself says what is wrong.
         return False
-    return not (access.suspended or access.tasks_only) and access.role.rank >= Role.OWNER.rank
+    return not (access.suspended or access.tasks_only) and access.role.rank >= role.rank
 
 
 #: The default of all operations: a viewer reads, an operator changes.

@@ -124,6 +124,8 @@ SECTIONS: tuple[Section, ...] = (
             _list("Memories", "memories_memory"),
             _page("Recall", "recall"),
             _page("Knowledge graph", "graph"),
+            _list("Documents", "knowledge_document"),
+            _list("Categories of agents", "knowledge_agentknowledge"),
             _page("Memory quotas", "memory-quotas"),
             _list("Pins", "memories_pin"),
             _list("Episodes", "memories_episode"),

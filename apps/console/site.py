@@ -31,6 +31,7 @@ from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.approvals import decide_approval
 from apps.console.operator.capabilities import show_capabilities
+from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
@@ -176,6 +177,16 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("fleet/savedseed/<uuid:seed_id>/file/", self.admin_view(download_seed), name="seed-file"),
             path("memories/graph/", self.admin_view(explore_graph), name="graph"),
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
+            path(
+                "knowledge/document/<uuid:document_id>/act/",
+                self.admin_view(act_on_document),
+                name="document-act",
+            ),
+            path(
+                "knowledge/document/<uuid:document_id>/file/<int:number>/",
+                self.admin_view(download_document),
+                name="document-download",
+            ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
             path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),

@@ -13,6 +13,7 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
+from apps.knowledge.models import AgentKnowledge
 from apps.memories.models import (
     BufferItem,
     Cluster,
@@ -64,7 +65,7 @@ class SeedGroup(StrEnum):
     GOALS = "goals"
     #: Working memory, drives, mood, experiences, peers, pending percepts.
     STATE = "state"
-    #: Budget, hours, models and limits.
+    #: Budget, hours, models, limits, and the categories of documents.
     POLICY = "policy"
 
 
@@ -190,6 +191,7 @@ def _released(values: Values) -> Values:
 #: In the order in which rows are written: what is referred to comes first.
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
+    SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
     SeedSection(name="state", model=AgentState, group=SeedGroup.STATE),
     SeedSection(name="episodes", model=Episode, group=SeedGroup.MEMORIES),
     SeedSection(
@@ -297,6 +299,10 @@ LEFT_OUT: dict[str, str] = {
     "contacts.ChatSession": "conversations belong to the people in them; the memories of them are carried",
     "contacts.ChatMessage": "as conversations",
     "contacts.PartialReply": "as conversations",
+    "knowledge.Document": "the tenant's, which all of its agents share",
+    "knowledge.DocumentVersion": "the tenant's, which all of its agents share",
+    "knowledge.Passage": "the tenant's, which all of its agents share",
+    "knowledge.PassageTerm": "the tenant's, which all of its agents share",
     "signals.SignalBatch": "a record of this installation",
     "audit.AuditEvent": "a record of this installation, which outlives its agents",
     "access.ApiToken": "a secret of the tenant",

@@ -1,0 +1,75 @@
+"""Documents of a tenant, an embedder that can be watched, and a call that indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from apps.knowledge.models import Document
+from apps.knowledge.services.documents import AddedDocument, NewDocument, add_document
+from apps.knowledge.services.indexing import IndexedDocument, index_document
+from apps.memories.services.embedding import embedding
+from apps.queues import TaskMessage, captured
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.integration.memories.conftest import RemoteEmbedder, forget_vectors
+
+ACTOR = "user:nora"
+HANDBOOK = b"""# Handbook
+
+Everybody has thirty days of leave a year.
+
+## Travel
+
+Trains are booked by the office. Flights need the approval of a manager.
+"""
+
+type Add = Callable[..., AddedDocument]
+type Index = Callable[[Document], IndexedDocument | None]
+
+
+@pytest.fixture(autouse=True)
+def messages(database: None) -> Iterator[list[TaskMessage]]:
+    """Return the list of messages to the workers, of whom there is none."""
+    with captured() as published:
+        yield published
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Replace the installation's embedder by a remote one, with empty caches."""
+    embedder = RemoteEmbedder()
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    yield embedder
+    embedding.embedder_for.cache_clear()
+
+
+@pytest.fixture
+def add(tenant: Tenant) -> Add:
+    """Return a call that adds a file to the tenant's documents."""
+
+    def run(
+        name: str = "handbook.md", content: bytes = HANDBOOK, *, publish: bool = True, **parts: str
+    ) -> AddedDocument:
+        with tenant_transaction(tenant.id):
+            return add_document(
+                new=NewDocument(name=name, content=content, publish=publish, category=parts.get("category")),
+                actor=ACTOR,
+            )
+
+    return run
+
+
+@pytest.fixture
+def index(tenant: Tenant) -> Index:
+    """Return a call that indexes a document of the tenant."""
+    return lambda document: index_document(document_id=document.id, tenant_id=tenant.id)
+
+
+def reread(document: Document) -> Document:
+    """Return the document as it is stored."""
+    with tenant_transaction(document.tenant_id):
+        return Document.objects.get(id=document.id)
