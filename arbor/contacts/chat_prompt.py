@@ -17,10 +17,10 @@ from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.prompts.reductions import CLIPPED_MESSAGE
-from arbor.heartbeat.prompts.sections import moment, selfhood
+from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of
 from arbor.heartbeat.situation import MemoryView
-from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PassageViews, PreferenceView, SkillViews
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.quotations import Data, RenderedSection, line
 
@@ -96,6 +96,8 @@ class ChatView(PromptPart):
     client_note: str = ""
     now: datetime
     hours_since_user: float | None = None
+    #: Its active skills, in order.
+    skills: SkillViews = []
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
     preferences: list[PreferenceView] = []
@@ -103,6 +105,8 @@ class ChatView(PromptPart):
     working_memory: WorkingMemory = WorkingMemory()
     #: Memories recalled for the message, best first.
     relevant: list[MemoryView] = []
+    #: Passages of documents, the most similar first.
+    passages: PassageViews = []
     code: list[CodeView] = []
     crossings: list[ChatBoundaryMatch] = []
     #: Oldest first; `earlier` counts the turns before these.
@@ -127,6 +131,7 @@ def build_chat_prompt(
         RenderedSection("rules", RULES),
         RenderedSection("format", FORMAT),
         RenderedSection("character", character_prompt.strip()),
+        RenderedSection("skills", knowledge.skills(view.skills)),
     ]
     room = room_of(window=window, fixed=_tokens(system), reply=reply_tokens)
     user, cut = _fit(view, nonce, room)
@@ -166,10 +171,12 @@ def _fit(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], 
 _REDUCTIONS = (
     ("conversation", "turns", 4),
     ("relevant", "relevant", 3),
+    ("passages", "passages", 2),
     ("code", "code", 1),
     ("code", "code", 0),
     ("preferences", "preferences", 0),
     ("beliefs", "beliefs", 2),
+    ("passages", "passages", 0),
     ("conversation", "turns", 1),
     ("relevant", "relevant", 1),
     ("beliefs", "beliefs", 0),
@@ -206,6 +213,7 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
         RenderedSection("mood", selfhood.mood(view.mood)),
         RenderedSection("working_memory", _working_memory(view.working_memory, data)),
         RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
+        RenderedSection("passages", knowledge.passages(view.passages, data)),
         RenderedSection("code", _code(view.code, data)),
         RenderedSection("conversation", _conversation(view, data)),
         RenderedSection("timing", _timing(view)),

@@ -25,11 +25,13 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
+    PassageViews,
     PeerView,
     PlanView,
     PreferenceView,
     ProposalView,
     SituationPart,
+    SkillViews,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
@@ -250,6 +252,8 @@ class Situation(SituationPart):
     #: The unit: `energy`, `actions` or `ticks`.
     energy_unit: str = "energy"
     actions: list[ActionOffer]
+    #: Its active skills, in order.
+    skills: SkillViews = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
     #: Active plans and drafts of the open goals.
@@ -280,6 +284,8 @@ class Situation(SituationPart):
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
+    #: Passages of documents, the most similar first.
+    passages: PassageViews = []
     #: Memories that actions of this heartbeat recalled.
     recalled: list[MemoryView] = []
     #: Active clusters, the most active first.

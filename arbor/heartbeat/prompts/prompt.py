@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import approvals, goals, moment, selfhood, tools
+from arbor.heartbeat.prompts.sections import approvals, goals, knowledge, moment, selfhood, tools
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -67,6 +67,7 @@ def build_prompt(
     system = [
         *instructions(situation.actions, compact=compact),
         RenderedSection("character", character_prompt.strip()),
+        RenderedSection("skills", knowledge.skills(situation.skills)),
     ]
     mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
     last = (
@@ -122,6 +123,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection(
             "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
         ),
+        RenderedSection("passages", knowledge.passages(situation.passages, data)),
         RenderedSection("themes", moment.clusters(situation.themes, data)),
         RenderedSection("held", moment.buffer_items(situation.held, data)),
         RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),

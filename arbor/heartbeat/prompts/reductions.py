@@ -11,6 +11,7 @@ from typing import Any
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
+from arbor.heartbeat.prompts.sections.knowledge import PASSAGE_LENGTH
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
@@ -34,6 +35,8 @@ class Shed:
     put: Callable[[Situation, list[Any]], Situation]
     #: The indexes of droppable entries, the least important first.
     order: Callable[[list[Any]], Sequence[int]]
+    #: The most characters that the section shows of an entry.
+    longest: int = _ENTRY_CHARACTERS
 
     def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
         """Drop entries for the excess of tokens, at least one; return their number."""
@@ -41,7 +44,7 @@ class Shed:
         gone: set[int] = set()
         for place in self.order(entries):
             gone.add(place)
-            excess -= _size(entries[place])
+            excess -= _size(entries[place], self.longest)
             if excess <= 0:
                 break
         if not gone:
@@ -96,12 +99,12 @@ def _is_users(percept: PerceptView) -> bool:
     return percept.kind == USER_MESSAGE
 
 
-def _size(entry: Any) -> int:
-    """Return the estimated tokens of an entry."""
+def _size(entry: Any, longest: int) -> int:
+    """Return the estimated tokens of an entry of which `longest` characters are shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
     tokens = sum(estimate_tokens(text) for text in texts)
-    longest = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
-    return int(tokens * min(1.0, longest)) + _ENTRY_OVERHEAD
+    shown = longest / max(sum(map(len, texts)), 1)
+    return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 
 
 def _last_first(entries: list[Any]) -> Sequence[int]:
@@ -139,13 +142,19 @@ def _goals_in_order(entries: list[Any]) -> Sequence[int]:
     return [place for *_, place in sorted(shown)[:-1]]
 
 
-def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
+def _listed(
+    name: str,
+    order: Callable[[list[Any]], Sequence[int]],
+    section: str = "",
+    longest: int = _ENTRY_CHARACTERS,
+) -> Shed:
     """Return the reduction of a list of the situation, shown by the section of the same name by default."""
     return Shed(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
         order=order,
+        longest=longest,
     )
 
 
@@ -255,4 +264,5 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),
     Side.ACTION_HISTORY: (_outcomes(),),
+    Side.KNOWLEDGE: (_listed("passages", _last_first, longest=PASSAGE_LENGTH),),
 }

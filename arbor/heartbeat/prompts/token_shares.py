@@ -25,6 +25,8 @@ class Side(StrEnum):
     MEMORY = "memory"
     WORLD_STATE = "world_state"
     ACTION_HISTORY = "action_history"
+    #: Has the room that the others leave.
+    KNOWLEDGE = "knowledge"
 
 
 #: Tokens (seed 003, 10.6); the remainder is for the reply.
@@ -33,12 +35,14 @@ SHARES: Mapping[Side, int] = {
     Side.MEMORY: 2_000,
     Side.WORLD_STATE: 1_500,
     Side.ACTION_HISTORY: 1_000,
+    Side.KNOWLEDGE: 0,
 }
 
 _SIDE_OF: Mapping[str, Side] = {
     **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
     **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
     "last_beat": Side.ACTION_HISTORY,
+    "passages": Side.KNOWLEDGE,
 }
 #: Short sections that are never cut.
 _WHOLE = frozenset(

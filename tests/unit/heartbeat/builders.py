@@ -39,6 +39,7 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
+    PassageView,
     PeerView,
     PlanView,
     PreferenceView,
@@ -153,6 +154,15 @@ def full_situation() -> Situation:
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
+        passages=[
+            PassageView(
+                id="passage-1",
+                title="Harbour rules",
+                place="page 3, Lamps",
+                text="Lamps are lit at dusk.",
+                similarity=0.8,
+            )
+        ],
         themes=[
             ClusterView(
                 name="The harbour at night",

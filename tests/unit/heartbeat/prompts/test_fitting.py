@@ -53,7 +53,13 @@ def test_a_small_window_makes_every_share_smaller(
 
 
 def test_the_shares_are_those_of_the_seed() -> None:
-    assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
+    assert dict(SHARES) == {
+        "identity": 500,
+        "memory": 2_000,
+        "world_state": 1_500,
+        "action_history": 1_000,
+        "knowledge": 0,
+    }
 
 
 def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
@@ -64,7 +70,7 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
         rendered.append(situation)
         return render(situation, NONCE)
 
-    fit_result, _ = fit(view, SHARES, rendering)
+    fit_result, _ = fit(view, SHARES, rendering, room=16_000)
 
     assert fit_result.situation is view
     assert fit_result.cut == {}

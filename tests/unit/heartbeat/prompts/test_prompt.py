@@ -75,6 +75,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "issues",
         "recent",
         "relevant",
+        "passages",
         "themes",
         "held",
         "working_memory",
