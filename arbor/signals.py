@@ -39,6 +39,8 @@ class SignalName(StrEnum):
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     AGENT_SEED_CAPTURED = "agent.seed_captured"
     AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
+    AGENT_SKILLS_CHOSEN = "agent.skills_chosen"
+    AGENT_SKILL_CHANGED = "agent.skill_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -155,6 +157,17 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             name=_NAME,
             resource="the `arbor://` URI",
             change="granted, delegated or revoked",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SKILLS_CHOSEN: _kind(
+            "The active skills of the agent were chosen",
+            skills="their names, in the order of its prompts",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SKILL_CHANGED: _kind(
+            "A skill that the agent uses has a new version, or another takes its place",
+            skill="its name",
+            digest="the digest of the version that is used now",
             actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
@@ -268,6 +269,19 @@ ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 ARBOR_SEED_MAX_MB = env.int("ARBOR_SEED_MAX_MB", default=512)
 if not 1 <= ARBOR_SEED_MAX_MB <= 100_000:
     raise ConfigurationInvalid(f"ARBOR_SEED_MAX_MB must be 1 to 100000, got {ARBOR_SEED_MAX_MB}")
+
+# --- Skills ------------------------------------------------------------------------------------------
+
+#: The folder of the installation's own skills, `NAME/SKILL.md` each, beside those that come with Arbor; empty: none. Files are
+#: loaded at the start, and within ARBOR_SKILLS_PERIOD_S of a change.
+ARBOR_SKILLS_FOLDER = env.str("ARBOR_SKILLS_FOLDER", default="")
+if ARBOR_SKILLS_FOLDER and not Path(ARBOR_SKILLS_FOLDER).is_dir():
+    raise ConfigurationInvalid(
+        f"ARBOR_SKILLS_FOLDER must be a folder with NAME/SKILL.md files, got {ARBOR_SKILLS_FOLDER!r}, which is none"
+    )
+ARBOR_SKILLS_PERIOD = timedelta(seconds=env.float("ARBOR_SKILLS_PERIOD_S", default=15.0))
+if not timedelta(seconds=1) <= ARBOR_SKILLS_PERIOD <= timedelta(days=1):
+    raise ConfigurationInvalid("ARBOR_SKILLS_PERIOD_S must be 1 to 86400 seconds")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ from arbor.goals.values import (
     GoalType,
     title_key,
 )
+from arbor.knowledge.skills import MOST_SKILLS
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -174,6 +175,8 @@ class TemplateSpec(BaseModel):
     heartbeat_interval_s: Annotated[int, Field(strict=True, ge=1, le=MAX_INTERVAL_S)] | None = None
     #: What differs from the energy policy of the tenant.
     energy: EnergyPolicy = EnergyPolicy()
+    #: The names of the skills that its agents begin with, in the order of their prompts.
+    skills: Annotated[tuple[Line, ...], Field(max_length=MOST_SKILLS)] = ()
 
     @field_validator("name")
     @classmethod

@@ -28,10 +28,12 @@ class SituationPart(BaseModel):
 
 
 class SkillView(SituationPart):
-    """A skill: instructions for the agent's work, never cut."""
+    """A skill: instructions for the agent's work, never cut. Stored without its text, which the digest names."""
 
     name: str
-    text: str
+    #: The digest of its version (`arbor.knowledge.skills`).
+    digest: str = ""
+    text: Annotated[str, Field(exclude=True)] = ""
 
 
 class PassageView(SituationPart):

@@ -33,6 +33,7 @@ from apps.heartbeats.services.situations.recent_activity import (
 from apps.heartbeats.services.situations.self_situation import view_self, with_identity
 from apps.heartbeats.services.situations.situation import load_situations
 from apps.heartbeats.services.situations.tools import AgentTools, tools_of
+from apps.knowledge.services.skill_texts import skill_views
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import default_model
@@ -62,6 +63,7 @@ from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, 
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.approvals import request_views
 from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import SkillView
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST
 from arbor.memory.detail_text import detail_lines
@@ -89,7 +91,7 @@ def load_batch(
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Three statements; two if none starts. `running`: as in `resolve`.
+    Three statements; two if none starts, one more where a skill's text is not cached. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
     beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
@@ -102,11 +104,12 @@ def load_batch(
         if beginning
         else {}
     )
+    skills = dict(zip(columns, skill_views(row["skills"] for row in columns.values()), strict=True))
     rules, now = _rules(), clock.now()
     return [
         _resumed(heartbeat, rules, now)
         if heartbeat.open is not None
-        else _begun(heartbeat, columns[heartbeat.agent.id], rules, now)
+        else _begun(heartbeat, columns[heartbeat.agent.id], skills[heartbeat.agent.id], rules, now)
         for heartbeat in due
     ]
 
@@ -174,7 +177,9 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
     )
 
 
-def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHeartbeat:
+def _begun(
+    due: Due, columns: _Columns, skills: list[SkillView], rules: Rules, now: datetime
+) -> LeasedHeartbeat:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
     percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
@@ -196,6 +201,8 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     handle = columns["model"] or rules.default_model
     possible = [name for name in permitted if name not in missing]
     situation = _situation(columns, budget, genome, handle, possible, tools, now)
+    if skills:
+        situation = situation.model_copy(update={"skills": skills})
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
         view=_with_approvals(situation, due.agent.authority, now),
