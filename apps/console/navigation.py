@@ -88,7 +88,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Agents",
         icon="smart_toy",
         pages=(
-            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities"),
+            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities", "agent-skills"),
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
@@ -204,12 +204,13 @@ SECTIONS: tuple[Section, ...] = (
         ),
     ),
     Section(
-        title="Templates",
+        title="Templates and skills",
         icon="genetics",
         pages=(
             _list("Templates", "agents_template"),
             _page("Template editor", "template-edit"),
             _list("Built-in templates", "agents_builtintemplate"),
+            _page("Skills", "skills", in_tenant, "skill-edit"),
         ),
     ),
     Section(

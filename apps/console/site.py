@@ -41,6 +41,7 @@ from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
+from apps.console.operator.skills import edit_skill, show_agent_skills, show_skills
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.pages.fleet import read_fleet
@@ -170,6 +171,13 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
             path("memories/graph/", self.admin_view(explore_graph), name="graph"),
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
+            path("knowledge/skills/", self.admin_view(show_skills), name="skills"),
+            path("knowledge/skills/edit/", self.admin_view(edit_skill), name="skill-edit"),
+            path(
+                "agents/agent/<uuid:agent_id>/skills/",
+                self.admin_view(show_agent_skills),
+                name="agent-skills",
+            ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
             path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
