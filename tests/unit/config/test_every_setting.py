@@ -270,12 +270,12 @@ def _attributes() -> dict[str, set[str]]:
 
 
 def _read_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that `env.…("NAME")` and `secret("NAME")` read."""
+    """Yield the names that `env.…("NAME")`, `secret("NAME")` and `whole_number("NAME")` read."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             function, name = node.func, node.args[0].value
             is_env = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "env"
-            if isinstance(name, str) and (is_env or ast.unparse(function) == "secret"):
+            if isinstance(name, str) and (is_env or ast.unparse(function) in ("secret", "whole_number")):
                 yield name
 
 

@@ -19,20 +19,17 @@ from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.dialogue import VoiceView
+from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
-    BudgetTerms,
     Focus,
     HeartbeatState,
     Inquiry,
-    Moment,
     MoodShift,
     PromptParts,
-    Routing,
-    Selfhood,
     StateChanges,
     ToolCall,
 )
