@@ -211,6 +211,11 @@ SECTIONS: tuple[Section, ...] = (
             _page("Template editor", "template-edit"),
             _list("Built-in templates", "agents_builtintemplate"),
             _page("Skills", "skills", in_tenant, "skill-edit"),
+            _list("Own skills", "knowledge_skill"),
+            _list("Global skills", "knowledge_globalskill"),
+            _list("Active skills", "knowledge_agentskill"),
+            _list("Versions of skills", "knowledge_skillversion"),
+            _list("Versions of global skills", "knowledge_globalskillversion"),
         ),
     ),
     Section(

@@ -23,6 +23,7 @@ from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.services.schedule import create_schedules
 from apps.knowledge.services.active_skills import create_skills
+from apps.knowledge.services.subscriptions import create_subscriptions
 from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services.birth import SelfAtBirth, create_selves
@@ -120,7 +121,9 @@ def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
         create_policy(made.agent, energy=made.template.spec.energy)
     shortened = _create_minds(new, actor, now)
     for template in templates.values():
-        create_skills([made.agent for made in new if made.template is template], template.spec.skills)
+        of_template = [made.agent for made in new if made.template is template]
+        create_skills(of_template, template.spec.skills)
+        create_subscriptions(of_template, template.spec.subscriptions, actor=actor)
     for made in new:
         _record(made, shortened[made.agent.id], actor)
     emit(

@@ -46,6 +46,7 @@ from arbor.goals.values import (
     title_key,
 )
 from arbor.knowledge.skills import MOST_SKILLS
+from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SubscriptionRequest
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -177,6 +178,8 @@ class TemplateSpec(BaseModel):
     energy: EnergyPolicy = EnergyPolicy()
     #: The names of the skills that its agents begin with, in the order of their prompts.
     skills: Annotated[tuple[Line, ...], Field(max_length=MOST_SKILLS)] = ()
+    #: The signals that its agents are subscribed to from their birth on.
+    subscriptions: Annotated[tuple[SubscriptionRequest, ...], Field(max_length=MOST_SUBSCRIPTIONS)] = ()
 
     @field_validator("name")
     @classmethod

@@ -17,6 +17,7 @@ from apps.console.admin import (  # noqa: F401
     proposals,
     seeds,
     selves,
+    skills,
     tenants,
     tools,
     trust_tiers,

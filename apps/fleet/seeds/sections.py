@@ -247,6 +247,7 @@ LEFT_OUT: dict[str, str] = {
     "agents.HeartbeatSchedule": "the time of the next heartbeat is the dispatcher's; the section `profile` has the interval",
     "agents.Template": "a tenant's own text, which agents only name",
     "knowledge.AgentSkill": "chosen by people from the skills of their tenant, which a seed does not have",
+    "knowledge.SignalSubscription": "about peers and documents of the tenant, with a position in this installation's signals",
     "knowledge.Skill": "a tenant's own text, which agents only name",
     "knowledge.SkillVersion": "a tenant's own text, which agents only name",
     "heartbeats.Heartbeat": "a record of this installation; experiences and memories are what the agent took from it",

@@ -64,7 +64,7 @@ def read_skill(
     name: Annotated[str, Field(min_length=1, max_length=64, description="The skill's name.")],
     agent: AgentParam = None,
 ) -> SkillText:
-    """Read a skill as it was written."""
+    """Read a skill as it was written: instructions that agents follow in their work."""
     called = called_agent(context, agent)
     with called.transaction():
         skill = find_skill(name)

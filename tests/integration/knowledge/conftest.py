@@ -10,9 +10,16 @@ from django.conf import settings
 
 from apps.knowledge.services import global_skills
 from apps.knowledge.services.skill_texts import forget_texts
-from tests.integration.heartbeats.conftest import agent, fleet, heartbeats, new_agent, scripted
+from tests.integration.heartbeats.conftest import (
+    agent,
+    fleet,
+    heartbeats,
+    idle_agent,
+    new_agent,
+    scripted,
+)
 
-__all__ = ["agent", "fleet", "heartbeats", "new_agent", "scripted"]
+__all__ = ["agent", "fleet", "heartbeats", "idle_agent", "new_agent", "scripted"]
 
 type WriteSkill = Callable[..., Path]
 

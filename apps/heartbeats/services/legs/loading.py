@@ -73,7 +73,7 @@ def load_batch(
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Three statements; two if none starts, one more where a skill's text is not cached. `running`: as in `resolve`.
+    Three statements; two if none starts, one more where a skill's text is not cached, or an agent has subscriptions. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
     beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
@@ -196,6 +196,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
+        signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
         allowed=[*possible, *(tool.action for tool in tools.allowed)],
         # Permitted actions that the installation cannot execute: a refusal names the missing setting.

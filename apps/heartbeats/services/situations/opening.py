@@ -105,6 +105,7 @@ def situation_of(
                 *tools.offers(price=budget.price),
             ],
             "skills": columns["skills"],
+            "signals": columns["subscriptions"].signals,
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
             "recent": [_recent(memory) for memory in columns["recent"]],
