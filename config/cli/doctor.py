@@ -36,6 +36,7 @@ from config.cli.checks.processes import (
     check_web,
     check_workers,
 )
+from config.cli.checks.skills import check_skills
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.output import json_of
 from config.cli.kit.printable import printable
@@ -97,6 +98,7 @@ _IN_DATABASE = (
     check_clock,
     check_keys,
     check_agents,
+    check_skills,
     check_minds,
     check_backlog,
     check_scheduler,

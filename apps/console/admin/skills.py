@@ -1,4 +1,4 @@
-"""Lists of skills, their versions, and the active skills of agents; changed on the page *Skills* and on those of agents."""
+"""Lists of skills and their versions, of active skills and subscriptions; changed on the page *Skills* and on those of agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from django.http import HttpRequest
 
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
-from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill, SkillVersion
+from apps.knowledge.models import (
+    AgentSkill,
+    GlobalSkill,
+    GlobalSkillVersion,
+    SignalSubscription,
+    Skill,
+    SkillVersion,
+)
 
 
 class _SkillAdmin(ConsoleAdmin):
@@ -67,3 +74,15 @@ class AgentSkillAdmin(AgentRowsAdmin):
     search_fields = ("name", "agent__name")
     ordering = ("-agent_id", "position")
     fields = ("agent", "position", "name")
+
+
+@admin.register(SignalSubscription)
+class SignalSubscriptionAdmin(AgentRowsAdmin):
+    """List the subscriptions of agents to signals; changed on the page of an agent's subscriptions."""
+
+    list_display = ("agent_link", "signals", "source", "created_by", "created_at")
+    list_select_related = ("agent", "source")
+    ordering = ("-agent_id", "created_at")
+    fields = ("agent", "signals", "source", "position", "created_by", "created_at")
+
+    signals = columns.cell("signals", lambda row: ", ".join(row.names))

@@ -172,3 +172,33 @@ def _notify_agents(digests: dict[str, str], actor: str) -> None:
                     for agent_id, name in current
                 )
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillFindings:
+    """What a check of the global skills finds: unreadable files, skills to load, and withdrawn ones that agents use."""
+
+    unreadable: Sequence[UnreadableSkill]
+    outdated: Sequence[str]
+    withdrawn_in_use: Sequence[str]
+    loaded: int
+
+
+def compare_global_skills() -> SkillFindings:
+    """Compare the folders with the rows, and the withdrawn skills with the choices of all tenants' agents."""
+    folder = read_folders(skill_folders())
+    with ops_scope():
+        rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
+        withdrawn = [name for name, row in rows.items() if not row.is_present]
+        used = AgentSkill.objects.filter(name__in=withdrawn).order_by("name").values_list("name", flat=True)
+        in_use = list(used.distinct())
+    return SkillFindings(
+        unreadable=folder.unreadable,
+        outdated=sorted(
+            name
+            for name, skill in folder.skills.items()
+            if name not in rows or rows[name].digest != skill.digest or not rows[name].is_present
+        ),
+        withdrawn_in_use=in_use,
+        loaded=sum(row.is_present for row in rows.values()),
+    )

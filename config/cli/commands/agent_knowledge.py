@@ -1,8 +1,8 @@
-"""The commands about what agents work with: their active skills."""
+"""The commands about what agents work with: their active skills, and the signals that they are subscribed to."""
 
 from __future__ import annotations
 
-from config.cli.kit.declarations import agent_command, argument, group
+from config.cli.kit.declarations import agent_command, argument, group, option
 
 SKILL = group(
     "skill",
@@ -21,5 +21,37 @@ SKILL = group(
         details="Skills stand whole in each prompt; those that do not fit the window of the agent's models are refused with their"
         " sizes.",
         examples=("arbor agent skill set Vega decision-memo cited-answers", "arbor agent skill set Vega"),
+    ),
+)
+
+SUBSCRIPTION = group(
+    "subscription",
+    "Subscribe agents to signals, which stand in their next prompt.",
+    agent_command(
+        "list",
+        "List the subscriptions of an agent.",
+        run="subscriptions:list_all",
+        examples=("arbor agent subscription list Vega",),
+    ),
+    agent_command(
+        "add",
+        "Subscribe an agent to signals: of documents and workflows, of a peer, or of itself.",
+        argument("names", nargs=-1, required=True, metavar="SIGNAL..."),
+        option("--peer", metavar="NAME", help="Signals about this agent."),
+        option("--own", is_flag=True, help="Signals about the agent itself."),
+        run="subscriptions:add",
+        details="SIGNAL is a name, or a pattern such as `memory.goal_*`; `arbor signals --names` lists all. Each prompt has what is new since"
+        " the one before, counted by name and source.",
+        examples=(
+            'arbor agent subscription add Vega "memory.goal_*" --peer Lyra',
+            "arbor agent subscription add Vega memory.proposal_created --own",
+        ),
+    ),
+    agent_command(
+        "remove",
+        "End a subscription of an agent.",
+        argument("subscription_id", metavar="ID"),
+        run="subscriptions:remove",
+        examples=("arbor agent subscription remove Vega 3f2a9c01",),
     ),
 )

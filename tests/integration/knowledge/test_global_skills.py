@@ -23,6 +23,8 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.errors import Invalid
 from arbor.knowledge.skill_files import read_folders, shipped_folder
 from arbor.signals import Cursor
+from config.cli.checks.finding import CheckVerdict
+from config.cli.checks.skills import check_skills
 from tests.integration.knowledge.conftest import WriteSkill, skill_text
 
 ACTOR = "user:nora"
@@ -125,3 +127,19 @@ def test_no_serving_role_changes_a_version(agent: Agent, write_skill: WriteSkill
     ):
         with pytest.raises(DatabaseError, match="permission denied"), tenant_transaction(agent.tenant_id):
             connections[APP].cursor().execute(statement)
+
+
+def test_the_doctor_names_files_and_withdrawn_skills(agent: Agent, write_skill: WriteSkill) -> None:
+    path = write_skill("lamps")
+    assert "not loaded as they are: lamps" in check_skills().detail
+    load_global_skills(actor=ACTOR)
+    assert (check_skills().verdict, check_skills().detail) == (CheckVerdict.OK, "1 global skills are loaded")
+    with tenant_transaction(agent.tenant_id):
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    path.unlink()
+    write_skill("ropes", text="no front matter")
+    load_global_skills(actor=ACTOR)
+    finding = check_skills()
+    assert finding.verdict is CheckVerdict.WARN
+    assert "used by agents, but without a file: lamps" in finding.detail
+    assert "ropes/SKILL.md: the skill has 1 fault" in finding.detail

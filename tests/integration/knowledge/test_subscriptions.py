@@ -222,7 +222,7 @@ def test_wrong_subscriptions_are_refused(agent: Agent, wanted: NewSubscription, 
 
 def test_a_subscription_is_unique_bounded_and_audited(agent: Agent, peer: Agent) -> None:
     row = follow(agent, "memory.goal_created", peer=peer)
-    with pytest.raises(Invalid, match="is subscribed to memory.goal_created already"):
+    with pytest.raises(Invalid, match=r"is subscribed to memory\.goal_created already"):
         follow(agent, "memory.goal_created", peer=peer)
     with tenant_transaction(agent.tenant_id):
         for _ in range(MOST_SUBSCRIPTIONS - 1):
@@ -266,5 +266,5 @@ def test_agents_begin_with_the_subscriptions_of_their_template(agent: Agent) -> 
         watcher = create_agent(name="Ines", template_name="Watcher", actor=ACTOR)
         (row,) = subscriptions_of(watcher.id)
         assert (row.names, source_of(row)) == (["memory.goal_*"], SignalSource.OWN)
-        with pytest.raises(TemplateInvalid, match="subscriptions: there is no signal 'memory.nothing'"):
+        with pytest.raises(TemplateInvalid, match="subscriptions: there is no signal"):
             add_template(text=TEMPLATE.format(names="memory.nothing"), actor=ACTOR)
