@@ -4,6 +4,7 @@ ArborError
 ├── Invalid                   input that is wrong; the message says what would be right
 │   ├── ContentInvalid        a memory's text is empty, too long or contains NUL
 │   ├── TemplateInvalid       a template file breaks a rule; lists every fault
+│   ├── SkillInvalid          a SKILL.md file breaks a rule; lists every fault
 │   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or its prefix is unknown
 │   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
@@ -80,6 +81,15 @@ class ContentInvalid(Invalid):
 
 class TemplateInvalid(Invalid):
     """The template file breaks a rule."""
+
+    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        #: All faults, each with its line and path.
+        self.faults = tuple(faults)
+
+
+class SkillInvalid(Invalid):
+    """The SKILL.md file breaks a rule."""
 
     def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
         super().__init__(message)

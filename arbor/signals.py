@@ -39,6 +39,9 @@ class SignalName(StrEnum):
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     AGENT_SEED_CAPTURED = "agent.seed_captured"
     AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
+    AGENT_SKILLS_CHOSEN = "agent.skills_chosen"
+    AGENT_SKILL_CHANGED = "agent.skill_changed"
+    AGENT_SUBSCRIPTION_CHANGED = "agent.subscription_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -167,6 +170,25 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             name=_NAME,
             resource="the `arbor://` URI",
             change="granted, delegated or revoked",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SKILLS_CHOSEN: _kind(
+            "The active skills of the agent were chosen",
+            skills="their names, in the order of its prompts",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SKILL_CHANGED: _kind(
+            "A skill that the agent uses has a new version, or another takes its place",
+            skill="its name",
+            digest="the digest of the version that is used now",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SUBSCRIPTION_CHANGED: _kind(
+            "The agent was subscribed to signals, or no longer is",
+            subscription="the subscription's id",
+            names="the names of the signals, as they were given",
+            source="the id of the agent that they are about; empty: what the agents share",
+            change="added or removed",
             actor=_ACTOR,
         ),
         SignalName.HEARTBEAT_STARTED: _kind(

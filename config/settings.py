@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
@@ -269,6 +270,19 @@ PassageSize(target=ARBOR_PASSAGE_TOKENS, overlap=ARBOR_PASSAGE_OVERLAP)
 
 #: The largest seed that is read, in megabytes; unpacked, it may have four times as many.
 ARBOR_SEED_MAX_MB = whole_number("ARBOR_SEED_MAX_MB", default=512, least=1, most=100_000)
+
+# --- Skills ------------------------------------------------------------------------------------------
+
+#: The folder of the installation's own skills, `NAME/SKILL.md` each, beside those that come with Arbor; empty: none. Files are
+#: loaded at the start, and within ARBOR_SKILLS_PERIOD_S of a change.
+ARBOR_SKILLS_FOLDER = env.str("ARBOR_SKILLS_FOLDER", default="")
+if ARBOR_SKILLS_FOLDER and not Path(ARBOR_SKILLS_FOLDER).is_dir():
+    raise ConfigurationInvalid(
+        f"ARBOR_SKILLS_FOLDER must be a folder with NAME/SKILL.md files, got {ARBOR_SKILLS_FOLDER!r}, which is none"
+    )
+ARBOR_SKILLS_PERIOD = timedelta(seconds=env.float("ARBOR_SKILLS_PERIOD_S", default=15.0))
+if not timedelta(seconds=1) <= ARBOR_SKILLS_PERIOD <= timedelta(days=1):
+    raise ConfigurationInvalid("ARBOR_SKILLS_PERIOD_S must be 1 to 86400 seconds")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
 from apps.console.operator.seeds import act_on_seed, download_seed, make_seed
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
+from apps.console.operator.skills import edit_skill, show_agent_skills, show_skills
+from apps.console.operator.subscriptions import show_subscriptions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.operator.trust import show_trust
@@ -186,6 +188,18 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "knowledge/document/<uuid:document_id>/file/<int:number>/",
                 self.admin_view(download_document),
                 name="document-download",
+            ),
+            path("knowledge/skills/", self.admin_view(show_skills), name="skills"),
+            path("knowledge/skills/edit/", self.admin_view(edit_skill), name="skill-edit"),
+            path(
+                "agents/agent/<uuid:agent_id>/subscriptions/",
+                self.admin_view(show_subscriptions),
+                name="agent-subscriptions",
+            ),
+            path(
+                "agents/agent/<uuid:agent_id>/skills/",
+                self.admin_view(show_agent_skills),
+                name="agent-skills",
             ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),

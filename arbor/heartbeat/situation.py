@@ -33,6 +33,7 @@ from arbor.heartbeat.views import (
     PlanView,
     PreferenceView,
     ProposalView,
+    SignalViews,
     SituationPart,
     SkillViews,
 )
@@ -296,6 +297,8 @@ class Situation(SituationPart):
     themes: list[ClusterView] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
+    #: Signals that it is subscribed to, the latest first.
+    signals: SignalViews = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.

@@ -204,6 +204,8 @@ class HeartbeatState:
     next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
     heard: bool = False
+    #: The positions of subscriptions after the signals of the prompt, by the subscriptions' ids.
+    signal_positions: dict[str, str] = field(default_factory=dict)
 
     @property
     def situation(self) -> Situation:

@@ -28,10 +28,24 @@ class SituationPart(BaseModel):
 
 
 class SkillView(SituationPart):
-    """A skill: instructions for the agent's work, never cut."""
+    """A skill: instructions for the agent's work, never cut. Stored without its text, which the digest names."""
 
     name: str
-    text: str
+    #: The digest of its version (`arbor.knowledge.skills`).
+    digest: str = ""
+    text: Annotated[str, Field(exclude=True)] = ""
+
+
+class SignalView(SituationPart):
+    """Signals of one name and source since the last prompt (`arbor.knowledge.subscriptions`)."""
+
+    name: str
+    #: The agent that they are about, `you` for itself; empty for what the agents of the tenant share.
+    source: str = ""
+    count: int = 1
+    #: The time of the latest one, and what the latest ones are about.
+    at: datetime
+    subjects: list[str] = []
 
 
 class PassageView(SituationPart):
@@ -49,6 +63,7 @@ class PassageView(SituationPart):
 
 #: Stored only if there are any.
 SkillViews = Annotated[list[SkillView], Field(exclude_if=not_)]
+SignalViews = Annotated[list[SignalView], Field(exclude_if=not_)]
 PassageViews = Annotated[list[PassageView], Field(exclude_if=not_)]
 
 

@@ -37,6 +37,7 @@ from config.cli.checks.processes import (
     check_web,
     check_workers,
 )
+from config.cli.checks.skills import check_skills
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.output import json_of
 from config.cli.kit.printable import printable
@@ -98,6 +99,7 @@ _IN_DATABASE = (
     check_clock,
     check_keys,
     check_agents,
+    check_skills,
     check_minds,
     check_backlog,
     check_scheduler,

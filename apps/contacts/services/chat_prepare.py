@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models.expressions import RawSQL
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import agent_by_id, own_model
@@ -21,6 +22,7 @@ from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
 from apps.contacts.services.chat_turns import turns_before
 from apps.goals.models import Goal
+from apps.knowledge.services.skill_texts import skill_views, skills_column
 from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
@@ -231,6 +233,7 @@ def _view(
         client_note=turn.detail.get("client_note", ""),
         now=now,
         hours_since_user=_hours_before(turn),
+        skills=skill_views([state.skills])[0],
         **choose_self(own, about=turn.content, now=now),
         mood=_mood(agent.id, state.mood, now),
         # Goals may have changed since the last heartbeat.
@@ -256,11 +259,16 @@ def _view(
 
 
 def _state(agent_id: UUID) -> Any:
-    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, and `token_ratios`."""
+    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, `token_ratios` and `skills`."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
     ratios = ArraySubquery(ratio_objects())
-    return AgentState.objects.annotate(active_goals=titles, token_ratios=ratios).get(agent_id=agent_id)
+    column = skills_column(tenant="agents_agentstate.tenant_id", agent="agents_agentstate.agent_id")
+    # The driver parses json.
+    skills = RawSQL(column, ())  # noqa: S611 (no external input)
+    return AgentState.objects.annotate(active_goals=titles, token_ratios=ratios, skills=skills).get(
+        agent_id=agent_id
+    )
 
 
 def _hours_before(turn: ChatMessage) -> float | None:

@@ -14,6 +14,7 @@ from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
 from apps.mcp_server.tools.memories import recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
 from apps.mcp_server.tools.selves import show_self
+from apps.mcp_server.tools.skills import list_skills, read_skill
 
 TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
@@ -37,5 +38,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     writing(decide_proposal, "Decide a proposal", destructive=True),
     reading(list_approvals, "List requests for approval"),
     reading(why_denied, "Explain a denial"),
+    reading(list_skills, "List skills"),
+    reading(read_skill, "Read a skill"),
     reading(show_health, "Show health"),
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import approvals, goals, knowledge, moment, selfhood, tools
+from arbor.heartbeat.prompts.sections import approvals, goals, knowledge, moment, selfhood, signals, tools
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -148,6 +148,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
             "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
         ),
         RenderedSection("notices", moment.notices(situation.notices, data)),
+        RenderedSection("signals", signals.signals(situation.signals, data)),
         RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
         RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
         RenderedSection("directive", moment.directive(situation)),

@@ -247,6 +247,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
     ),
     Side.WORLD_STATE: (
         _listed("peers", _last_first),
+        _listed("signals", _but_the_first),
         _listed("issues", _last_first),
         _listed("approvals", _last_first),
         _listed("contradictions", _but_the_first),
@@ -261,6 +262,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         _listed("contradictions", _last_first),
         _listed("proposals", _last_first),
         _listed("notices", _last_first),
+        _listed("signals", _last_first),
         # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),

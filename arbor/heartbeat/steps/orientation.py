@@ -161,6 +161,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
+        signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),

@@ -274,11 +274,17 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Mark the percepts of the prompt as received, once."""
-    if heartbeat.heard or not heartbeat.situation.percepts:
+    """Mark the percepts and signals of the prompt as received, once."""
+    if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
-    percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
-    return replace(heartbeat.bringing(received_percepts=percept_ids), heard=True)
+    received = heartbeat.bringing(
+        received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
+        signal_positions=[
+            (UUID(subscription), UUID(position))
+            for subscription, position in heartbeat.signal_positions.items()
+        ],
+    )
+    return replace(received, heard=True)
 
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:

@@ -85,6 +85,7 @@ WITHOUT_OPERATION = {
     "fleet.pauses.suspend_all_tenants": _INSTALLATION,
     "heartbeats.services.inline.allocate_cycle": _MACHINE,
     "heartbeats.services.working_memory.rebuild_working_memory": _UPKEEP,
+    "knowledge.services.global_skills.load_global_skills": _INSTALLATION,
     "maintenance.services.recovery.retry_failed_maintenance_calls": _UPKEEP,
     "memories.services.embedding.reembed.find_moves": _INSTALLATION,
     "memories.services.retention.buffer.promote": _UPKEEP,

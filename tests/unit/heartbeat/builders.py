@@ -44,6 +44,7 @@ from arbor.heartbeat.views import (
     PlanView,
     PreferenceView,
     ProposalView,
+    SignalView,
     StepView,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -154,6 +155,15 @@ def full_situation() -> Situation:
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
+        signals=[
+            SignalView(
+                name="memory.goal_achieved",
+                source="Ben",
+                count=2,
+                at=NOW,
+                subjects=["Chart the reef", "Rest"],
+            )
+        ],
         passages=[
             PassageView(
                 id="passage-1",

@@ -22,6 +22,7 @@ from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspe
 from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.heartbeats.services.legs.signals import effect_signals
+from apps.knowledge.services.signal_reading import advance_positions
 from apps.memories.services.recall.activation import record_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
@@ -182,6 +183,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set
             heartbeats=[heartbeat_id for _, heartbeat_id, _ in percepts],
             contents=[content for *_, content in percepts],
         )
+    advance_positions([position for _, effect_set in heartbeats for position in effect_set.signal_positions])
     buffer_for_agents(
         {heartbeat.agent_id: effect_set.held for heartbeat, effect_set in heartbeats if effect_set.held}
     )

@@ -20,6 +20,7 @@ from apps.authority.services.reflexes import reflex_terms
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
 from apps.heartbeats.services.schedule import JITTER
+from apps.heartbeats.services.situations.knowledge import with_knowledge
 from apps.heartbeats.services.situations.opening import opening_of, situation_of
 from apps.heartbeats.services.situations.recent_activity import (
     schedule_policy_of,
@@ -72,15 +73,17 @@ def load_batch(
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Three statements; two if none starts. `running`: as in `resolve`.
+    Three statements; two if none starts, one more where a skill's text is not cached, or an agent has subscriptions. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
     beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
     columns = (
-        load_situations(
-            [agent.id for agent in beginning],
-            writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
-            publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+        with_knowledge(
+            load_situations(
+                [agent.id for agent in beginning],
+                writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
+                publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+            )
         )
         if beginning
         else {}
@@ -194,6 +197,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
+        signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
         allowed=[*possible, *(tool.action for tool in tools.allowed)],
         # Permitted actions that the installation cannot execute: a refusal names the missing setting.

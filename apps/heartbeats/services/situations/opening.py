@@ -104,6 +104,8 @@ def situation_of(
                 *ACTIONS.offers(possible, price=None if default_prices else budget.price),
                 *tools.offers(price=budget.price),
             ],
+            "skills": columns["skills"],
+            "signals": columns["subscriptions"].signals,
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
             "recent": [_recent(memory) for memory in columns["recent"]],

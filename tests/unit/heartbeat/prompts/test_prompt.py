@@ -88,6 +88,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "mood",
         "drives",
         "notices",
+        "signals",
         "percepts",
         "boundaries",
         "directive",
