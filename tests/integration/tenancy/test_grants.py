@@ -24,11 +24,11 @@ LISTED: dict[str, dict[str, str]] = {
     "agents_agentendorsement": {APP: "INSERT SELECT UPDATE", OPS: "SELECT"},
     "agents_authoritykey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "authority_capabilitygrant": {
-        APP: "INSERT SELECT UPDATE(issuer) UPDATE(revoked_at) UPDATE(revoked_by) UPDATE(revoked_reason)"
-        " UPDATE(signature)",
+        APP: "INSERT SELECT UPDATE(ancestors) UPDATE(issuer) UPDATE(revoked_at) UPDATE(revoked_by)"
+        " UPDATE(revoked_reason) UPDATE(signature)",
         OPS: "SELECT",
     },
-    "authority_capabilityuse": {APP: "INSERT SELECT", OPS: "SELECT"},
+    "authority_capabilityuse": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
     "agents_requestedcapability": {APP: "INSERT SELECT", OPS: "SELECT"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
