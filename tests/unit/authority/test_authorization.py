@@ -10,7 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from arbor.authority.authorization import AgentAuthority, Authorization, GrantUses, authorize, explain
+from arbor.authority import authorization, requests
+from arbor.authority.authorization import (
+    AgentAuthority,
+    Authorization,
+    GrantUses,
+    HeldGrants,
+    authorize,
+    explain,
+)
 from arbor.authority.constraints import Constraints, Rate, TimeWindow
 from arbor.authority.grants import ALL_AGENTS, Capability
 from arbor.authority.requests import ActionRequest, KeySigner, Nonce, SignedRequests, body_hash
@@ -25,7 +33,7 @@ from tests.support.authority import (
 )
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
-RECALL = "arbor://actions/execute/recall"
+RECALL, EVERY_ACTION = "arbor://actions/execute/recall", "arbor://actions/execute/*"
 PARAMS = {"query": "ferries", "limit": 5}
 NONCE = Nonce(heartbeat_id=UUID(int=3), turn=1, index=0)
 GRANT = grant_of(RECALL)
@@ -210,3 +218,27 @@ def test_a_resource_outside_the_grammar_is_denied(resource: str) -> None:
 def test_the_body_hash_ignores_the_order_of_names() -> None:
     assert body_hash({"a": 1, "b": [1.5]}) == body_hash({"b": [1.5], "a": 1})
     assert body_hash({"a": 1}) != body_hash({"a": "1"})
+
+
+def test_a_process_verifies_its_own_signatures_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "verify", lambda *_: pytest.fail("checked again"))
+    signed = signed_of()
+
+    assert signed.is_signed_by(AGENT_KEY.public)
+    assert len(requests._made) <= requests._SIGNATURES_CACHED
+
+
+def test_a_signature_just_made_is_that_of_no_other_key_and_no_other_body() -> None:
+    signed = signed_of()
+
+    assert not signed.is_signed_by(OTHER_KEY.public)
+    assert not replace(signed, key_number=2).is_signed_by(AGENT_KEY.public)
+
+
+def test_grants_remember_a_bounded_number_of_resources() -> None:
+    held = HeldGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
+
+    for number in range(2 * authorization._RESOURCES_REMEMBERED):
+        assert len(held.covering(f"arbor://actions/execute/a{number}")) == 1
+    assert held.covering(RECALL) == held.covering(RECALL) == (held[1], held[0])
+    assert len(held._found) == authorization._RESOURCES_REMEMBERED
