@@ -68,7 +68,7 @@ class GrantUses:
     recent: int = 0
 
 
-class HeldGrants(tuple[Capability, ...]):
+class AgentGrants(tuple[Capability, ...]):
     """The grants of an agent, which remember what they cover: many heartbeats ask for the same few resources."""
 
     def covering(self, resource: str) -> tuple[Capability, ...]:
@@ -126,7 +126,7 @@ class AgentAuthority:
     identity_fault: str = ""
     #: Public keys by issuer, such as `authority:1`.
     issuers: Mapping[str, bytes] = field(default_factory=dict)
-    grants: HeldGrants = field(default_factory=HeldGrants)
+    grants: AgentGrants = field(default_factory=AgentGrants)
     #: Of counted grants, by their ids.
     uses: Mapping[str, GrantUses] = MappingProxyType({})
     #: The trust of people in the agent, and its requests for approval.

@@ -19,7 +19,7 @@ from apps.authority.services.authority_column import GRANTS_COLUMN, authority_wi
 from apps.authority.services.grants import to_value
 from apps.tenants.statements import fetch
 from arbor.agents.capabilities import SCHEME
-from arbor.authority.authorization import AgentAuthority, Authorization, HeldGrants, explain
+from arbor.authority.authorization import AgentAuthority, AgentGrants, Authorization, explain
 from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
 
@@ -112,7 +112,7 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     uri = str(read_uri(wanted if wanted.startswith(SCHEME) else action_resource(wanted)))
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
-    authority = authority_with(identity_of(agent.id), HeldGrants((*own.grants, *revoked)), own.uses)
+    authority = authority_with(identity_of(agent.id), AgentGrants((*own.grants, *revoked)), own.uses)
     return DenialReport(resource=uri, authorization=explain(uri, authority=authority, now=datetime.now(UTC)))
 
 

@@ -13,9 +13,9 @@ import pytest
 from arbor.authority import authorization, requests
 from arbor.authority.authorization import (
     AgentAuthority,
+    AgentGrants,
     Authorization,
     GrantUses,
-    HeldGrants,
     authorize,
     explain,
 )
@@ -228,7 +228,7 @@ def test_a_process_verifies_its_own_signatures_no_second_time(monkeypatch: pytes
     assert len(requests._made) <= requests._SIGNATURES_CACHED
 
 
-def test_a_signature_just_made_is_that_of_no_other_key_and_no_other_body() -> None:
+def test_an_own_signature_is_no_other_keys_and_no_other_bodys() -> None:
     signed = signed_of()
 
     assert not signed.is_signed_by(OTHER_KEY.public)
@@ -236,9 +236,9 @@ def test_a_signature_just_made_is_that_of_no_other_key_and_no_other_body() -> No
 
 
 def test_grants_remember_a_bounded_number_of_resources() -> None:
-    held = HeldGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
+    grants = AgentGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
 
     for number in range(2 * authorization._RESOURCES_REMEMBERED):
-        assert len(held.covering(f"arbor://actions/execute/a{number}")) == 1
-    assert held.covering(RECALL) == held.covering(RECALL) == (held[1], held[0])
-    assert len(held._found) == authorization._RESOURCES_REMEMBERED
+        assert len(grants.covering(f"arbor://actions/execute/a{number}")) == 1
+    assert grants.covering(RECALL) == grants.covering(RECALL) == (grants[1], grants[0])
+    assert len(grants._found) == authorization._RESOURCES_REMEMBERED
