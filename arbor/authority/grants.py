@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -53,9 +53,17 @@ class Capability:
     #: The revocation, which the signature does not cover.
     revoked_at: datetime | None = None
     revoked_reason: str = ""
+    #: The bytes that the issuer signs, which each action of a holder verifies.
+    _message: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_message", self._encoded())
 
     def message(self) -> bytes:
         """Return the bytes that the issuer signs: fields behind their lengths, so that no two grants share them."""
+        return self._message
+
+    def _encoded(self) -> bytes:
         fields = (
             _LABEL,
             self.id.encode(),
@@ -72,7 +80,7 @@ class Capability:
 
     def is_signed_by(self, key: bytes) -> bool:
         """Return whether the signature is that of a public key over this grant. Results are cached."""
-        return bool(self.signature) and _is_signature(key, self.message(), self.signature)
+        return bool(self.signature) and _is_signature(key, self._message, self.signature)
 
 
 @lru_cache(maxsize=_SIGNATURES_CACHED)
