@@ -183,7 +183,7 @@ def _notify_agents(digests: dict[str, str], actor: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillFindings:
-    """What a check of the global skills finds: unreadable files, skills to load, and withdrawn ones that agents use."""
+    """The findings of a check of the global skills: unreadable files, skills to load, and withdrawn ones that agents use."""
 
     unreadable: Sequence[UnreadableSkill]
     outdated: Sequence[str]

@@ -64,7 +64,7 @@ def run(fleet: Fleet, agent: Agent) -> Heartbeat:
     return last_heartbeat(agent)
 
 
-def seen(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
+def signals_of(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
     return [
         (entry["name"], entry["source"], entry["count"]) for entry in heartbeat.situation.get("signals", [])
     ]
@@ -78,13 +78,13 @@ def test_the_next_prompt_has_the_signals_of_a_peer_once(
     follow(agent, "memory.goal_*", peer=peer)
     add_goals(peer, "Chart the reef", "Count the lamps")
     add_goals(agent, "Its own goal")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
     assert "A goal was added to the backlog: “Count the lamps”, “Chart the reef”" in (
         model.requests[-1].messages[0].content
     )
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == []
     add_goals(peer, "Polish the brass")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
 
 
 def test_a_failed_heartbeat_has_read_nothing(
@@ -94,18 +94,18 @@ def test_a_failed_heartbeat_has_read_nothing(
     add_goals(peer, "Chart the reef")
     scripted(ModelUnavailable("down"), repeat=True)
     failed = run(fleet, agent)
-    assert (failed.status, seen(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
+    assert (failed.status, signals_of(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
     scripted(REST, repeat=True)
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run(fleet, agent)) == []
 
 
 def test_an_agent_reads_signals_about_itself(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
     follow(agent, "memory.heartbeat", "memory.goal_created", own=True)
     add_goals(agent, "Its own goal")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
-    assert seen(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
 
 
 def shared(agent: Agent, name: SignalName = SignalName.AGENT_PUBLISHED) -> Signal:
@@ -140,7 +140,7 @@ def test_a_shared_signal_wakes_an_idle_agent(
     fleet.dispatch()
     fleet.run()
     woken = last_heartbeat(idle_agent)
-    assert (woken.status, seen(woken)) == ("done", [("agent.published", "", 2)])
+    assert (woken.status, signals_of(woken)) == ("done", [("agent.published", "", 2)])
 
 
 def test_signals_of_another_tenant_are_never_read(
@@ -150,7 +150,7 @@ def test_signals_of_another_tenant_are_never_read(
     follow_shared(agent)
     with tenant_transaction(other_tenant.id):
         emit(shared(agent))
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == []
 
 
 def test_many_signals_are_read_in_several_prompts(
@@ -160,7 +160,7 @@ def test_many_signals_are_read_in_several_prompts(
     scripted(REST, repeat=True)
     follow(agent, "memory.goal_created", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert [seen(run(fleet, agent)) for _ in range(3)] == [
+    assert [signals_of(run(fleet, agent)) for _ in range(3)] == [
         [("memory.goal_created", "Ben", 2)],
         [("memory.goal_created", "Ben", 1)],
         [],
@@ -174,7 +174,7 @@ def test_unwanted_signals_are_skipped_for_good(
     scripted(REST, repeat=True)
     row = follow(agent, "memory.recalled", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == []
     with tenant_transaction(agent.tenant_id):
         assert SignalSubscription.objects.get(id=row.id).position > row.position
 
