@@ -56,6 +56,8 @@ class Queue(StrEnum):
     DECAY = "decay"
     #: Expires, trims and promotes.
     CLEANUP = "cleanup"
+    #: Indexes documents.
+    DOCUMENTS = "documents"
     #: Extracts concepts, clusters and appraises memories, recovers maintenance calls, enforces quotas.
     CONSOLIDATION = "consolidation"
 
@@ -85,6 +87,10 @@ class Task(StrEnum):
     REFRESH_TOOLS = "arbor.outbox.refresh_tools"
     #: Embed memories that have no vector.
     EMBED_BACKLOG = "arbor.embedding.backlog"
+    #: Index a document.
+    INDEX_DOCUMENT = "arbor.documents.index"
+    #: Index documents whose message was lost, and embed passages without vectors.
+    INDEX_DUE_DOCUMENTS = "arbor.documents.index_due"
     #: Compute stale and missing neighborhoods.
     REFRESH_NEIGHBORHOODS = "arbor.neighborhoods.refresh"
     #: Delete faded activations.
@@ -141,6 +147,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.POST_SIGNALS: Queue.OUTBOX,
     Task.REFRESH_TOOLS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
+    Task.INDEX_DOCUMENT: Queue.DOCUMENTS,
+    Task.INDEX_DUE_DOCUMENTS: Queue.DOCUMENTS,
     Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
     Task.ASSIGN_CLUSTERS: Queue.CONSOLIDATION,

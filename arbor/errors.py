@@ -10,6 +10,7 @@ ArborError
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
+│   ├── DocumentUnreadable    a document's file is damaged, encrypted, too large or without text
 │   ├── TransitionIllegal     a status may not follow another
 │   │   └── AgentNotActive    a heartbeat of a paused, stopped or new agent, or of a suspended tenant, was requested
 │   │       └── AgentDormant  a heartbeat of a dormant agent was requested
@@ -17,6 +18,7 @@ ArborError
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
 │   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
+│   ├── ContextTooLarge       the context of a model does not fit its window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
@@ -120,6 +122,10 @@ class SeedInvalid(Invalid):
     """The seed cannot be read."""
 
 
+class DocumentUnreadable(Invalid):
+    """The document's file cannot be read."""
+
+
 class TransitionIllegal(Invalid):
     """That status may not follow this one."""
 
@@ -146,6 +152,10 @@ class GoalStackFull(LimitReached):
 
 class WorkingMemoryOverflow(LimitReached):
     """The working memory is too large."""
+
+
+class ContextTooLarge(Invalid):
+    """The context of a model does not fit into its window."""
 
 
 class ConfigurationInvalid(Invalid):

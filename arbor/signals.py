@@ -1,6 +1,6 @@
 """The catalogue of signals: the name of each state change that people and programs can follow, and the fields of its data.
 
-A signal is a fact about one agent, committed with the change that it describes. Its data is small: ids, names, numbers.
+A signal is a fact about one agent, or about the tenant as a whole, committed with the change that it describes. Its data is small: ids, names, numbers.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class SignalName(StrEnum):
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
     TIER_CHANGED = "agent.tier_changed"
+    TRUST_CHANGED = "agent.trust_changed"
     APPROVAL_ASKED = "agent.approval_asked"
     APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
@@ -88,6 +89,11 @@ class SignalName(StrEnum):
     RELATIONSHIP_UPDATED = "memory.relationship_updated"
     CONVERSATION_CHANGED = "memory.conversation_changed"
     CHAT_MESSAGE_ADDED = "memory.chat_message_added"
+    DOCUMENT_PUBLISHED = "document.published"
+    DOCUMENT_CHANGED = "document.changed"
+    DOCUMENT_WITHDRAWN = "document.withdrawn"
+    DOCUMENT_INDEXED = "document.indexed"
+    DOCUMENT_FAILED = "document.failed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +124,12 @@ _PROPOSAL: dict[str, str] = {
     "by": "who decided or proposed: `heartbeat:ID`, `user:NAME`, `cli:NAME`, a part of the installation",
 }
 _ENTRIES = "the number of entries that came or went"
+_DOCUMENT: dict[str, str] = {
+    "document": "the document's id",
+    "title": "its title",
+    "category": "its category; empty for none",
+    "version": "the number of its latest version",
+}
 
 CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
     {
@@ -221,6 +233,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "The agent asked for a person's approval",
             approval="the id of the request",
             action="the action's name",
+        ),
+        SignalName.TRUST_CHANGED: _kind(
+            "A person set the agent's trust preset, or set or removed a trust rule of its own",
+            name=_NAME,
+            resource="the `arbor://` URI of the rule; empty for the preset",
+            trust="the mode of the rule, or the preset; empty for a removed rule",
+            actor=_ACTOR,
         ),
         SignalName.APPROVAL_DECIDED: _kind(
             "A request for approval was decided, or has expired",
@@ -334,16 +353,37 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             turn="the turn's id",
             speaker="user or agent",
         ),
+        SignalName.DOCUMENT_PUBLISHED: _kind(
+            "Agents can find the document from now on", **_DOCUMENT, actor=_ACTOR
+        ),
+        SignalName.DOCUMENT_CHANGED: _kind(
+            "A published document got a new version, or moved to another category", **_DOCUMENT, actor=_ACTOR
+        ),
+        SignalName.DOCUMENT_WITHDRAWN: _kind(
+            "A published document was withdrawn or deleted: agents no longer find it",
+            **_DOCUMENT,
+            actor=_ACTOR,
+        ),
+        SignalName.DOCUMENT_INDEXED: _kind(
+            "A version of a document was split into passages, which can be found if it is published",
+            **_DOCUMENT,
+            passages="how many passages",
+        ),
+        SignalName.DOCUMENT_FAILED: _kind(
+            "A version of a document cannot be read; an earlier one is still found",
+            **_DOCUMENT,
+            error="the reason",
+        ),
     }
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
-    """One state change of an agent; `data` has JSON values under the names of the catalogue."""
+    """One state change of an agent or, without one, of what the tenant's agents share; `data` has JSON values under the names of the catalogue."""
 
     name: SignalName
-    agent_id: UUID
+    agent_id: UUID | None
     #: The heartbeat that it happened in.
     heartbeat_id: UUID | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -374,7 +414,9 @@ class Cursor:
         return cls(row_id=UUID(match[1]), number=int(match[2]))
 
 
-def signal(name: SignalName, agent_id: UUID, heartbeat_id: UUID | None = None, /, **data: Any) -> Signal:
+def signal(
+    name: SignalName, agent_id: UUID | None, heartbeat_id: UUID | None = None, /, **data: Any
+) -> Signal:
     """Return a signal with its data as keywords. Raises ValueError for other fields than those of the catalogue."""
     return Signal(name=name, agent_id=agent_id, heartbeat_id=heartbeat_id, data=data)
 

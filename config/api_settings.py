@@ -9,6 +9,7 @@ from config import settings as platform
 
 globals().update({name: value for name, value in vars(platform).items() if name.isupper()})
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = platform.ARBOR_API_BODY_BYTES
+# The limits of single addresses are those of `config.asgi`, before Django reads anything.
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(platform.ARBOR_API_BODY_BYTES, platform.ARBOR_DOCUMENT_MB * 2**20)
 ROOT_URLCONF = "apps.api.urls"
 MIDDLEWARE = ["apps.api.middleware.ApiMiddleware"]

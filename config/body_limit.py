@@ -34,8 +34,8 @@ class BodyLimit:
             return
         try:
             body = await self._read(scope, receive)
-        except _BodyRefused as error:
-            await _refuse(scope, send, error)
+        except BodyRefused as error:
+            await refuse(scope, send, error)
             return
         if body is None:
             return
@@ -52,9 +52,8 @@ class BodyLimit:
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
         """Return the whole body; None where the client has gone."""
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if int(declared) > self._most_bytes:
-            raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
+        if declared_bytes(scope) > self._most_bytes:
+            raise BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
         body = bytearray()
         try:
             async with asyncio.timeout(self._within_s):
@@ -64,18 +63,23 @@ class BodyLimit:
                         return None
                     body += message.get("body", b"")
                     if len(body) > self._most_bytes:
-                        raise _BodyRefused(
+                        raise BodyRefused(
                             HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes"
                         )
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            raise _BodyRefused(
+            raise BodyRefused(
                 HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {self._within_s:g} seconds"
             ) from None
 
 
-class _BodyRefused(Exception):
+def declared_bytes(scope: Message) -> int:
+    """Return the length of the body that the client declares; 0 without one."""
+    return int(dict(scope["headers"]).get(b"content-length", b"0"))
+
+
+class BodyRefused(Exception):
     """A body that is not read to its end."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
@@ -84,7 +88,8 @@ class _BodyRefused(Exception):
         self.detail = detail
 
 
-async def _refuse(scope: Message, send: Send, error: _BodyRefused) -> None:
+async def refuse(scope: Message, send: Send, error: BodyRefused) -> None:
+    """Answer a refused body with a problem."""
     found = {
         "type": f"urn:arbor:problem:{error.status.phrase.lower().replace(' ', '-')}",
         "title": error.status.phrase,

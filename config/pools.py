@@ -58,7 +58,7 @@ def worker_pools() -> tuple[WorkerPool, ...]:
         ),
         WorkerPool(
             name="maintenance",
-            queues=("neighborhoods", "episodes", "decay", "cleanup", "consolidation"),
+            queues=("neighborhoods", "episodes", "decay", "cleanup", "consolidation", "documents"),
             kind=PoolKind.PREFORK,
             concurrency=1,
         ),

@@ -47,6 +47,7 @@ _OF_QUEUE: dict[str, frozenset[str]] = {
     "decay": _MAINTENANCE,
     "cleanup": _MAINTENANCE,
     "consolidation": _MAINTENANCE,
+    "documents": _MAINTENANCE,
 }
 #: The processes and queues that embed texts, besides that of models.
 _EMBED = frozenset(
@@ -59,6 +60,7 @@ _EMBED = frozenset(
         "episodes",
         "cleanup",
         "consolidation",
+        "documents",
         "neighborhoods",
     }
 )

@@ -15,10 +15,12 @@ from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.history import Record, parse_ages
+from arbor.knowledge.chunking import PassageSize
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
+from arbor.models.token_counts import parse_tokenizers
 from arbor.sealing import SESSION_PURPOSE
 from config import applications, credentials
 from config.databases import database, is_nowhere
@@ -198,6 +200,8 @@ ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
 if ARBOR_MODEL_CONTEXT < 2_048:
     raise ConfigurationInvalid(f"ARBOR_MODEL_CONTEXT must be at least 2048 tokens, got {ARBOR_MODEL_CONTEXT}")
+#: Files `tokenizer.json` by provider or `provider/model`, `ollama=/models/llama3.json`: their models' tokens are counted, not estimated.
+ARBOR_TOKENIZERS = parse_tokenizers(env.str("ARBOR_TOKENIZERS", default=""))
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
@@ -230,6 +234,37 @@ ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
 ARBOR_EMBEDDING_URLS = env.dict("ARBOR_EMBEDDING_URLS", default={})
 #: Whether storing a memory waits for its vector: `always`, `never`, or `auto`: if the embedder is in this process.
 ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
+
+# --- Documents ---------------------------------------------------------------------------------------
+
+#: The largest file of a document, in megabytes; the most pages of a PDF and characters of a text.
+ARBOR_DOCUMENT_MB = env.int("ARBOR_DOCUMENT_MB", default=20)
+if not 1 <= ARBOR_DOCUMENT_MB <= 200:
+    raise ConfigurationInvalid(f"ARBOR_DOCUMENT_MB must be 1 to 200, got {ARBOR_DOCUMENT_MB}")
+# The console's server has received a request whole before Django reads it, so its files stay in memory.
+FILE_UPLOAD_MAX_MEMORY_SIZE = ARBOR_DOCUMENT_MB * 2**20
+ARBOR_DOCUMENT_PAGES = env.int("ARBOR_DOCUMENT_PAGES", default=2_000)
+ARBOR_DOCUMENT_CHARACTERS = env.int("ARBOR_DOCUMENT_CHARACTERS", default=5_000_000)
+for _name, _most in (
+    ("ARBOR_DOCUMENT_PAGES", ARBOR_DOCUMENT_PAGES),
+    ("ARBOR_DOCUMENT_CHARACTERS", ARBOR_DOCUMENT_CHARACTERS),
+):
+    if _most < 1:
+        raise ConfigurationInvalid(f"{_name} must be at least 1, got {_most}")
+#: Seconds and megabytes that reading one file may take in its child process.
+ARBOR_DOCUMENT_READ_S = env.float("ARBOR_DOCUMENT_READ_S", default=20.0)
+if not 0 < ARBOR_DOCUMENT_READ_S <= 40:
+    raise ConfigurationInvalid(
+        f"ARBOR_DOCUMENT_READ_S must be above 0 and at most 40 seconds, got {ARBOR_DOCUMENT_READ_S:g}: a task of maintenance has a minute"
+    )
+ARBOR_DOCUMENT_READ_MB = env.int("ARBOR_DOCUMENT_READ_MB", default=1_024)
+if ARBOR_DOCUMENT_READ_MB < 128:
+    raise ConfigurationInvalid(f"ARBOR_DOCUMENT_READ_MB must be at least 128, got {ARBOR_DOCUMENT_READ_MB}")
+#: Estimated tokens of a passage, 50 to 2,000, and how many of them the next one repeats, at most half.
+ARBOR_PASSAGE_TOKENS = env.int("ARBOR_PASSAGE_TOKENS", default=300)
+ARBOR_PASSAGE_OVERLAP = env.int("ARBOR_PASSAGE_OVERLAP", default=50)
+# Refuses what no document can be split into.
+PassageSize(target=ARBOR_PASSAGE_TOKENS, overlap=ARBOR_PASSAGE_OVERLAP)
 
 # --- Seeds -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
 from apps.knowledge.services.global_skills import reload_changed_skills
+from apps.knowledge.services.indexing import index_document
+from apps.knowledge.services.indexing_job import index_due_documents
 from apps.maintenance.services.approvals import expire_overdue_approvals
 from apps.maintenance.services.consolidation import consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
@@ -137,6 +139,18 @@ def close_idle_conversations() -> object:
 def embed_waiting_memories() -> object:
     """Embed memories that have no vector."""
     return embed_backlog()
+
+
+@app.task(name=Task.INDEX_DOCUMENT.value, bind=True, acks_late=True)
+def index_one_document(self: CeleryTask[Any, Any], *, document_id: str) -> None:
+    """Index a document."""
+    index_document(document_id=UUID(document_id), tenant_id=tenant_of(self))
+
+
+@app.task(name=Task.INDEX_DUE_DOCUMENTS.value, acks_late=True)
+def index_waiting_documents() -> object:
+    """Index documents whose message was lost, and embed passages without vectors."""
+    return index_due_documents()
 
 
 @app.task(name=Task.REFRESH_NEIGHBORHOODS.value, acks_late=True)

@@ -27,6 +27,7 @@ UNFOLD: dict[str, Any] = {
     "SCRIPTS": [
         lambda _request: static("console/console.js"),
         lambda _request: static("console/live.js"),
+        lambda _request: static("console/uploads.js"),
     ],
     # By name, because the module imports models, which need the settings.
     "SIDEBAR": {"navigation": "apps.console.navigation.sidebar"},

@@ -1,4 +1,4 @@
-"""Signals as rows: one for the signals of one agent in one commit."""
+"""Signals as rows: one for the signals of one agent, or of the tenant as a whole, in one commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.history import Record
 
 
 class SignalBatch(TenantModel):
-    """The signals of one agent that one transaction committed, in order; written once, deleted only by age.
+    """The signals of one agent, or of what the tenant's agents share, that one transaction committed, in order; written once, deleted only by age.
 
     The id is the position: the number of the transaction, then the time in the process that wrote the row. It is made by
     the database (`signals_row_id`), and readers stay below `signals_horizon`: see decision 0021.
@@ -32,8 +32,8 @@ class SignalBatch(TenantModel):
         related_name="+",
         editable=False,
     )
-    #: No reference: signals outlive their agent.
-    agent_id = models.UUIDField()
+    #: No reference: signals outlive their agent. Empty: about what the agents share, such as documents.
+    agent_id = models.UUIDField(null=True)
     heartbeat_id = models.UUIDField(null=True)
     at = models.DateTimeField()
     #: [name, data] of each signal (`arbor.signals`).
@@ -45,4 +45,4 @@ class SignalBatch(TenantModel):
         indexes = [models.Index(fields=["tenant", "agent_id", "id"], name="signals_batch_by_agent")]
 
     def __str__(self) -> str:
-        return f"{len(self.signals)} signals of {self.agent_id}"
+        return f"{len(self.signals)} signals of {self.agent_id or 'the tenant'}"

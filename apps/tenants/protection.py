@@ -32,6 +32,7 @@ from apps.tenants.policies import (
 )
 from apps.tenants.role_passwords import scram_verifier
 from apps.tenants.scope import APP, OPS, OWNER, SERVING
+from apps.tenants.vector_indexes import create_vector_indexes
 
 #: The constraints of a table by their names: the kind as in pg_constraint, and the columns in order.
 type Constraints = dict[str, tuple[str, list[str]]]
@@ -59,6 +60,7 @@ def protect() -> list[str]:
             _drop_implied_reference(statements, model, constraints[model._meta.db_table])
             _isolate(statements, model)
         protect_installation_tables(statements, existing)
+        create_vector_indexes(statements, tables)
         statements.run(cursor)
         seed_statistics(cursor, tables)
     return new

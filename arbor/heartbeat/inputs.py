@@ -19,6 +19,7 @@ from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.text.phrases import WordLists
+from arbor.models.token_counts import CountTokens
 from arbor.selves.memory_filters import BeliefFilter
 
 
@@ -43,6 +44,8 @@ class Rules:
     reflexes: ReflexTerms = DEFAULT_TERMS
     #: The presets that no agent exceeds with a model, by provider or `provider/model`.
     model_trust: Mapping[str, TrustPreset] = field(default_factory=dict)
+    #: Tokenizers at hand, by provider or beginning of a handle.
+    tokenizers: Mapping[str, CountTokens] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from operator import not_
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from arbor.agents.energy import REGENERATION
 from arbor.authority.approvals import ApprovalStatus
@@ -226,9 +229,10 @@ class Terms(SituationPart):
     allowance: int | None = None
     #: Prices in energy that were not the defaults, by action.
     costs: dict[str, int] = {}
-    #: Estimated tokens of the window of its prompt, and of the longest reply to it.
+    #: Tokens of the window of its prompt, and of the longest reply to it: counted by this tokenizer, or estimated without one.
     window: int | None = None
     reply_tokens: int | None = None
+    tokenizer: Annotated[str, Field(exclude_if=not_)] = ""
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 

@@ -320,5 +320,6 @@ class HeartbeatState:
             boundaries=self.selfhood.boundaries,
             window=limits.window if limits else None,
             reply_tokens=limits.reply_tokens if limits else None,
+            tokenizer=limits.tokenizer if limits else "",
         )
         return self.situation.model_copy(update={"terms": terms})

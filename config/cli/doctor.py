@@ -25,6 +25,7 @@ from config.cli.checks.models import (
     check_minds,
     check_model,
     check_token_ratios,
+    check_tokenizers,
 )
 from config.cli.checks.processes import (
     check_api,
@@ -107,6 +108,7 @@ _IN_DATABASE = (
     check_history,
     check_outbox,
     check_token_ratios,
+    check_tokenizers,
 )
 
 

@@ -101,13 +101,13 @@ def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_j
 
 def _lines(signals: Sequence[SignalRecord]) -> list[dict[str, Any]]:
     """Return signals as JSON with the names of their agents; a destroyed agent's is its id."""
-    ids = {record.agent_id for record in signals}
+    ids = {record.agent_id for record in signals if record.agent_id}
     names: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name")[:_MOST_AGENTS])
     return [
         {
             **record.as_json(),
             "at": stamp(record.at),
-            "agent": names.get(record.agent_id, str(record.agent_id)),
+            "agent": names.get(record.agent_id, str(record.agent_id)) if record.agent_id else "",
         }
         for record in signals
     ]

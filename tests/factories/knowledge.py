@@ -1,49 +1,72 @@
-"""Skills, active skills and subscriptions for tests."""
+"""Documents for tests, with rows as indexing leaves them."""
 
 from __future__ import annotations
 
-from uuid import UUID
+import hashlib
 
 import factory
+from pgvector import SparseVector
 
-from apps.knowledge.models import AgentSkill, SignalSubscription, Skill, SkillVersion
-from tests.factories.agents import AgentFactory
-from tests.factories.rows import TenantRowFactory
+from apps.knowledge.models import AgentKnowledge, Document, DocumentVersion, Passage
+from arbor.memory.content import content_hash
+from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, document_vector
+from tests.factories.rows import TenantRowFactory, minutes_ago
 
 
-class SkillVersionFactory(TenantRowFactory[SkillVersion]):
+class DocumentFactory(TenantRowFactory[Document]):
     class Meta:
-        model = SkillVersion
+        model = Document
 
-    digest = factory.Sequence(lambda n: f"{n:064x}")
-    name = "lamps"
-    text = "---\nname: lamps\ndescription: Of lamps.\n---\nCount the lamps."
-    created_by = "user:nora"
+    name = factory.Sequence(lambda n: f"document-{n}.md")
+    title = "The handbook"
+    kind = "markdown"
+    status = "published"
+    indexed_version = 1
+    indexing = "indexed"
+    embedding_model = "wordllama 256"
+    passages = 1
+    created_by = "user:ann"
 
 
-class SkillFactory(TenantRowFactory[Skill]):
+class DocumentVersionFactory(TenantRowFactory[DocumentVersion]):
     class Meta:
-        model = Skill
+        model = DocumentVersion
 
-    name = "lamps"
-    digest = factory.Sequence(lambda n: f"{n:064x}")
-    tokens = 5
+    document = factory.SubFactory(DocumentFactory)
+    number = 1
+    kind = "markdown"
+    content = b"# The handbook"
+    text = factory.LazyAttribute(lambda version: bytes(version.content).decode())
+    digest = factory.LazyAttribute(lambda version: hashlib.sha256(version.content).digest())
+    size = factory.LazyAttribute(lambda version: len(version.content))
+    created_by = "user:ann"
+    indexed_at = factory.LazyFunction(lambda: minutes_ago(1))
 
 
-class AgentSkillFactory(TenantRowFactory[AgentSkill]):
+class PassageFactory(TenantRowFactory[Passage]):
     class Meta:
-        model = AgentSkill
+        model = Passage
 
-    agent = factory.SubFactory(AgentFactory)
-    position = 1
-    name = "lamps"
+    version = factory.SubFactory(DocumentVersionFactory)
+    document = factory.SelfAttribute("version.document")
+    position = factory.Sequence(lambda n: n)
+    text = "The handbook"
+    start = 0
+    end = factory.LazyAttribute(lambda passage: len(passage.text))
+    content_hash = factory.LazyAttribute(lambda passage: content_hash(passage.text))
+    tokens = 3
+    searchable = True
+    written_at = factory.LazyFunction(lambda: minutes_ago(5))
+    lexical = factory.LazyAttribute(
+        lambda passage: SparseVector(
+            {term - 1: weight for term, weight in document_vector(passage.text).items()}, LEXICAL_DIMENSIONS
+        )
+    )
 
 
-class SignalSubscriptionFactory(TenantRowFactory[SignalSubscription]):
+class AgentKnowledgeFactory(TenantRowFactory[AgentKnowledge]):
     class Meta:
-        model = SignalSubscription
+        model = AgentKnowledge
 
-    agent = factory.SubFactory(AgentFactory)
-    names = factory.LazyFunction(lambda: ["memory.goal_*"])
-    position = UUID(int=0)
-    created_by = "user:nora"
+    categories = factory.LazyFunction(lambda: ["policies"])
+    changed_by = "user:ann"

@@ -51,10 +51,10 @@ from tests.factories.heartbeats import (
     ScheduleFactory,
 )
 from tests.factories.knowledge import (
-    AgentSkillFactory,
-    SignalSubscriptionFactory,
-    SkillFactory,
-    SkillVersionFactory,
+    AgentKnowledgeFactory,
+    DocumentFactory,
+    DocumentVersionFactory,
+    PassageFactory,
 )
 from tests.factories.memories import (
     ActivationFactory,
@@ -85,6 +85,12 @@ from tests.factories.selves import (
     PreferenceFactory,
     ProposalFactory,
     SelfChangeFactory,
+)
+from tests.factories.skills import (
+    AgentSkillFactory,
+    SignalSubscriptionFactory,
+    SkillFactory,
+    SkillVersionFactory,
 )
 from tests.factories.tools import ToolFactory, ToolServerFactory
 from tests.support.console import World
@@ -177,7 +183,8 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_plan(agent, goal, memory, text),
             *_add_conversation(agent, text),
             *_add_messages(agent, text),
-            *_add_knowledge(agent, text),
+            *_add_documents(agent, text),
+            *_add_skills(agent, text),
             ActionApprovalFactory(agent=agent, about=text[:200], reasoning=text, why=text[:200]),
             SavedSeedFactory(agent_id=agent.id, name=text[:100], actor=text[:200]),
             ScheduleFactory(agent=agent, last_error=text),
@@ -194,7 +201,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     return world
 
 
-def _add_knowledge(agent: Agent, text: str) -> list[Model]:
+def _add_skills(agent: Agent, text: str) -> list[Model]:
     """Create a skill that the agent follows, and a subscription."""
     version = SkillVersionFactory(text=f"---\nname: lamps\n---\n{text}", created_by=text[:200])
     return [
@@ -249,6 +256,16 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
             last_error=text,
         ),
     ]
+
+
+def _add_documents(agent: Agent, text: str) -> list[Model]:
+    """Create a document with a version and a passage, one that cannot be read, and the categories of the agent."""
+    document = DocumentFactory(name=text[:400], title=text[:300], category=text[:60], created_by=text[:200])
+    version = DocumentVersionFactory(document=document, created_by=text[:200], text=text)
+    PassageFactory(version=version, text=text, headings=[text], category=text[:60])
+    failed = DocumentFactory(name=f"{text[:300]}.pdf", kind="pdf", indexing="failed", error=text)
+    DocumentVersionFactory(document=failed, kind="pdf", error=text, indexed_at=None)
+    return [document, failed, AgentKnowledgeFactory(agent=agent, categories=[text[:60]])]
 
 
 def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:

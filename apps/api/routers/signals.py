@@ -30,7 +30,9 @@ class SignalView(Schema):
 
     id: str = Field(description="Its cursor: reading after it continues with the next signal.")
     name: str = Field(description="Its name in the catalogue.", examples=["memory.goal_achieved"])
-    agent_id: UUID = Field(description="The agent that it is about.")
+    agent_id: UUID | None = Field(
+        description="The agent that it is about; null: what the agents share, such as documents."
+    )
     heartbeat_id: UUID | None = Field(description="The heartbeat that it happened in, if any.")
     at: datetime = Field(description="The time of the transaction.")
     data: dict[str, Any] = Field(description="Ids, names and numbers, under the names of the catalogue.")

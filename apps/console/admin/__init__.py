@@ -13,6 +13,7 @@ from apps.console.admin import (  # noqa: F401
     graph,
     heartbeats,
     hooks,
+    knowledge,
     memories,
     proposals,
     seeds,

@@ -22,7 +22,7 @@ REFRESH_S = 5
 
 @dataclass(frozen=True, kw_only=True)
 class SignalRow:
-    """A signal with the name of its agent; empty for one that was destroyed."""
+    """A signal with the name of its agent; empty for one that was destroyed, and for a signal of no agent."""
 
     record: SignalRecord
     agent: str
@@ -62,7 +62,7 @@ def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> S
     wanted = _filter(agent, name)
     cursor = Cursor.parse(before) if before else None
     found = read_latest_signals(before=cursor, wanted=wanted, limit=SHOWN)
-    ids = {record.agent_id for record in found.signals}
+    ids = {record.agent_id for record in found.signals if record.agent_id}
     known: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name"))
     query = {key: value for key, value in (("agent", agent), ("name", name)) if value}
     return SignalsPage(
@@ -109,7 +109,7 @@ def _row(record: SignalRecord, agents: dict[UUID, str]) -> SignalRow:
     kind = next((kind for name, kind in CATALOGUE.items() if name == record.name), None)
     return SignalRow(
         record=record,
-        agent=agents.get(record.agent_id, ""),
+        agent=agents.get(record.agent_id, "") if record.agent_id else "",
         # A name of another version is shown without its meaning.
         meaning=kind.meaning if kind else "",
         facts=[

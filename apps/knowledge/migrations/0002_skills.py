@@ -8,10 +8,9 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    initial = True
-
     dependencies = [
         ('agents', '0011_voices'),
+        ('knowledge', '0001_documents'),
         ('tenants', '0004_default_model'),
     ]
 

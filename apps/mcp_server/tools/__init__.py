@@ -7,11 +7,13 @@ from apps.mcp_server.tools.agents import list_agents, show_health
 from apps.mcp_server.tools.approvals import list_approvals
 from apps.mcp_server.tools.capabilities import why_denied
 from apps.mcp_server.tools.contacts import chat, end_conversation, message_agent, notify_agent
+from apps.mcp_server.tools.documents import list_documents, read_document
 from apps.mcp_server.tools.goals import add_goal, list_goals, update_goal
 from apps.mcp_server.tools.graph import connect, show_connections
 from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
 from apps.mcp_server.tools.memories import recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
+from apps.mcp_server.tools.selves import show_self
 from apps.mcp_server.tools.skills import list_skills, read_skill
 
 TOOLS: tuple[ToolDefinition, ...] = (
@@ -20,6 +22,8 @@ TOOLS: tuple[ToolDefinition, ...] = (
     writing(remember, "Remember", idempotent=True),
     reading(show_connections, "Show connections"),
     writing(connect, "Connect memories", idempotent=True),
+    reading(list_documents, "List documents"),
+    reading(read_document, "Read a document"),
     reading(list_goals, "List goals"),
     writing(add_goal, "Add a goal"),
     writing(update_goal, "Update a goal", destructive=True),
@@ -29,6 +33,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     writing(notify_agent, "Notify of an event"),
     reading(list_heartbeats, "List heartbeats"),
     reading(trace_heartbeat, "Trace a heartbeat"),
+    reading(show_self, "Show a self"),
     reading(list_proposals, "List proposals"),
     writing(decide_proposal, "Decide a proposal", destructive=True),
     reading(list_approvals, "List requests for approval"),

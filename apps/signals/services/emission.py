@@ -67,7 +67,7 @@ def dropped_on_error() -> Iterator[None]:
 def batch_values(signals: Iterable[Signal]) -> dict[str, list[Any]]:
     """Return the parameters of INSERT_BATCHES: one row for consecutive signals of one agent and heartbeat."""
     ticks: list[int] = []
-    agents: list[UUID] = []
+    agents: list[UUID | None] = []
     heartbeats: list[UUID | None] = []
     packed: list[bytes] = []
     for (agent_id, heartbeat_id), batch in groupby(signals, key=_source):
@@ -83,5 +83,5 @@ def batch_values(signals: Iterable[Signal]) -> dict[str, list[Any]]:
     }
 
 
-def _source(signal: Signal) -> tuple[UUID, UUID | None]:
+def _source(signal: Signal) -> tuple[UUID | None, UUID | None]:
     return signal.agent_id, signal.heartbeat_id

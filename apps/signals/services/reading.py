@@ -66,7 +66,8 @@ class SignalRecord:
 
     cursor: Cursor
     name: str
-    agent_id: UUID
+    #: Empty: it is about what the tenant's agents share.
+    agent_id: UUID | None
     heartbeat_id: UUID | None
     at: datetime
     data: dict[str, Any]
@@ -76,7 +77,7 @@ class SignalRecord:
         return {
             "id": str(self.cursor),
             "name": self.name,
-            "agent_id": str(self.agent_id),
+            "agent_id": str(self.agent_id) if self.agent_id else None,
             "heartbeat_id": str(self.heartbeat_id) if self.heartbeat_id else None,
             "at": self.at.isoformat(),
             "data": self.data,

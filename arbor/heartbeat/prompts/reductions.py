@@ -15,6 +15,7 @@ from arbor.heartbeat.prompts.sections.knowledge import PASSAGE_LENGTH
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.models.token_counts import CountTokens
 from arbor.quotations import line
 
 # Tokens of an entry's id, date and punctuation.
@@ -38,13 +39,13 @@ class Shed:
     #: The most characters that the section shows of an entry.
     longest: int = _ENTRY_CHARACTERS
 
-    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Drop entries for the excess of tokens, at least one; return their number."""
         entries = self.entries(situation)
         gone: set[int] = set()
         for place in self.order(entries):
             gone.add(place)
-            excess -= _size(entries[place], self.longest)
+            excess -= _size(entries[place], self.longest, count)
             if excess <= 0:
                 break
         if not gone:
@@ -61,7 +62,7 @@ class Clip:
     of: Callable[[PerceptView], bool]
     length: int
 
-    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Clip percepts for the excess of tokens, the longest first."""
         percepts = list(situation.percepts)
         long = [
@@ -73,7 +74,7 @@ class Clip:
             whole = percepts[place]
             short = line(whole.content, self._length_of(whole.content))
             percepts[place] = whole.model_copy(update={"content": short})
-            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            excess -= count(whole.content) - count(percepts[place].content)
             if excess <= 0:
                 break
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
@@ -99,10 +100,10 @@ def _is_users(percept: PerceptView) -> bool:
     return percept.kind == USER_MESSAGE
 
 
-def _size(entry: Any, longest: int) -> int:
-    """Return the estimated tokens of an entry of which `longest` characters are shown."""
+def _size(entry: Any, longest: int, count: CountTokens) -> int:
+    """Return about the tokens of an entry of which `longest` characters are shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
-    tokens = sum(estimate_tokens(text) for text in texts)
+    tokens = sum(count(text) for text in texts)
     shown = longest / max(sum(map(len, texts)), 1)
     return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 

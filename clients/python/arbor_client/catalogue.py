@@ -11,6 +11,7 @@ from arbor_client.boundaries import Boundaries
 from arbor_client.capabilities import Capabilities
 from arbor_client.contacts import Channels, Inbox, Outbox
 from arbor_client.conversations import Conversations
+from arbor_client.documents import Documents
 from arbor_client.goals import Goals, Plans
 from arbor_client.graph import Graph
 from arbor_client.heartbeats import Heartbeats
@@ -47,6 +48,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
         self.conversations: Conversations[C] = Conversations(client)
+        self.documents: Documents[C] = Documents(client)
         self.episodes: Episodes[C] = Episodes(client)
         self.goals: Goals[C] = Goals(client)
         self.graph: Graph[C] = Graph(client)

@@ -24,8 +24,8 @@ class Signal:
     #: Its cursor: reading after it continues with the next signal.
     id: str
     name: str
-    #: The agent that it is about.
-    agent_id: UUID
+    #: The agent that it is about; None: what the agents share, such as documents.
+    agent_id: UUID | None
     #: The heartbeat that it happened in, if any.
     heartbeat_id: UUID | None
     at: datetime

@@ -15,6 +15,7 @@ import time
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from gunicorn import http
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
@@ -91,6 +92,12 @@ _ASKS_FIRST = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+#: The form of new documents, which sends files.
+_UPLOAD = re.compile(rb"POST [^ ?\r\n]*/knowledge/document/add/[ ?]")
+#: What a form has beside its files.
+_FORM_BYTES = 256 * 1024
+
+
 class RequestRefused(Exception):
     """A request that the worker does not read to its end; the message is the status line."""
 
@@ -110,9 +117,15 @@ def missing_bytes(received: bytes | bytearray) -> int | None:
         raise RequestRefused("411 Length Required")
     length = _LENGTH.search(head)
     body = int(length[1]) if length else 0
-    if body > MAX_BODY_BYTES:
+    if body > (_most_uploaded() if _UPLOAD.match(head) else MAX_BODY_BYTES):
         raise RequestRefused("413 Content Too Large")
     return max(0, len(head) + body - len(received))
+
+
+def _most_uploaded() -> int:
+    """Return the most bytes of a request with files."""
+    most: int = max(MAX_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20 + _FORM_BYTES)
+    return most
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.knowledge.conftest import skill_text
+from tests.integration.skills.conftest import skill_text
 from tests.support.api import Caller
 
 

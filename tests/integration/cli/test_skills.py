@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.integration.cli.conftest import Arbor
-from tests.integration.knowledge.conftest import WriteSkill, skill_text, write_skill
+from tests.integration.skills.conftest import WriteSkill, skill_text, write_skill
 
 __all__ = ["write_skill"]
 

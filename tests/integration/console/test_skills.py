@@ -13,7 +13,7 @@ from apps.knowledge.models import AgentSkill, Skill
 from apps.knowledge.services.active_skills import active_skills
 from apps.knowledge.services.skills import add_skill
 from apps.tenants.scope import tenant_transaction
-from tests.integration.knowledge.conftest import skill_text
+from tests.integration.skills.conftest import skill_text
 from tests.support.console import World
 from tests.support.console_crawls import HOSTILE
 

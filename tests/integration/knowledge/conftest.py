@@ -1,50 +1,75 @@
-"""Fixtures of skills, their folder, and agents that use them."""
+"""Documents of a tenant, an embedder that can be watched, and a call that indexes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from django.conf import settings
 
-from apps.knowledge.services import global_skills
-from apps.knowledge.services.skill_texts import forget_texts
-from tests.integration.heartbeats.conftest import (
-    agent,
-    fleet,
-    heartbeats,
-    idle_agent,
-    new_agent,
-    scripted,
-)
+from apps.knowledge.models import Document
+from apps.knowledge.services.documents import AddedDocument, NewDocument, add_document
+from apps.knowledge.services.indexing import IndexedDocument, index_document
+from apps.memories.services.embedding import embedding
+from apps.queues import TaskMessage, captured
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.integration.memories.conftest import RemoteEmbedder, forget_vectors
 
-__all__ = ["agent", "fleet", "heartbeats", "idle_agent", "new_agent", "scripted"]
+ACTOR = "user:nora"
+HANDBOOK = b"""# Handbook
 
-type WriteSkill = Callable[..., Path]
+Everybody has thirty days of leave a year.
 
+## Travel
 
-def skill_text(name: str, body: str = "Count the lamps.", *, version: str = "1") -> str:
-    """Return a SKILL.md file."""
-    return f'---\nname: {name}\ndescription: The work of {name}.\nversion: "{version}"\ntags: [test]\n---\n{body}\n'
+Trains are booked by the office. Flights need the approval of a manager.
+"""
+
+type Add = Callable[..., AddedDocument]
+type Index = Callable[[Document], IndexedDocument | None]
 
 
 @pytest.fixture(autouse=True)
-def _no_cached_texts() -> None:
-    forget_texts()
+def messages(database: None) -> Iterator[list[TaskMessage]]:
+    """Return the list of messages to the workers, of whom there is none."""
+    with captured() as published:
+        yield published
 
 
 @pytest.fixture
-def write_skill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteSkill:
-    """Return a function that writes a skill into the only folder of global skills."""
-    monkeypatch.setattr(settings, "ARBOR_SKILLS_FOLDER", str(tmp_path))
-    monkeypatch.setattr(global_skills, "shipped_folder", lambda: tmp_path / "none")
-    monkeypatch.setattr(global_skills._LastLoad, "stamp", None)
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Replace the installation's embedder by a remote one, with empty caches."""
+    embedder = RemoteEmbedder()
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    yield embedder
+    embedding.embedder_for.cache_clear()
 
-    def write(name: str, body: str = "Light the lamps.", *, version: str = "1", text: str = "") -> Path:
-        path = tmp_path / name / "SKILL.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text or skill_text(name, body, version=version))
-        return path
 
-    return write
+@pytest.fixture
+def add(tenant: Tenant) -> Add:
+    """Return a call that adds a file to the tenant's documents."""
+
+    def run(
+        name: str = "handbook.md", content: bytes = HANDBOOK, *, publish: bool = True, **parts: str
+    ) -> AddedDocument:
+        with tenant_transaction(tenant.id):
+            return add_document(
+                new=NewDocument(name=name, content=content, publish=publish, category=parts.get("category")),
+                actor=ACTOR,
+            )
+
+    return run
+
+
+@pytest.fixture
+def index(tenant: Tenant) -> Index:
+    """Return a call that indexes a document of the tenant."""
+    return lambda document: index_document(document_id=document.id, tenant_id=tenant.id)
+
+
+def reread(document: Document) -> Document:
+    """Return the document as it is stored."""
+    with tenant_transaction(document.tenant_id):
+        return Document.objects.get(id=document.id)

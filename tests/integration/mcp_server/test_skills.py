@@ -6,8 +6,8 @@ from apps.agents.models import Agent
 from apps.knowledge.services.active_skills import choose_skills
 from apps.knowledge.services.skills import add_skill
 from apps.tenants.scope import tenant_transaction
-from tests.integration.knowledge.conftest import skill_text
 from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.skills.conftest import skill_text
 
 
 def test_skills_are_listed_and_read(client: MemoryClient, agent: Agent) -> None:

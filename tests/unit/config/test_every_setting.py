@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import runpy
 from collections.abc import Callable, Iterator
@@ -22,11 +23,14 @@ from apps.tenants.protection import statement_timeout_ms
 from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
+from config.cli.checks.finding import CheckVerdict
+from config.cli.checks.models import check_tokenizers
 from config.cli.installation import up
 from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
+from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
 ROOT = Path(__file__).parents[3]
@@ -205,7 +209,7 @@ PROBES: dict[str, Probe] = {
 
 
 #: By tests of their own in this file.
-VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS"}
+VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS", "ARBOR_TOKENIZERS"}
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -224,6 +228,22 @@ def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "words.yaml").write_text("remember: [mark my words]")
     monkeypatch.setenv("ARBOR_IMPORTANCE_WORDS", str(tmp_path / "words.yaml"))
     assert applied("ARBOR_IMPORTANCE_WORDS", word_lists)() != word_lists()
+
+
+def test_a_tokenizer_counts_for_its_models_and_a_wrong_file_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check_tokenizers().detail == "none: tokens are estimated"
+    words, broken = tmp_path / "tokenizer.json", tmp_path / "broken.json"
+    words.write_text(json.dumps(WORDS))
+    broken.write_text("{}")
+    monkeypatch.setenv("ARBOR_TOKENIZERS", f"ollama={words},vllm={broken}")
+
+    counters = applied("ARBOR_TOKENIZERS", providers.token_counters)()
+    assert counters["ollama"]("the tide") == 2
+    assert "vllm" not in counters
+    finding = applied("ARBOR_TOKENIZERS", check_tokenizers)()
+    assert (finding.verdict, finding.detail.split(" is ")[0]) == (CheckVerdict.WARN, "the file of vllm")
 
 
 def test_each_setting_is_varied_by_a_test() -> None:

@@ -65,6 +65,8 @@ WITHOUT_COMMAND = {
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 WITHOUT_OPERATION = {
+    "fleet.authority_rotation.retire_authority": _INSTALLATION,
+    "fleet.authority_rotation.rotate_authority": _INSTALLATION,
     "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,

@@ -29,7 +29,7 @@ from apps.heartbeats.services.situations.situation import load_situations
 from apps.heartbeats.services.situations.tools import tools_of
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
-from apps.providers import default_model
+from apps.providers import default_model, token_counters
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.web import web_missing
@@ -119,6 +119,7 @@ def _rules() -> Rules:
         word_lists=word_lists(),
         reflexes=reflex_terms(),
         model_trust=settings.ARBOR_MODEL_TRUST,
+        tokenizers=token_counters(),
     )
 
 

@@ -73,13 +73,13 @@ def signal_values(
     The first leg of a heartbeat begins with its start, unless `without_start` names the agent; each ends with its `last`
     signal.
     """
-    heartbeats = {member.agent.id: member.heartbeat_id for member in members}
+    heartbeats: dict[UUID | None, UUID] = {member.agent.id: member.heartbeat_id for member in members}
     starts = [
         signal(SignalName.HEARTBEAT_STARTED, member.agent.id, member.heartbeat_id, trigger=member.trigger)
         for member in members
         if member.step is None and member.agent.id not in without_start
     ]
-    by_agent: dict[UUID, list[Signal]] = {}
+    by_agent: dict[UUID | None, list[Signal]] = {}
     for one in chain(starts, pending, last):
         heartbeat_id = heartbeats.get(one.agent_id)
         if one.heartbeat_id is None and heartbeat_id is not None:

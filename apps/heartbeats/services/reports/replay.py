@@ -17,11 +17,12 @@ from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import Heartbeat
 from apps.knowledge.services.skill_texts import with_texts
-from apps.providers import model_for, tenant_model
+from apps.providers import model_for, tenant_model, token_counters
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.questions import request_of, sections_of
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.history import Record, setting_of
@@ -138,6 +139,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
                 first_call.model if first_call else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
+            count=token_counters().get(situation.terms.tokenizer, estimate_tokens),
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),

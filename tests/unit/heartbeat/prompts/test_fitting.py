@@ -324,6 +324,7 @@ def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) 
         ("🌊🌊🌊🌊", 5, 12),
         ("01a2066b-4e69-76fe-988b-e8018c9ad457", 22, 34),
         ("2026-11-23 03:41", 8, 16),
+        ('{"goals": [{"id": "a", "notes": ["b", "c"]}]}', 16, 26),
     ],
 )
 def test_tokens_are_estimated_by_script(text: str, least: int, most: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from arbor.contacts.chat_prompt import ChatView, build_chat_prompt
+from arbor.contacts.chat_prompt import build_chat_prompt
+from arbor.contacts.chat_view import ChatView
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.views import PassageView, SkillView

@@ -27,7 +27,7 @@ from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.knowledge.conftest import skill_text
+from tests.integration.skills.conftest import skill_text
 
 ACTOR = "user:nora"
 BODY = "Count the lamps.\n\n## Steps\n1. " + "Walk along the pier. " * 100

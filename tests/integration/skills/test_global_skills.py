@@ -25,7 +25,7 @@ from arbor.knowledge.skill_files import read_folders, shipped_folder
 from arbor.signals import Cursor
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
-from tests.integration.knowledge.conftest import WriteSkill, skill_text
+from tests.integration.skills.conftest import WriteSkill, skill_text
 
 ACTOR = "user:nora"
 

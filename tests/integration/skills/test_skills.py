@@ -27,7 +27,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, SkillInvalid
 from arbor.signals import Cursor, SignalName
-from tests.integration.knowledge.conftest import skill_text
+from tests.integration.skills.conftest import skill_text
 
 ACTOR = "user:nora"
 

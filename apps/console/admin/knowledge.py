@@ -1,0 +1,148 @@
+"""Pages of documents, and of the categories of documents that agents find."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+
+from apps.console import cells, columns
+from apps.console.access import actor_of, has_role
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.live import BUSY_REFRESH_S
+from apps.console.operator.documents import (
+    DocumentPage,
+    NewDocumentsForm,
+    added_as_json,
+    is_under_way,
+    known_categories,
+    read_document,
+)
+from apps.console.views import console_page
+from apps.knowledge.models import AgentKnowledge, Document
+from apps.tenants.models import Role
+from arbor.knowledge.values import IndexingStatus
+
+_JSON = "application/json"
+#: Colors of statuses.
+_LOOKS = {"published": "good", "draft": "calm", "withdrawn": "warn"}
+_INDEXING_LOOKS = {"indexed": "good", "failed": "bad", "indexing": "busy", "pending": "calm"}
+
+
+def _progress(document: Document) -> object:
+    if document.indexing == IndexingStatus.FAILED or not document.passages:
+        return cells.badge(document.indexing, _INDEXING_LOOKS[document.indexing])
+    return cells.meter(document.embedded, document.passages)
+
+
+@admin.register(Document)
+class DocumentAdmin(PageAdmin, FoundByIdAdmin):
+    """List the documents of a tenant with their status and progress."""
+
+    page_template = "console/document.html"
+    live_template = "console/parts/live_document.html"
+    is_live = True
+    list_display = (
+        "title_shown",
+        "status_shown",
+        "category",
+        "kind",
+        "indexing_shown",
+        "progress",
+        "problem",
+        "changed",
+    )
+    list_filter = filters("status", "indexing", "kind")
+    ordering = ("-updated_at", "-id")
+    when_empty = "Documents that you add are shared by all agents: policies, manuals, notes."
+    when_empty_see = "arbor document add --help"
+    search_fields = ("name", "title")
+    search_help: ClassVar[str] = "An id, or a part of the name or title"
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Allow operators to add documents."""
+        return has_role(request, Role.OPERATOR)
+
+    @property
+    def search_help_text(self) -> str:
+        """Return the hint below the search box."""
+        return self.search_help
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by id, or by a part of the name or title: a tenant has thousands of documents, not millions."""
+        term = search_term.strip()
+        found, distinct = (
+            super().get_search_results(request, queryset, term) if _is_id(term) else (None, False)
+        )
+        if found is not None:
+            return found, distinct
+        matches = queryset.filter(name__icontains=term) | queryset.filter(title__icontains=term)
+        return matches if term else queryset, False
+
+    def live_interval(self, row: Document) -> int:
+        """Return a short interval while the document is being indexed, and none afterwards."""
+        return BUSY_REFRESH_S if is_under_way(row) else 0
+
+    def read_page(self, row: Document) -> DocumentPage:
+        """Return the document with its versions and passages."""
+        return read_document(row)
+
+    read_parts = staticmethod(read_document)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Add files, and enqueue their indexing; answer as JSON where a script sends them one by one."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        posted = request.method == "POST"
+        form = NewDocumentsForm(request.POST if posted else None, request.FILES if posted else None)
+        added = form.add(actor=actor_of(request)) if form.is_valid() else []
+        if posted and request.headers.get("Accept") == _JSON:
+            return JsonResponse(added_as_json(added, form), status=422 if form.errors else 201)
+        if added and not form.errors:
+            return HttpResponseRedirect(reverse("admin:knowledge_document_changelist"))
+        return console_page(
+            request,
+            "console/document_new.html",
+            title="New documents",
+            opts=self.opts,
+            form=form,
+            added=added,
+            categories=known_categories(),
+        )
+
+    title_shown = columns.cell("title", lambda document: cells.clipped(document.title, 80))
+    status_shown = columns.cell(
+        "status", lambda document: cells.badge(document.status, _LOOKS[document.status])
+    )
+    indexing_shown = columns.cell(
+        "indexing", lambda document: cells.badge(document.indexing, _INDEXING_LOOKS[document.indexing])
+    )
+    progress = columns.cell("passages", _progress)
+    problem = columns.error("error")
+    changed = columns.moment("updated_at", "changed")
+
+
+def _is_id(text: str) -> bool:
+    return len(text) >= 32 and all(char in "0123456789abcdef-" for char in text.lower())
+
+
+@admin.register(AgentKnowledge)
+class AgentKnowledgeAdmin(AgentRowsAdmin):
+    """List the agents that find documents of some categories only."""
+
+    list_display = ("agent_link", "categories_shown", "changed", "changed_by")
+    fields = ("agent_link", "categories_shown", "changed", "changed_by")
+    ordering = ("agent_id",)
+    when_empty = "All agents find all published documents."
+    when_empty_see = "arbor document categories --help"
+
+    categories_shown = columns.lines("categories", "categories")
+    changed = columns.moment("changed_at", "changed")

@@ -1,0 +1,42 @@
+"""Statements of documents and their passages that no queryset can express."""
+
+from __future__ import annotations
+
+# Only one transaction changes a tenant's passages and the counts of their terms at a time; two would lock counts in turns.
+LOCK_PASSAGES = "SELECT pg_advisory_xact_lock(hashtextextended('knowledge_passages', 0) # hashtextextended(%(tenant)s::text, 0))"
+
+# Add to the counts of terms, or subtract; in the order of the terms.
+COUNT_TERMS = """
+INSERT INTO knowledge_passageterm AS counted (tenant_id, term, passages)
+SELECT %(tenant)s, new.term, new.change
+FROM unnest(%(terms)s::int[], %(changes)s::int[]) AS new (term, change) ORDER BY new.term
+ON CONFLICT (tenant_id, term) DO UPDATE SET passages = counted.passages + excluded.passages
+"""
+DROP_UNUSED_TERMS = """
+DELETE FROM knowledge_passageterm
+WHERE tenant_id = %(tenant)s AND term = ANY(%(terms)s::int[]) AND passages <= 0
+"""
+
+# Documents that wait for a worker, some of each active tenant: new and lost ones, and those of another embedder. The
+# operations role sees all tenants.
+DUE_DOCUMENTS = """
+SELECT t.id, due.id FROM tenants_tenant t CROSS JOIN LATERAL (
+    (SELECT id, created_at FROM knowledge_document
+     WHERE tenant_id = t.id AND indexing IN ('pending', 'indexing')
+        AND (indexing = 'pending' OR lease_until <= now()) AND (retry_at IS NULL OR retry_at <= now())
+     ORDER BY created_at LIMIT %(per_tenant)s)
+    UNION ALL
+    (SELECT id, created_at FROM knowledge_document
+     WHERE tenant_id = t.id AND indexing = 'indexed' AND embedding_model <> %(model)s AND NOT %(rests)s
+     ORDER BY embedding_model LIMIT %(per_tenant)s)
+) due
+WHERE t.status = 'active' ORDER BY row_number() OVER (PARTITION BY t.id ORDER BY due.created_at), random() LIMIT %(most)s
+"""
+
+# Tenants with passages that wait for their vectors by the installation's embedder.
+TENANTS_WITHOUT_VECTORS = """
+SELECT t.id FROM tenants_tenant t
+WHERE t.status = 'active' AND EXISTS (
+    SELECT FROM knowledge_passage WHERE tenant_id = t.id AND embedding IS NULL AND embedding_model = ''
+) ORDER BY random()
+"""

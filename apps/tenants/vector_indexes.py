@@ -1,0 +1,53 @@
+"""HNSW indexes over vectors of the installation's dimension, which a migration cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import models
+from psycopg import sql
+
+from apps.tenants.policies import StatementBatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorIndex:
+    """An HNSW index over the vectors in a `halfvec` column that have the installation's dimension, for cosine distances.
+
+    A query uses it if it orders by `COLUMN::halfvec(N) <=> …` and has the condition and `vector_dims(COLUMN) = N`.
+    """
+
+    name: str
+    column: str
+    #: The rows that are indexed, as SQL.
+    condition: str
+
+
+def create_vector_indexes(statements: StatementBatch, tables: Iterable[type[models.Model]]) -> None:
+    """Create the indexes that the models declare, for the dimension of the settings.
+
+    Rows of another dimension are not in the index, so that a new one is empty: the tables are not locked for long.
+    """
+    dimension = int(settings.ARBOR_EMBEDDING_DIMENSION)
+    for model in tables:
+        for index in getattr(model, "vector_indexes", ()):
+            _create(statements, model._meta.db_table, index, dimension)
+
+
+def _create(statements: StatementBatch, table: str, index: VectorIndex, dimension: int) -> None:
+    statements.add(
+        sql.SQL(
+            "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (({}::halfvec({})) halfvec_cosine_ops)"
+            " WHERE {} AND vector_dims({}) = {}"
+        ).format(
+            sql.Identifier(f"{index.name}_{dimension}"),
+            sql.Identifier(table),
+            sql.Identifier(index.column),
+            sql.Literal(dimension),
+            sql.SQL(index.condition),
+            sql.Identifier(index.column),
+            sql.Literal(dimension),
+        )
+    )

@@ -1,0 +1,112 @@
+"""The child process that reads files of documents, one after another: `python -m arbor.adapters.document_child`.
+
+It holds nothing that is worth stealing, writes no file, and its memory and computing time are limited. Frames on standard
+input and output are a length of four bytes and that many bytes: a request is a JSON object and a file, an answer a JSON object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import warnings
+from typing import Any, BinaryIO
+
+from arbor.adapters.document_formats import FormatLimits, read_document
+from arbor.errors import DocumentUnreadable
+from arbor.knowledge.blocks import ParsedDocument
+from arbor.knowledge.values import DocumentKind
+
+LENGTH = struct.Struct(">I")
+_FEW_FILES = 64
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    warnings.simplefilter("ignore")
+    answers = os.fdopen(os.dup(1), "wb")
+    # What libraries print must not get between the answers.
+    os.dup2(2, 1)
+    requests = sys.stdin.buffer
+    limited = False
+    while (header := read_frame(requests)) is not None:
+        wanted = json.loads(header)
+        content = read_frame(requests) or b""
+        if not limited:
+            limit_process(memory_bytes=wanted["memory_bytes"])
+            limited = True
+        limit_time(wanted["seconds"])
+        answer, goes_on = _answer(wanted, content)
+        write_frame(answers, json.dumps(answer).encode())
+        if not goes_on:
+            return
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """Return the next frame; None at the end."""
+    length = stream.read(LENGTH.size)
+    if len(length) < LENGTH.size:
+        return None
+    return stream.read(LENGTH.unpack(length)[0])
+
+
+def write_frame(stream: BinaryIO, content: bytes) -> None:
+    """Write a frame."""
+    stream.write(LENGTH.pack(len(content)) + content)
+    stream.flush()
+
+
+def _answer(wanted: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bool]:
+    """Return the answer, and whether this process can go on."""
+    try:
+        limits = FormatLimits(**wanted["limits"])
+        return encode(read_document(DocumentKind(wanted["kind"]), content, limits)), True
+    except DocumentUnreadable as error:
+        return {"error": str(error)}, True
+    except MemoryError:
+        return {"error": f"reading it takes more than {wanted['memory_bytes'] // 2**20:,} MB"}, False
+    except RecursionError:
+        return {"error": "its parts are nested too deeply"}, False
+
+
+def encode(document: ParsedDocument) -> dict[str, Any]:
+    """Return a document as JSON values."""
+    blocks = [[block.kind.value, block.level, block.page, block.text] for block in document.blocks]
+    return {"title": document.title, "pages": document.pages, "blocks": blocks}
+
+
+def limit_process(*, memory_bytes: int) -> None:
+    """Limit this process's memory, and forbid it to write files. No limits on systems without them."""
+    with contextlib.suppress(ImportError):
+        # Only POSIX has this module.
+        import resource  # noqa: PLC0415
+
+        _limit(resource.RLIMIT_FSIZE, 0)
+        _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_NOFILE, _FEW_FILES)
+        _limit(resource.RLIMIT_AS, memory_bytes)
+
+
+def limit_time(seconds: float) -> None:
+    """Limit the computing time from now on; the process is killed at its end."""
+    with contextlib.suppress(ImportError):
+        import resource  # noqa: PLC0415
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + seconds) + 1)
+
+
+def _limit(kind: int, most: int) -> None:
+    import resource  # noqa: PLC0415
+
+    _, hard = resource.getrlimit(kind)
+    bounded = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    # macOS knows the limit of memory, and refuses to set it.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(kind, (bounded, hard))
+
+
+if __name__ == "__main__":
+    main()

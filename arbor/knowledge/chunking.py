@@ -1,0 +1,225 @@
+"""Split a document into passages by its structure, with an overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arbor.errors import ConfigurationInvalid
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
+
+#: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
+LEAST_SHARE = 0.25
+BLOCK_SHARE = 0.6
+#: The end of a sentence: its mark with closing quotes, before white space; or a full-width mark.
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+_WHITE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassageSize:
+    """The size of passages, in estimated tokens."""
+
+    target: int = 300
+    #: How much of a passage the next one repeats, in whole sentences.
+    overlap: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse sizes with which no document can be split. Raises ConfigurationInvalid."""
+        if not 50 <= self.target <= 2_000:
+            raise ConfigurationInvalid(f"passages must have 50 to 2,000 tokens, got {self.target}")
+        if not 0 <= self.overlap <= self.target // 2:
+            raise ConfigurationInvalid(
+                f"the overlap of passages must be 0 to half of their {self.target} tokens, got {self.overlap}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassageDraft:
+    """A passage of a document, before it is stored."""
+
+    text: str
+    #: The headings above it, the outermost first.
+    headings: tuple[str, ...]
+    page: int | None
+    #: The characters of the document's text: start, and end after the last one.
+    start: int
+    end: int
+    tokens: int
+
+    @property
+    def context(self) -> str:
+        """Return the text with the headings that it does not contain itself: what it is embedded and found by."""
+        return with_headings(self.text, self.headings)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Piece:
+    """A sentence, a line or a heading."""
+
+    start: int
+    end: int
+    tokens: int
+    page: int | None
+    #: The last piece of its block.
+    ends_block: bool
+
+
+@dataclass(kw_only=True, slots=True)
+class _Section:
+    """The pieces below one heading."""
+
+    headings: tuple[str, ...]
+    pieces: list[_Piece]
+    has_body: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return sum(piece.tokens for piece in self.pieces)
+
+
+def split_document(document: ParsedDocument, size: PassageSize) -> list[PassageDraft]:
+    """Split a document into passages, in order.
+
+    A passage lies within one section where sections are long enough. It ends at the end of a block where one is near, else
+    of a sentence, and repeats the last sentences of the one before in the same section.
+    """
+    text = document.text
+    return [
+        _draft(text, section, first, after)
+        for section in _joined(_sections(document.blocks, size.target), size)
+        for first, after in _ranges(section.pieces, size)
+    ]
+
+
+def _draft(text: str, section: _Section, first: int, after: int) -> PassageDraft:
+    pieces = section.pieces[first:after]
+    start = pieces[0].start
+    passage = text[start : pieces[-1].end].rstrip()
+    return PassageDraft(
+        text=passage,
+        headings=section.headings,
+        page=pieces[0].page,
+        start=start,
+        end=start + len(passage),
+        tokens=estimate_tokens(passage),
+    )
+
+
+def _sections(blocks: Sequence[Block], target: int) -> Iterator[_Section]:
+    """Yield the blocks below each heading, with the path of headings."""
+    path: list[tuple[int, str]] = []
+    section = _Section(headings=(), pieces=[])
+    for start, block in with_offsets(blocks):
+        if block.kind is BlockKind.HEADING:
+            if section.pieces:
+                yield section
+            path = [*(entry for entry in path if entry[0] < block.level), (block.level, block.text)]
+            section = _Section(headings=tuple(heading for _, heading in path), pieces=[])
+        else:
+            section.has_body = True
+        section.pieces += _pieces(start, block, target)
+    if section.pieces:
+        yield section
+
+
+def _joined(sections: Iterator[_Section], size: PassageSize) -> Iterator[_Section]:
+    """Yield the sections, those that are too short to be found joined with the next one."""
+    before: _Section | None = None
+    for section in sections:
+        if before is None:
+            before = section
+        elif before.tokens < LEAST_SHARE * size.target:
+            before = _Section(
+                headings=before.headings if before.has_body else section.headings,
+                pieces=before.pieces + section.pieces,
+                has_body=before.has_body or section.has_body,
+            )
+        else:
+            yield before
+            before = section
+    if before is not None:
+        yield before
+
+
+def _pieces(offset: int, block: Block, target: int) -> list[_Piece]:
+    """Return the parts at whose ends a block may be cut, none longer than a passage."""
+    ends = _ends(block)
+    spans: list[tuple[int, int, int]] = []
+    for start, end in zip([0, *ends], ends, strict=False):
+        spans += _bounded(block.text, start, end, target)
+    return [
+        _Piece(
+            start=offset + start,
+            end=offset + end,
+            tokens=tokens,
+            page=block.page,
+            ends_block=number == len(spans),
+        )
+        for number, (start, end, tokens) in enumerate(spans, start=1)
+    ]
+
+
+def _ends(block: Block) -> list[int]:
+    if block.kind is BlockKind.HEADING:
+        return [len(block.text)]
+    mark = re.compile("\n") if block.kind is BlockKind.LINES else _SENTENCE
+    return [
+        *(match.end() for match in mark.finditer(block.text) if match.end() < len(block.text)),
+        len(block.text),
+    ]
+
+
+def _bounded(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the span with its tokens, cut at white space, or anywhere, if it is longer than a passage."""
+    while (tokens := estimate_tokens(text[start:end])) > target:
+        # The estimate is linear enough that a share of the characters has about that share of the tokens.
+        cut = start + max(1, (end - start) * target // (tokens + 1))
+        spaces = [match.end() for match in _WHITE.finditer(text, start, cut) if match.end() > start]
+        if spaces and spaces[-1] > start + (cut - start) // 2:
+            cut = spaces[-1]
+        yield start, cut, estimate_tokens(text[start:cut])
+        start = cut
+    if end > start:
+        yield start, end, tokens
+
+
+def _ranges(pieces: Sequence[_Piece], size: PassageSize) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of each passage: the first, and the one after the last."""
+    first = done = 0
+    while done < len(pieces):
+        after = _fill(pieces, first, done, size.target)
+        yield first, after
+        done = after
+        first = _overlap_start(pieces, first, after, size.overlap)
+
+
+def _fill(pieces: Sequence[_Piece], first: int, done: int, target: int) -> int:
+    """Return the piece after the last one of a passage that begins at `first`; it has a piece after `done` at least."""
+    tokens = sum(piece.tokens for piece in pieces[first:done])
+    after, at_block = done, 0
+    while after < len(pieces) and (tokens + pieces[after].tokens <= target or after == done):
+        tokens += pieces[after].tokens
+        after += 1
+        if pieces[after - 1].ends_block and tokens >= BLOCK_SHARE * target:
+            at_block = after
+    return len(pieces) if _is_short(pieces, after, LEAST_SHARE * target) else at_block or after
+
+
+def _is_short(pieces: Sequence[_Piece], start: int, tokens: float) -> bool:
+    """Return whether the pieces from `start` on have fewer tokens."""
+    for number in range(start, len(pieces)):
+        tokens -= pieces[number].tokens
+        if tokens <= 0:
+            return False
+    return True
+
+
+def _overlap_start(pieces: Sequence[_Piece], first: int, after: int, overlap: int) -> int:
+    start, tokens = after, 0
+    while start > first + 1 and tokens + pieces[start - 1].tokens <= overlap:
+        start -= 1
+        tokens += pieces[start].tokens
+    return start

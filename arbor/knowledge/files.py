@@ -1,0 +1,63 @@
+"""Names of documents' files: the kind by the ending or the media type, titles, and what may be a name."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import PurePosixPath
+
+from arbor.errors import Invalid
+from arbor.knowledge.values import CATEGORY_LENGTH, NAME_LENGTH, TITLE_LENGTH, DocumentKind
+from arbor.memory.content import check_line
+
+_KINDS = {
+    ".md": DocumentKind.MARKDOWN,
+    ".markdown": DocumentKind.MARKDOWN,
+    ".txt": DocumentKind.TEXT,
+    ".text": DocumentKind.TEXT,
+    ".htm": DocumentKind.HTML,
+    ".html": DocumentKind.HTML,
+    ".xhtml": DocumentKind.HTML,
+    ".docx": DocumentKind.DOCX,
+    ".pdf": DocumentKind.PDF,
+}
+#: The endings of files that are read.
+ENDINGS = frozenset(_KINDS)
+
+
+def has_known_ending(name: str) -> bool:
+    """Return whether a file of this name can be a document."""
+    return PurePosixPath(name).suffix.lower() in _KINDS
+
+
+def kind_of(name: str) -> DocumentKind:
+    """Return the kind of a file by the ending of its name. Raises Invalid for another ending."""
+    ending = PurePosixPath(name).suffix.lower()
+    kind = _KINDS.get(ending)
+    if kind is None:
+        raise Invalid(
+            f"a document's name ends in {', '.join(sorted(_KINDS))}, got {ending or 'no ending'} of {name[:200]!r}"
+        )
+    return kind
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a document with forward slashes. Raises Invalid for one that is empty, too long or leads outside."""
+    cleaned = unicodedata.normalize("NFC", name.replace("\\", "/")).strip().lstrip("/")
+    check_line("a document's name", cleaned, NAME_LENGTH)
+    parts = PurePosixPath(cleaned).parts
+    if not parts or ".." in parts or any(not char.isprintable() for char in cleaned):
+        raise Invalid(f"a document's name is a file's name or a path below a folder, got {name[:200]!r}")
+    return "/".join(parts)
+
+
+def checked_category(category: str) -> str:
+    """Return the category in one line, empty for none. Raises Invalid if it is too long."""
+    cleaned = " ".join(unicodedata.normalize("NFC", category).split())
+    check_line("a category", cleaned, CATEGORY_LENGTH)
+    return cleaned
+
+
+def title_of(name: str, *stated: str) -> str:
+    """Return the first of the titles that is not empty, else the name of the file without its ending."""
+    titles = [" ".join(title.split()) for title in stated]
+    return next(filter(None, titles), PurePosixPath(name).stem)[:TITLE_LENGTH]

@@ -1,0 +1,57 @@
+"""Documents as values: kinds, statuses, and their legal transitions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+#: Characters of a document's name and title, and of the name of a category.
+NAME_LENGTH = 400
+TITLE_LENGTH = 300
+CATEGORY_LENGTH = 60
+
+
+class DocumentKind(StrEnum):
+    """The format of a document's file."""
+
+    #: CommonMark with tables.
+    MARKDOWN = "markdown"
+    #: Plain text.
+    TEXT = "text"
+    #: A web page.
+    HTML = "html"
+    #: A Word document.
+    DOCX = "docx"
+    #: Pages of a PDF with text in them; scans have none.
+    PDF = "pdf"
+
+
+class DocumentStatus(StrEnum):
+    """Whether agents find a document."""
+
+    #: Indexed, and found by nobody yet.
+    DRAFT = "draft"
+    #: Found by the tenant's agents.
+    PUBLISHED = "published"
+    #: Found no longer; its versions stay.
+    WITHDRAWN = "withdrawn"
+
+
+class IndexingStatus(StrEnum):
+    """The progress of a document's latest version towards its passages."""
+
+    #: A worker has yet to take it.
+    PENDING = "pending"
+    #: A worker parses and embeds it, under a lease.
+    INDEXING = "indexing"
+    #: Its passages are complete.
+    INDEXED = "indexed"
+    #: It cannot be read; the document's error says why. An earlier version is still found.
+    FAILED = "failed"
+
+
+#: The statuses that a document can change to, by its status.
+TRANSITIONS: dict[DocumentStatus, frozenset[DocumentStatus]] = {
+    DocumentStatus.DRAFT: frozenset({DocumentStatus.PUBLISHED, DocumentStatus.WITHDRAWN}),
+    DocumentStatus.PUBLISHED: frozenset({DocumentStatus.WITHDRAWN}),
+    DocumentStatus.WITHDRAWN: frozenset({DocumentStatus.PUBLISHED}),
+}

@@ -1,0 +1,160 @@
+"""Files of documents: each kind read in the child, broken and excessive ones refused, the child replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from arbor.adapters.document_formats import FormatLimits, read_document
+from arbor.adapters.documents import DocumentReader, ReadingLimits
+from arbor.errors import DocumentUnreadable
+from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
+from arbor.knowledge.values import DocumentKind
+from tests.support.document_files import docx, pdf, zipped
+
+MARKDOWN = b"""---
+title: The Handbook
+---
+# Leave
+
+Thirty *days* a year.
+See [the list](https://example.org).
+
+- first
+- second
+
+| who | days |
+|-----|------|
+| all | 30   |
+
+```python
+a = 1
+b = 2
+```
+<script>alert(1)</script>
+"""
+
+
+def read(kind: DocumentKind, content: bytes, limits: FormatLimits | None = None) -> ParsedDocument:
+    return read_document(kind, content, limits or FormatLimits())
+
+
+def texts(document: ParsedDocument) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[DocumentReader]:
+    reader = DocumentReader(ReadingLimits())
+    yield reader
+    reader.close()
+
+
+def test_markdown_keeps_its_structure() -> None:
+    document = read(DocumentKind.MARKDOWN, MARKDOWN)
+    assert document.title == "The Handbook"
+    assert document.blocks[0] == Block(kind=BlockKind.HEADING, text="Leave", level=1)
+    assert texts(document)[1:] == [
+        "Thirty days a year. See the list.",
+        "first",
+        "second",
+        "who | days",
+        "all | 30",
+        "a = 1\nb = 2",
+    ]
+    assert document.blocks[-1].kind is BlockKind.LINES
+
+
+def test_html_keeps_its_text_and_order() -> None:
+    page = (
+        "<html><head><title>T  x</title><style>a{}</style></head><body><nav>menu</nav><h2>Über</h2>one<br>two"
+        "<div>three<p>four</p>five</div><table><tr><th>a</th><td><p>b</p></td></tr></table>six<!-- no -->seven"
+        "</body></html>"
+    )
+    document = read(DocumentKind.HTML, page.encode())
+    assert document.title == "T x"
+    assert texts(document) == ["Über", "one two", "three", "four", "five", "a | b", "sixseven"]
+    assert read(DocumentKind.HTML, page.encode("cp1252")) == document
+
+
+def test_text_is_decoded_and_split_at_blank_lines() -> None:
+    for charset in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        document = read(
+            DocumentKind.TEXT, "Grüße\r\nan alle\r\n\r\n \r\nEnde\u200b".encode(charset, errors="ignore")
+        )
+        assert texts(document) == ["Grüße\nan alle", "Ende"]
+
+
+def test_docx_has_headings() -> None:
+    document = read(DocumentKind.DOCX, docx(("Heading1", "Leave"), ("", "Thirty days & more.")))
+    assert document.blocks == (
+        Block(kind=BlockKind.HEADING, text="Leave", level=1),
+        Block(kind=BlockKind.PROSE, text="Thirty days & more."),
+    )
+
+
+def test_pdf_has_pages() -> None:
+    document = read(DocumentKind.PDF, pdf(["The first page and its con-", "tents."], ["The second page."]))
+    assert document.pages == 2
+    assert [(block.page, block.text) for block in document.blocks] == [
+        (1, "The first page and its contents."),
+        (2, "The second page."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "reason"),
+    [
+        (DocumentKind.PDF, b"not a pdf", "no PDF"),
+        (DocumentKind.PDF, b"%PDF-1.4 and nothing else", "damaged"),
+        (DocumentKind.PDF, pdf([]), "may be scans"),
+        (DocumentKind.DOCX, b"not an archive", "no DOCX"),
+        (DocumentKind.DOCX, zipped({"a.txt": "x"}), "no word/document.xml"),
+        (DocumentKind.DOCX, zipped({"word/document.xml": "<broken"}), "damaged"),
+        (DocumentKind.TEXT, b"PK\x03\x04\0\0", "NUL"),
+        (DocumentKind.TEXT, b" \n ", "no text"),
+        (DocumentKind.MARKDOWN, b"---\ntitle: x\n---\n", "no text"),
+        (DocumentKind.HTML, b"", "no text"),
+    ],
+)
+def test_broken_files_are_refused_with_a_reason(kind: DocumentKind, content: bytes, reason: str) -> None:
+    with pytest.raises(DocumentUnreadable, match=reason):
+        read(kind, content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "limits", "reason"),
+    [
+        (DocumentKind.PDF, pdf(["a"], ["b"]), FormatLimits(pages=1), "2 pages, more than the 1"),
+        (DocumentKind.TEXT, b"x" * 101, FormatLimits(characters=100), "more than 100 characters"),
+        (DocumentKind.DOCX, docx(("", "x" * 999)), FormatLimits(unpacked_bytes=900), "unpacks to"),
+    ],
+)
+def test_limits_are_kept(kind: DocumentKind, content: bytes, limits: FormatLimits, reason: str) -> None:
+    with pytest.raises(DocumentUnreadable, match=reason):
+        read(kind, content, limits)
+
+
+def test_entities_are_not_expanded() -> None:
+    entities = "".join(f"<!ENTITY e{n + 1} '{f'&e{n};' * 10}'>" for n in range(12))
+    bomb = f"<?xml version='1.0'?><!DOCTYPE d [<!ENTITY e0 'ha'>{entities}]><d>&e12;</d>"
+    with pytest.raises(DocumentUnreadable, match="damaged"):
+        read(DocumentKind.DOCX, zipped({"word/document.xml": bomb}))
+
+
+def test_the_child_reads_as_this_process_does(reader: DocumentReader) -> None:
+    assert reader.read(kind=DocumentKind.MARKDOWN, content=MARKDOWN) == read(DocumentKind.MARKDOWN, MARKDOWN)
+    with pytest.raises(DocumentUnreadable, match="no PDF"):
+        reader.read(kind=DocumentKind.PDF, content=b"x")
+    assert texts(reader.read(kind=DocumentKind.TEXT, content=b"again")) == ["again"]
+
+
+def test_a_child_that_exceeds_a_limit_is_replaced(reader: DocumentReader) -> None:
+    slow = DocumentReader(ReadingLimits(seconds=0.001))
+    with pytest.raises(DocumentUnreadable, match=r"more than 0\.001 s"):
+        slow.read(kind=DocumentKind.TEXT, content=b"x")
+    small = DocumentReader(ReadingLimits(memory_bytes=50 << 20))
+    with pytest.raises(DocumentUnreadable, match=r"takes more than|was stopped"):
+        small.read(kind=DocumentKind.TEXT, content=b"x y " * 2_000_000)
+    small.close()

@@ -1,0 +1,64 @@
+"""Names of documents: kinds by ending, paths below a folder, titles and categories."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.errors import Invalid
+from arbor.knowledge.files import checked_category, checked_name, has_known_ending, kind_of, title_of
+from arbor.knowledge.values import CATEGORY_LENGTH, NAME_LENGTH, TRANSITIONS, DocumentKind, DocumentStatus
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.md", DocumentKind.MARKDOWN),
+        ("A.PDF", DocumentKind.PDF),
+        ("x/y.docx", DocumentKind.DOCX),
+        ("page.htm", DocumentKind.HTML),
+        ("notes.txt", DocumentKind.TEXT),
+    ],
+)
+def test_the_ending_decides_the_kind(name: str, kind: DocumentKind) -> None:
+    assert kind_of(name) is kind
+    assert has_known_ending(name)
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a", ".pdf", "a.exe"])
+def test_other_endings_are_refused(name: str) -> None:
+    assert not has_known_ending(name)
+    with pytest.raises(Invalid, match=r"ends in \.docx, \.htm"):
+        kind_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "checked"),
+    [("a.md", "a.md"), ("\\docs\\a.md", "docs/a.md"), ("/docs//a.md", "docs/a.md"), (" a.md ", "a.md")],
+)
+def test_names_are_paths_below_a_folder(name: str, checked: str) -> None:
+    assert checked_name(name) == checked
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "../a.md", "a/../../b.md", "a\nb.md", "a\0.md", "x" * (NAME_LENGTH + 1)]
+)
+def test_names_that_lead_outside_are_refused(name: str) -> None:
+    with pytest.raises(Invalid, match="a document's name"):
+        checked_name(name)
+
+
+def test_a_category_is_one_line() -> None:
+    assert checked_category("  human \n resources ") == "human resources"
+    with pytest.raises(Invalid, match="at most 60 characters"):
+        checked_category("x" * (CATEGORY_LENGTH + 1))
+
+
+def test_a_title_is_stated_or_the_name() -> None:
+    assert title_of("docs/hand.md", "", " The \n Handbook ") == "The Handbook"
+    assert title_of("docs/hand.md", "", "") == "hand"
+
+
+def test_each_status_has_its_transitions() -> None:
+    assert TRANSITIONS.keys() == set(DocumentStatus)
+    assert not any(status in after for status, after in TRANSITIONS.items())
+    assert not any(DocumentStatus.DRAFT in after for after in TRANSITIONS.values())
