@@ -86,6 +86,12 @@ from tests.factories.selves import (
     ProposalFactory,
     SelfChangeFactory,
 )
+from tests.factories.skills import (
+    AgentSkillFactory,
+    SignalSubscriptionFactory,
+    SkillFactory,
+    SkillVersionFactory,
+)
 from tests.factories.tools import ToolFactory, ToolServerFactory
 from tests.support.console import World
 
@@ -178,6 +184,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_conversation(agent, text),
             *_add_messages(agent, text),
             *_add_documents(agent, text),
+            *_add_skills(agent, text),
             ActionApprovalFactory(agent=agent, about=text[:200], reasoning=text, why=text[:200]),
             SavedSeedFactory(agent_id=agent.id, name=text[:100], actor=text[:200]),
             ScheduleFactory(agent=agent, last_error=text),
@@ -192,6 +199,17 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
     return world
+
+
+def _add_skills(agent: Agent, text: str) -> list[Model]:
+    """Create a skill that the agent follows, and a subscription."""
+    version = SkillVersionFactory(text=f"---\nname: lamps\n---\n{text}", created_by=text[:200])
+    return [
+        version,
+        SkillFactory(description=text[:1000], tags=[text], version=text[:40], digest=version.digest),
+        AgentSkillFactory(agent=agent),
+        SignalSubscriptionFactory(agent=agent, source=agent, names=[text], created_by=text[:200]),
+    ]
 
 
 def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:

@@ -37,6 +37,7 @@ INTERNAL = {
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
+    "knowledge.services.subscriptions.create_subscriptions": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
     "memories.services.clusters.clusters.rename_audited": _AGENT,
     "memories.services.embedding.reembed.switch_model": _AGENT,
