@@ -54,7 +54,7 @@ class TemplateSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class ParsedFile:
     """A parsed file: front matter, the line of each of its values, sections of the body, and faults."""
 
     front: dict[str, Any]
@@ -63,7 +63,7 @@ class Document:
     faults: tuple[TemplateFault, ...]
 
 
-def read_document(text: str) -> Document:
+def read_document(text: str) -> ParsedFile:
     """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
     faults = list(_check_text(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
@@ -76,14 +76,14 @@ def read_document(text: str) -> Document:
             )
         )
     if faults or closing is None:
-        return Document(front={}, lines={}, sections=(), faults=tuple(faults))
+        return ParsedFile(front={}, lines={}, sections=(), faults=tuple(faults))
     # Front matter begins on the file's second line, the body after the closing fence.
     header = "\n".join(rows[1:closing])
     front, lines, front_faults = _read_front_matter(header, first_line=2, loader=_FAST_LOADER)
     if front_faults:
         front, lines, front_faults = _read_front_matter(header, first_line=2, loader=yaml.SafeLoader)
     sections, body_faults = _read_sections(rows[closing + 1 :], first_line=closing + 2)
-    return Document(front=front, lines=lines, sections=sections, faults=(*front_faults, *body_faults))
+    return ParsedFile(front=front, lines=lines, sections=sections, faults=(*front_faults, *body_faults))
 
 
 def path_text(path: Path, *, inside: bool = False) -> str:
