@@ -66,7 +66,13 @@ class AccessScene:
             "self-versions",
             "model-usage",
         )
-        adds = ("agents_agent_add", "contacts_channel_add", "knowledge_document_add", "operations", "template-edit")
+        adds = (
+            "agents_agent_add",
+            "contacts_channel_add",
+            "knowledge_document_add",
+            "operations",
+            "template-edit",
+        )
         return [reverse(f"admin:{name}") for name in (*names, *adds)]
 
     @property

@@ -137,6 +137,17 @@ def test_a_large_body_is_refused_before_it_is_read(server: str, tenant: Tenant) 
     assert response.headers["content-type"] == "application/problem+json"
 
 
+def test_documents_may_be_larger_than_other_bodies(server: str, tenant: Tenant) -> None:
+    headers = {
+        "Authorization": f"Bearer {caller_of(tenant, Role.OWNER).token}",
+        "Content-Type": "application/octet-stream",
+    }
+    response = httpx.post(
+        f"{server}/api/v1/documents?name=a.txt", content=b"x " * 50_000, headers=headers, timeout=60
+    )
+    assert response.status_code == 201, response.text
+
+
 def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
     assert httpx.get(f"{server}/healthz", timeout=60).status_code == 200
     assert httpx.get(f"{server}/readyz", timeout=60).json() == {"database": True, "broker": True}
