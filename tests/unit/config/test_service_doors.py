@@ -61,6 +61,7 @@ INTERNAL = {
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
+    "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
