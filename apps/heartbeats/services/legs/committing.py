@@ -13,6 +13,7 @@ import structlog
 
 from apps.agents.services.state import make_dormant, packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
+from apps.audit.services import build_event
 from apps.authority.models import CapabilityUse
 from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
@@ -270,8 +271,7 @@ def _audit(heartbeat: HeartbeatState, effects: Effects, levels: set[UUID]) -> It
             )
         )
     for note in notes:
-        yield AuditEvent(
-            id=uuid7(),
+        yield build_event(
             tenant_id=current_tenant(),
             action=AuditAction(note.action),
             actor=f"agent:{heartbeat.situation.public_id}",

@@ -1,0 +1,106 @@
+"""Seal and verify the audit log: each tenant's chain, with its ended heartbeats, and the installation's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from apps.agents.services.authority import authority_public_keys, ensure_system_authority
+from apps.audit.services.chains import AuditChain
+from apps.audit.services.sealing import EndedHeartbeats, add_seal
+from apps.audit.services.verification import ChainReport, verify_chain
+from apps.fleet.audit_heads import HeadSink, configured_sinks, export_heads
+from apps.heartbeats.services.reports.digests import digest_heartbeats, ended_since
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.audit.chain import SealSigner
+from arbor.clock import Clock, SystemClock
+
+#: The name of the job in logs.
+JOB = "audit seals"
+
+# Tenants with audit records or signals after their last seal.
+_WAITING = """
+SELECT t.id AS agent_id FROM (SELECT t.id) AS one LEFT JOIN LATERAL (
+    SELECT last_position, last_id, cursor FROM audit_auditseal s WHERE s.tenant_id = t.id ORDER BY number DESC LIMIT 1
+) AS head ON true
+WHERE EXISTS (
+    SELECT FROM audit_auditevent e WHERE e.tenant_id = t.id
+        AND e.position >= coalesce(head.last_position, 0)
+        AND (e.position, e.id) > (coalesce(head.last_position, 0), coalesce(head.last_id, '00000000-0000-0000-0000-000000000000'))
+) OR EXISTS (
+    SELECT FROM signals_signalbatch b WHERE b.tenant_id = t.id
+        AND b.id > coalesce(nullif(split_part(head.cursor, '.', 1), ''), '00000000-0000-0000-0000-000000000000')::uuid
+)
+"""
+
+
+def seal_audit(clock: Clock | None = None, sinks: Sequence[HeadSink] | None = None) -> JobRunResult:
+    """Seal what was committed in all tenants and for the installation, then export the new heads.
+
+    Raises ConfigurationInvalid without a master key, SealBroken under another one, and DeliveryFailed where a sink refuses: the next run
+    then exports these heads again.
+    """
+    clock = clock or SystemClock()
+    signer = ensure_system_authority()
+    result = run_job(
+        JOB,
+        waiting=_WAITING,
+        step=lambda tenant_id, _: seal_tenant(tenant_id, signer=signer, now=clock.now()),
+    )
+    sealed = 0
+    while seal := add_seal(
+        AuditChain(), after=AuditChain().head(), heartbeats=EndedHeartbeats(), signer=signer, now=clock.now()
+    ):
+        sealed += seal.header.events
+    export_heads(configured_sinks() if sinks is None else sinks)
+    return JobRunResult(steps=result.steps, done=result.done + sealed, failed=result.failed)
+
+
+def seal_tenant(tenant_id: UUID, *, signer: SealSigner, now: datetime) -> int:
+    """Add one seal to a tenant's chain; return the number of sealed rows, 0 where nothing was left to seal."""
+    chain = AuditChain(tenant_id=tenant_id)
+    head = chain.head()
+    with tenant_transaction(tenant_id):
+        rows, cursor = ended_since(head.header.cursor if head else "")
+    heartbeats = EndedHeartbeats(rows=rows, cursor=cursor)
+    seal = add_seal(chain, after=head, heartbeats=heartbeats, signer=signer, now=now)
+    return seal.header.events + seal.header.heartbeats if seal else 0
+
+
+def verify_tenant_audit(
+    tenant_id: UUID, *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
+) -> ChainReport:
+    """Verify the chain of a tenant, also against exported heads (digests by number). Raises SealBroken for a replaced key."""
+    return _verify(AuditChain(tenant_id=tenant_id), heads, clock)
+
+
+def verify_platform_audit(
+    *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
+) -> ChainReport:
+    """Verify the chain of the installation's own records. Raises SealBroken for a replaced key."""
+    return _verify(AuditChain(), heads, clock)
+
+
+def all_chains() -> Iterator[tuple[str, AuditChain]]:
+    """Yield the chains of all tenants by their slugs, then that of the installation."""
+    for tenant_id, slug in Tenant.objects.using(OPS).order_by("slug").values_list("id", "slug"):
+        yield slug, AuditChain(tenant_id=tenant_id)
+    yield "", AuditChain()
+
+
+def _verify(chain: AuditChain, heads: Mapping[int, str] | None, clock: Clock | None) -> ChainReport:
+    return verify_chain(
+        chain,
+        keys=authority_public_keys(),
+        heartbeat_digests=_heartbeat_digests,
+        now=(clock or SystemClock()).now(),
+        heads=heads,
+    )
+
+
+def _heartbeat_digests(tenant_id: UUID, ids: Sequence[UUID]) -> dict[UUID, bytes]:
+    with tenant_transaction(tenant_id):
+        return {row_id: row.digest for row_id, row in digest_heartbeats(ids).items()}
