@@ -70,28 +70,10 @@ def seal_tenant(tenant_id: UUID, *, signer: SealSigner, now: datetime) -> int:
     return seal.header.events + seal.header.heartbeats if seal else 0
 
 
-def verify_tenant_audit(
-    tenant_id: UUID, *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
+def verify_audit(
+    chain: AuditChain, *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
 ) -> ChainReport:
-    """Verify the chain of a tenant, also against exported heads (digests by number). Raises SealBroken for a replaced key."""
-    return _verify(AuditChain(tenant_id=tenant_id), heads, clock)
-
-
-def verify_platform_audit(
-    *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
-) -> ChainReport:
-    """Verify the chain of the installation's own records. Raises SealBroken for a replaced key."""
-    return _verify(AuditChain(), heads, clock)
-
-
-def all_chains() -> Iterator[tuple[str, AuditChain]]:
-    """Yield the chains of all tenants by their slugs, then that of the installation."""
-    for tenant_id, slug in Tenant.objects.using(OPS).order_by("slug").values_list("id", "slug"):
-        yield slug, AuditChain(tenant_id=tenant_id)
-    yield "", AuditChain()
-
-
-def _verify(chain: AuditChain, heads: Mapping[int, str] | None, clock: Clock | None) -> ChainReport:
+    """Verify a chain, also against exported heads (digests by number). Raises SealBroken for a replaced key."""
     return verify_chain(
         chain,
         keys=authority_public_keys(),
@@ -99,6 +81,13 @@ def _verify(chain: AuditChain, heads: Mapping[int, str] | None, clock: Clock | N
         now=(clock or SystemClock()).now(),
         heads=heads,
     )
+
+
+def all_chains() -> Iterator[tuple[str, AuditChain]]:
+    """Yield the chains of all tenants by their slugs, then that of the installation."""
+    for tenant_id, slug in Tenant.objects.using(OPS).order_by("slug").values_list("id", "slug"):
+        yield slug, AuditChain(tenant_id=tenant_id)
+    yield "", AuditChain()
 
 
 def _heartbeat_digests(tenant_id: UUID, ids: Sequence[UUID]) -> dict[UUID, bytes]:

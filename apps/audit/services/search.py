@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.audit.models import AuditAction, AuditEvent
 from arbor.audit.levels import AuditLevel
-from arbor.errors import Invalid
+from arbor.errors import Invalid, NotFound
 
 #: Records that a search by an agent returns at most.
 MOST_FOUND = 50
@@ -64,6 +64,21 @@ class AuditFilter:
         if self.until is not None:
             rows = rows.filter(at__lt=self.until)
         return rows
+
+
+def older_than(rows: QuerySet[AuditEvent], row_id: UUID) -> QuerySet[AuditEvent]:
+    """Return the rows before a record in the order of lists, the latest first. Raises NotFound for an unknown record."""
+    last = find_event(row_id)
+    # The first condition is a range of the index by time.
+    return rows.filter(Q(at__lt=last.at) | Q(id__lt=last.id), at__lte=last.at)
+
+
+def find_event(row_id: UUID) -> AuditEvent:
+    """Return a record of the tenant. Raises NotFound."""
+    row: AuditEvent | None = AuditEvent.objects.filter(id=row_id).first()
+    if row is None:
+        raise NotFound(f"there is no audit record {row_id}; it may have reached its age (ARBOR_AUDIT_DAYS)")
+    return row
 
 
 def search_audit(*, term: str, limit: int = 10) -> list[AuditRecord]:

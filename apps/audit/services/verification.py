@@ -53,12 +53,40 @@ class ChainReport:
         """The first broken link."""
         return self.faults[0] if self.faults else None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as programs get it."""
+        first = self.broken_at
+        return {
+            "chain": self.chain,
+            "intact": first is None,
+            "broken_at": _fault_json(first) if first else None,
+            "faults": [_fault_json(fault) for fault in self.faults],
+            "fault_count": self.fault_count,
+            "seals": self.seals,
+            "events": self.events,
+            "heartbeats": self.heartbeats,
+            "aged": self.aged,
+            "unsealed_events": self.unsealed_events,
+            "unsealed_since": self.unsealed_since,
+            "head": self.head.digest.hex() if self.head else None,
+        }
+
     def add(self, faults: Iterator[ChainFault]) -> None:
         """Add faults."""
         for fault in faults:
             self.fault_count += 1
             if len(self.faults) < _MOST_FAULTS:
                 self.faults.append(fault)
+
+
+def _fault_json(fault: ChainFault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind.value,
+        "seal": fault.number,
+        "row": fault.row.value if fault.row else None,
+        "id": str(fault.id) if fault.id else None,
+        "message": str(fault),
+    }
 
 
 def verify_chain(

@@ -12,7 +12,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record, record_platform
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.verification import ChainReport
-from apps.fleet.audit_seals import seal_audit, verify_tenant_audit
+from apps.fleet.audit_seals import seal_audit, verify_audit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.keys import SigningKey
@@ -46,7 +46,7 @@ def seal(now: datetime | None = None) -> int:
 
 def check(tenant: Tenant, **options: Any) -> ChainReport:
     """Verify the chain of a tenant."""
-    return verify_tenant_audit(tenant.id, **options)
+    return verify_audit(AuditChain(tenant_id=tenant.id), **options)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.positions import continue_audit_positions, functions_from
 from apps.fleet.audit_heads import HeadFile, HeadUrl, configured_sinks, export_heads, head_json, read_heads
-from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_platform_audit
+from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
 from apps.fleet.history import sweep_history
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.services.jobs.job_runs import record_job_run
@@ -231,7 +231,7 @@ def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Con
         note_platform("after")
         seal()
         assert not continue_audit_positions()
-        assert check(tenant).fault_count == verify_platform_audit().fault_count == 0
+        assert check(tenant).fault_count == verify_audit(AuditChain()).fault_count == 0
         assert check(tenant).unsealed_events == 0
     finally:
         cleaner.execute(functions_from(0))

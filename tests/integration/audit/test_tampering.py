@@ -10,7 +10,7 @@ from django.db import Error, connections, transaction
 
 from apps.agents.services.authority import ensure_system_authority
 from apps.audit.services.chains import AuditChain
-from apps.fleet.audit_seals import verify_platform_audit
+from apps.fleet.audit_seals import verify_audit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, sign
@@ -119,11 +119,11 @@ def test_an_exported_head_shows_that_the_end_was_replaced(
 def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
     note_platform("act 1")
     seal()
-    report = verify_platform_audit()
+    report = verify_audit(AuditChain())
     assert report.events >= 1
     assert report.fault_count == 0
     cleaner.execute("UPDATE audit_platformevent SET actor = 'user:eve'")
-    fault = verify_platform_audit().broken_at
+    fault = verify_audit(AuditChain()).broken_at
     assert fault is not None
     assert fault.kind is FaultKind.ROW_CHANGED
 
