@@ -71,15 +71,23 @@ def seal_tenant(tenant_id: UUID, *, signer: SealSigner, now: datetime) -> int:
 
 
 def verify_audit(
-    chain: AuditChain, *, heads: Mapping[int, str] | None = None, clock: Clock | None = None
+    chain: AuditChain,
+    *,
+    heads: Mapping[int, str] | None = None,
+    latest: int | None = None,
+    clock: Clock | None = None,
 ) -> ChainReport:
-    """Verify a chain, also against exported heads (digests by number). Raises SealBroken for a replaced key."""
+    """Verify a chain, or its latest seals, also against exported heads (digests by number).
+
+    Raises SealBroken for a replaced key of the System Authority.
+    """
     return verify_chain(
         chain,
         keys=authority_public_keys(),
         heartbeat_digests=_heartbeat_digests,
         now=(clock or SystemClock()).now(),
         heads=heads,
+        latest=latest,
     )
 
 

@@ -95,9 +95,9 @@ def export(
     """Write acts as JSON lines."""
     wanted = _filter(agent, words=words, **filters)
     count = 0
-    for line in export_audit(choose_tenant(tenant_slug).id, wanted=wanted, actor=actor()):
-        file.write(line)
-        count += 1
+    for part in export_audit(choose_tenant(tenant_slug).id, wanted=wanted, actor=actor()):
+        file.write(part)
+        count += part.count("\n")
     print_note(f"exported {count} records")
     return ExitCode.DONE
 

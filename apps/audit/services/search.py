@@ -47,10 +47,13 @@ class AuditFilter:
     since: datetime | None = None
     until: datetime | None = None
 
+    def in_message(self) -> Q:
+        """Return the condition that the message has all words. Raises Invalid for a text that is too long."""
+        return Q(*(Q(message__icontains=word) for word in searched(self.words).split()))
+
     def applied[M: QuerySet[Any]](self, rows: M) -> M:
         """Return the wanted ones among rows of the audit log. Raises Invalid for a text that is too long."""
-        for word in searched(self.words).split():
-            rows = rows.filter(message__icontains=word)
+        rows = rows.filter(self.in_message())
         if self.actor:
             rows = rows.filter(actor__startswith=searched(self.actor))
         if self.actions:

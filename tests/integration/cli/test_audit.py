@@ -17,6 +17,8 @@ from apps.fleet.audit_seals import seal_audit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.audit.levels import AuditLevel
+from config.cli.checks.audit import check_audit
+from config.cli.checks.finding import CheckVerdict
 from config.cli.commands.audit import LEVELS
 from tests.integration.cli.conftest import Arbor, Ran
 
@@ -131,3 +133,14 @@ def test_a_chain_is_verified_and_its_first_broken_link_named(
     assert "of seal 1 was changed" in arbor("audit", "verify").out
     assert "not both" in arbor("audit", "verify", "--all", "--tenant", acts.slug).err
     assert datetime.fromisoformat(head["at"]) <= datetime.now(UTC)
+
+
+def test_doctor_checks_the_latest_seals(arbor: Arbor, acts: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    assert check_audit().verdict is CheckVerdict.OK
+    cleaner.execute("UPDATE audit_auditevent SET at = at - interval '1 day'")
+    assert (check_audit().verdict, "not sealed for long" in check_audit().detail) == (CheckVerdict.WARN, True)
+    seal_audit(sinks=())
+    assert "seals are intact" in check_audit().detail
+    cleaner.execute("DELETE FROM audit_auditevent WHERE actor = 'user:nora'")
+    assert check_audit().verdict is CheckVerdict.FAIL
+    assert "was deleted" in check_audit().detail
