@@ -11,7 +11,7 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.verification import ChainReport, verify_chain
 from apps.fleet.audit_heads import HeadSink, configured_sinks, export_heads
-from apps.heartbeats.services.reports.digests import digest_heartbeats, ended_since
+from apps.heartbeats.services.reports.digests import count_ended_since, digest_heartbeats, ended_since
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
@@ -81,7 +81,7 @@ def verify_audit(
 
     Raises SealBroken for a replaced key of the System Authority.
     """
-    return verify_chain(
+    report = verify_chain(
         chain,
         keys=authority_public_keys(),
         heartbeat_digests=_heartbeat_digests,
@@ -89,6 +89,10 @@ def verify_audit(
         heads=heads,
         latest=latest,
     )
+    if chain.tenant_id is not None:
+        with tenant_transaction(chain.tenant_id):
+            report.unsealed_heartbeats = count_ended_since(report.head.header.cursor if report.head else "")
+    return report
 
 
 def all_chains() -> Iterator[tuple[str, AuditChain]]:

@@ -178,8 +178,8 @@ def _sentence(slug: str, report: ChainReport) -> str:
     verified = f"{report.seals} seals over {report.events} records and {report.heartbeats} heartbeats"
     aged = f", {report.aged} deleted by age or with their agent" if report.aged else ""
     unsealed = (
-        f"; {report.unsealed_events} records are not sealed yet, the first of {stamp(report.unsealed_since)}"
-        if report.unsealed_events
+        f"; not sealed yet: {report.unsealed_events} records and {report.unsealed_heartbeats} heartbeats"
+        if report.unsealed_events or report.unsealed_heartbeats
         else ""
     )
     if report.broken_at is None:

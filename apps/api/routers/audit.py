@@ -99,6 +99,7 @@ class ChainResource(Schema):
     heartbeats: int = Field(description="Sealed heartbeats that are as they were.")
     aged: int = Field(description="Sealed rows that were deleted by age, or with their agent.")
     unsealed_events: int
+    unsealed_heartbeats: int
     unsealed_since: datetime | None
     head: str | None = Field(description="The digest of the last seal.")
 

@@ -44,6 +44,8 @@ class ChainReport:
     faults: list[ChainFault] = field(default_factory=list)
     fault_count: int = 0
     unsealed_events: int = 0
+    #: Heartbeats that ended since, up to ten thousand.
+    unsealed_heartbeats: int = 0
     #: The time of the first record that is not sealed yet.
     unsealed_since: datetime | None = None
     head: Seal | None = None
@@ -67,6 +69,7 @@ class ChainReport:
             "heartbeats": self.heartbeats,
             "aged": self.aged,
             "unsealed_events": self.unsealed_events,
+            "unsealed_heartbeats": self.unsealed_heartbeats,
             "unsealed_since": self.unsealed_since,
             "head": self.head.digest.hex() if self.head else None,
         }

@@ -60,6 +60,7 @@ class ChainReport:
     #: Rows that were deleted by age, or with their agent.
     aged: int
     unsealed_events: int
+    unsealed_heartbeats: int
     unsealed_since: datetime | None
     head: str | None
 

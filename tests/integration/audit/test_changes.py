@@ -49,7 +49,7 @@ def test_trust(agent: Agent, tenant: Tenant) -> None:
     assert changed(tenant, set_preset, agent_id=agent.id, preset=TrustPreset.CAUTIOUS)[1] == {
         "preset": "cautious"
     }
-    rule = {"agent_id": agent.id, "prefix": "arbor://web"}
+    rule = {"agent_id": agent.id, "prefix": "arbor://net/search"}
     assert changed(tenant, set_mode, **rule, mode=TrustMode.ASK) == ({}, {"mode": "ask"})
     assert changed(tenant, set_mode, **rule, mode=TrustMode.BLOCK) == ({"mode": "ask"}, {"mode": "block"})
     assert changed(tenant, clear_mode, **rule) == ({"mode": "block"}, {})

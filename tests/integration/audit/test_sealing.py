@@ -79,7 +79,9 @@ def test_each_ended_heartbeat_joins_the_chain(
 ) -> None:
     scripted(REST, repeat=True)
     heartbeat = run_heartbeat(fleet, agent)
+    assert check(tenant).unsealed_heartbeats == 1
     seal()
+    assert check(tenant).unsealed_heartbeats == 0
     report = check(tenant)
     assert (report.heartbeats, report.fault_count) == (1, 0)
     head = AuditChain(tenant_id=tenant.id).head()

@@ -12,6 +12,8 @@ from arbor.signals import Cursor, SignalName
 
 #: Heartbeats that are digested at once.
 MOST_HEARTBEATS = 500
+#: Heartbeats that are counted at most.
+MOST_COUNTED = 10_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
 
 # The server digests the packed columns where they are, so that their bytes are neither sent nor unpacked. What changes after the end is
@@ -52,6 +54,16 @@ def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
     digests = digest_heartbeats(ids) if ids else {}
     # A heartbeat that is gone was deleted with its agent.
     return [digests[row_id] for row_id in ids if row_id in digests], str(page.cursor)
+
+
+def count_ended_since(cursor: str) -> int:
+    """Return how many heartbeats of the tenant ended after a cursor among its signals, up to MOST_COUNTED."""
+    after = Cursor.parse(cursor) if cursor else Cursor()
+    count, more = 0, True
+    while more and count < MOST_COUNTED:
+        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+        count, after, more = count + len(page.signals), page.cursor, page.more
+    return min(count, MOST_COUNTED)
 
 
 def _unique(ids: Iterable[UUID | None]) -> list[UUID]:
