@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from apps.agents.services.authority import authority_public_keys, ensure_system_authority
@@ -11,15 +11,24 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.verification import ChainReport, verify_chain
 from apps.fleet.audit_heads import HeadSink, configured_sinks, export_heads
-from apps.heartbeats.services.reports.digests import count_ended_since, digest_heartbeats, ended_since
+from apps.heartbeats.services.reports.digests import (
+    MOST_WAITING,
+    digest_heartbeats,
+    ended_ids_since,
+    ended_since,
+    ended_within,
+)
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.audit.chain import SealSigner
+from arbor.audit.faults import ChainFault, FaultKind, RowKind
 from arbor.clock import Clock, SystemClock
 
 #: The name of the job in logs.
 JOB = "audit seals"
+#: A heartbeat that ended less than this before a seal may be in the next one.
+_NEAR_A_SEAL = timedelta(minutes=10)
 
 # Tenants with audit records or signals after their last seal.
 _WAITING = """
@@ -91,8 +100,34 @@ def verify_audit(
     )
     if chain.tenant_id is not None:
         with tenant_transaction(chain.tenant_id):
-            report.unsealed_heartbeats = count_ended_since(report.head.header.cursor if report.head else "")
+            waiting = ended_ids_since(report.head.header.cursor if report.head else "")
+        report.unsealed_heartbeats = len(waiting)
+        # Behind so many, the job has not come to heartbeats of long ago.
+        if len(waiting) < MOST_WAITING:
+            _add_foreign_heartbeats(chain.tenant_id, report, known=report.sealed_heartbeats | waiting)
     return report
+
+
+def _add_foreign_heartbeats(tenant_id: UUID, report: ChainReport, *, known: Set[UUID]) -> None:
+    """Add the heartbeats that ended between two verified seals, but that no heartbeat's end was ever signaled for.
+
+    Those that end near a seal are left out: their transaction may have committed after it.
+    """
+    head, since = report.head, report.complete_since
+    if head is None or since is None:
+        return
+    after: UUID | None = None
+    while True:
+        with tenant_transaction(tenant_id):
+            ids = ended_within(since, head.header.at - _NEAR_A_SEAL, after=after)
+        foreign = [row_id for row_id in ids if row_id not in known]
+        report.add(
+            ChainFault(kind=FaultKind.ROW_ADDED, number=head.header.number, row=RowKind.HEARTBEAT, id=row_id)
+            for row_id in foreign
+        )
+        if not ids:
+            return
+        after = ids[-1]
 
 
 def all_chains() -> Iterator[tuple[str, AuditChain]]:

@@ -65,6 +65,7 @@ class AccessScene:
             "graph",
             "self-versions",
             "model-usage",
+            "audit-chain",
         )
         adds = ("agents_agent_add", "contacts_channel_add", "operations", "template-edit")
         return [reverse(f"admin:{name}") for name in (*names, *adds)]

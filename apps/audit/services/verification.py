@@ -49,6 +49,9 @@ class ChainReport:
     #: The time of the first record that is not sealed yet.
     unsealed_since: datetime | None = None
     head: Seal | None = None
+    #: The sealed heartbeats, and the time since when all that ended are known: that of the first seal whose digests remain.
+    sealed_heartbeats: set[UUID] = field(default_factory=set)
+    complete_since: datetime | None = None
 
     @property
     def broken_at(self) -> ChainFault | None:
@@ -155,7 +158,9 @@ def _verify_block(
         if not lawful.is_aged_block(seal):
             report.add(iter([ChainFault(kind=FaultKind.BLOCK_MISSING, number=number)]))
         report.aged += seal.header.events + seal.header.heartbeats
+        report.complete_since = None
         return
+    report.complete_since = report.complete_since or seal.header.at
     packed, packed_beats = bytes(block.events), bytes(block.heartbeats)
     faults = list(block_faults(seal, events=packed, heartbeats=packed_beats))
     report.add(iter(faults))
@@ -163,6 +168,7 @@ def _verify_block(
     report.add(
         row_faults(number, RowKind.EVENT, sealed=sealed, found=events, explained=lawful.is_deleted_event)
     )
+    report.sealed_heartbeats |= {row.id for row in sealed_beats}
     own = {row.id: beats[row.id] for row in sealed_beats if row.id in beats}
     report.add(
         row_faults(

@@ -33,6 +33,7 @@ from arbor.audit.faults import FaultKind, RowKind
 from arbor.audit.levels import AuditLevel
 from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
 from arbor.ids import uuid7
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.audit.conftest import check, note, note_platform, seal
 from tests.integration.heartbeats.conftest import REST, run_heartbeat
 
@@ -95,6 +96,22 @@ def test_each_ended_heartbeat_joins_the_chain(
     fault = check(tenant).broken_at
     assert fault is not None
     assert fault.kind is FaultKind.ROW_MISSING
+
+
+def test_a_heartbeat_that_never_ran_is_found(agent: Agent, tenant: Tenant) -> None:
+    now = datetime.now(UTC)
+    note(tenant, "first")
+    seal(now - timedelta(hours=2))
+    with tenant_transaction(tenant.id):
+        started = now - timedelta(hours=1)
+        forged = HeartbeatFactory(agent=agent, slot_at=started, started_at=started, ended_at=started)
+        late = HeartbeatFactory(agent=agent, slot_at=now, started_at=now, ended_at=now)
+    note(tenant, "second")
+    seal(now)
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_ADDED, RowKind.HEARTBEAT, forged.id)
+    assert late.id != fault.id
 
 
 def test_the_heartbeats_of_a_destroyed_agent_are_explained(

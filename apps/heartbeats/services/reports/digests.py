@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
+from apps.heartbeats.models import Heartbeat
 from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.statements import fetch
 from arbor.audit.chain import ROW_DIGEST_BYTES, SealedRow
@@ -12,8 +14,9 @@ from arbor.signals import Cursor, SignalName
 
 #: Heartbeats that are digested at once.
 MOST_HEARTBEATS = 500
-#: Heartbeats that are counted at most.
-MOST_COUNTED = 10_000
+#: Heartbeats that wait to be sealed are looked at up to so many.
+MOST_WAITING = 10_000
+_IDS_AT_ONCE = 5_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
 
 # The server digests the packed columns where they are, so that their bytes are neither sent nor unpacked. What changes after the end is
@@ -56,14 +59,24 @@ def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
     return [digests[row_id] for row_id in ids if row_id in digests], str(page.cursor)
 
 
-def count_ended_since(cursor: str) -> int:
-    """Return how many heartbeats of the tenant ended after a cursor among its signals, up to MOST_COUNTED."""
+def ended_within(since: datetime, until: datetime, *, after: UUID | None = None) -> list[UUID]:
+    """Return ids of the tenant's heartbeats that started after `since` and ended before `until`, in order; some after an id."""
+    rows = Heartbeat.objects.filter(started_at__gt=since, ended_at__lt=until).order_by("id")
+    if after is not None:
+        rows = rows.filter(id__gt=after)
+    return list(rows.values_list("id", flat=True)[:_IDS_AT_ONCE])
+
+
+def ended_ids_since(cursor: str) -> set[UUID]:
+    """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MOST_WAITING."""
     after = Cursor.parse(cursor) if cursor else Cursor()
-    count, more = 0, True
-    while more and count < MOST_COUNTED:
+    found: set[UUID] = set()
+    more = True
+    while more and len(found) < MOST_WAITING:
         page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
-        count, after, more = count + len(page.signals), page.cursor, page.more
-    return min(count, MOST_COUNTED)
+        found.update(_unique(record.heartbeat_id for record in page.signals))
+        after, more = page.cursor, page.more
+    return found
 
 
 def _unique(ids: Iterable[UUID | None]) -> list[UUID]:
