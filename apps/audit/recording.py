@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, current_tenant, ops_scope
-from arbor.audit.changes import Change
+from arbor.audit.changes import AuditChange
 from arbor.audit.levels import AuditLevel, level_of
 
 #: The first word of the message of a view of all tenants that looks up one name or id.
@@ -27,7 +27,7 @@ def build_event(
     message: str,
     agent_id: UUID | None = None,
     detail: Mapping[str, Any] | None = None,
-    change: Change | None = None,
+    change: AuditChange | None = None,
     level: AuditLevel | None = None,
 ) -> AuditEvent:
     """Return a record of an act, not stored yet; without a level, that of the kind of act."""
@@ -45,7 +45,7 @@ def record(
     message: str,
     agent_id: UUID | None = None,
     detail: Mapping[str, Any] | None = None,
-    change: Change | None = None,
+    change: AuditChange | None = None,
     level: AuditLevel | None = None,
 ) -> AuditEvent:
     """Record an act of the current tenant, in the transaction of the act itself; `change`: what the act changed."""
@@ -69,7 +69,7 @@ def record_platform(
     actor: str,
     message: str,
     detail: Mapping[str, Any] | None = None,
-    change: Change | None = None,
+    change: AuditChange | None = None,
     level: AuditLevel | None = None,
     using: str = OPS,
 ) -> None:
@@ -85,7 +85,7 @@ def record_for_both(
     actor: str,
     message: str,
     detail: Mapping[str, Any],
-    change: Change | None = None,
+    change: AuditChange | None = None,
 ) -> None:
     """Record an act on a tenant, such as a visit from outside, for the installation and for the tenant."""
     event = build_event(
@@ -120,7 +120,7 @@ def _columns(
     actor: str,
     message: str,
     detail: Mapping[str, Any] | None,
-    change: Change | None,
+    change: AuditChange | None,
     level: AuditLevel | None,
 ) -> dict[str, Any]:
     return {

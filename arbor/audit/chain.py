@@ -53,7 +53,7 @@ class SealedRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SealHeader:
-    """What a seal vouches for. Its digest is the next seal's `previous`."""
+    """The fields that a seal vouches for. Its digest is the next seal's `previous`."""
 
     #: A tenant's id, or PLATFORM.
     chain: str

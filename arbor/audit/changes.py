@@ -1,4 +1,4 @@
-"""What an audited act changed: the changed fields, before and after."""
+"""The fields that an audited act changed, before and after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class AuditChange:
     """The changed fields with their values before and after an act, as JSON. A new thing has no before, a removed one no after."""
 
     before: Mapping[str, Any] = field(default_factory=dict)
@@ -22,10 +22,10 @@ class Change:
         return bool(self.before or self.after)
 
 
-def change_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+def change_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> AuditChange:
     """Return the fields that differ between two states; a missing field is no value."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return Change(
+    return AuditChange(
         before={name: plain(before[name]) for name in names if name in before},
         after={name: plain(after[name]) for name in names if name in after},
     )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 class AuditLevel(StrEnum):
-    """How much attention an audited act deserves."""
+    """The attention that an audited act deserves."""
 
     #: Something was done.
     INFO = "info"

@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.energy import check_terms, terms_of
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
-from arbor.audit.changes import Change, change_of
+from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import AlreadyExists, Invalid, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS, DEFAULT_COSTS
 from arbor.heartbeat.steps import HANDLERS
@@ -232,7 +232,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _record(message: str, template: Template, change: Change, actor: str) -> None:
+def _record(message: str, template: Template, change: AuditChange, actor: str) -> None:
     record(
         action=AuditAction.TEMPLATE_CHANGED,
         actor=actor,

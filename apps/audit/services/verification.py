@@ -121,13 +121,15 @@ def verify_chain(
             block.seal_id: block for block in chain.blocks().filter(seal_id__in=[row.id for row in rows])
         }
         found = _found_events(chain, before, seals)
-        beats = _found_heartbeats(chain, blocks.values(), heartbeat_digests)
+        heartbeats = _found_heartbeats(chain, blocks.values(), heartbeat_digests)
         for row, seal, events in zip(rows, seals, found, strict=True):
             report.seals += 1
             report.add(seal_faults(seal, before=before, keys=keys))
             if exported.pop(seal.header.number, seal.digest.hex()) != seal.digest.hex():
                 report.add(iter([ChainFault(kind=FaultKind.HEAD_REPLACED, number=seal.header.number)]))
-            _verify_block(report, seal, blocks.get(row.id), events=events, beats=beats, lawful=lawful)
+            _verify_block(
+                report, seal, blocks.get(row.id), events=events, heartbeats=heartbeats, lawful=lawful
+            )
             before = seal
     report.add(ChainFault(kind=FaultKind.HEAD_REPLACED, number=number) for number in sorted(exported))
     report.head = before
@@ -150,7 +152,7 @@ def _verify_block(
     block: Any,
     *,
     events: Mapping[UUID, bytes],
-    beats: Mapping[UUID, bytes],
+    heartbeats: Mapping[UUID, bytes],
     lawful: _Lawful,
 ) -> None:
     number = seal.header.number
@@ -161,28 +163,30 @@ def _verify_block(
         report.complete_since = None
         return
     report.complete_since = report.complete_since or seal.header.at
-    packed, packed_beats = bytes(block.events), bytes(block.heartbeats)
-    faults = list(block_faults(seal, events=packed, heartbeats=packed_beats))
+    packed, packed_heartbeats = bytes(block.events), bytes(block.heartbeats)
+    faults = list(block_faults(seal, events=packed, heartbeats=packed_heartbeats))
     report.add(iter(faults))
-    sealed, sealed_beats = unpacked_events(packed), unpacked_heartbeats(packed_beats)
+    sealed, sealed_heartbeats = unpacked_events(packed), unpacked_heartbeats(packed_heartbeats)
     report.add(
         row_faults(number, RowKind.EVENT, sealed=sealed, found=events, explained=lawful.is_deleted_event)
     )
-    report.sealed_heartbeats |= {row.id for row in sealed_beats}
-    own = {row.id: beats[row.id] for row in sealed_beats if row.id in beats}
+    report.sealed_heartbeats |= {row.id for row in sealed_heartbeats}
+    own = {row.id: heartbeats[row.id] for row in sealed_heartbeats if row.id in heartbeats}
     report.add(
         row_faults(
             number,
             RowKind.HEARTBEAT,
-            sealed=sealed_beats,
+            sealed=sealed_heartbeats,
             found=own,
             explained=lawful.is_deleted_heartbeat,
         )
     )
     report.events += sum(1 for row in sealed if events.get(row.id) == row.digest)
-    report.heartbeats += sum(1 for row in sealed_beats if own.get(row.id) == row.digest)
+    report.heartbeats += sum(1 for row in sealed_heartbeats if own.get(row.id) == row.digest)
     report.aged += sum(1 for row in sealed if row.id not in events and lawful.is_deleted_event(row))
-    report.aged += sum(1 for row in sealed_beats if row.id not in own and lawful.is_deleted_heartbeat(row))
+    report.aged += sum(
+        1 for row in sealed_heartbeats if row.id not in own and lawful.is_deleted_heartbeat(row)
+    )
 
 
 def _found_events(chain: AuditChain, before: Seal | None, seals: Sequence[Seal]) -> list[dict[UUID, bytes]]:

@@ -21,7 +21,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.agents.keys import SigningKey
-from arbor.audit.changes import Change, change_of
+from arbor.audit.changes import AuditChange, change_of
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import (
     ALL_AGENTS,
@@ -356,7 +356,7 @@ def _terms(row: CapabilityGrant) -> dict[str, Any]:
     return {"resource": row.resource, "constraints": row.constraints or {}, "revoked": False}
 
 
-def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str, change: Change) -> None:
+def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str, change: AuditChange) -> None:
     record(
         action=action,
         actor=actor,

@@ -17,7 +17,7 @@ from apps.calls.models import ProviderKey
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS, is_own_server, tenant_credentials
-from arbor.audit.changes import Change, change_of
+from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import ConfigurationInvalid, Invalid, NotFound
 from arbor.models.handles import Provider
 from arbor.models.provider_keys import key_end, seal_provider_key
@@ -160,7 +160,7 @@ def _shown(row: ProviderKey | None) -> dict[str, Any]:
     return {"base_url": row.base_url, "key_end": row.key_end, "entered_at": row.entered_at} if row else {}
 
 
-def _audit(row: ProviderKey, actor: str, message: str, change: Change) -> None:
+def _audit(row: ProviderKey, actor: str, message: str, change: AuditChange) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -18,7 +18,7 @@ from apps.selves.services.queries import RECORD_SELF_CHANGE
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
-from arbor.audit.changes import Change
+from arbor.audit.changes import AuditChange
 from arbor.ids import uuid7
 from arbor.selves.history import PartKind
 from arbor.selves.proposals import check_pace
@@ -85,7 +85,7 @@ def record_self_change(change: SelfChangeRecord) -> int:
         decided_by=change.actor,
         message=change.message,
         detail=detail,
-        change=Change(before=change.before, after=change.after),
+        change=AuditChange(before=change.before, after=change.after),
     )
     emit(
         signal(
@@ -105,7 +105,7 @@ def record_decision(
     decided_by: str,
     message: str,
     detail: Mapping[str, Any],
-    change: Change | None = None,
+    change: AuditChange | None = None,
 ) -> None:
     """Record a decision about a self in the audit log; the actor of a heartbeat's is `agent:PUBLIC_ID`."""
     actor, known = decided_by, dict(detail)

@@ -40,7 +40,7 @@ from tests.integration.heartbeats.conftest import REST, run_heartbeat
 LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
 
 
-def test_what_may_still_commit_in_front_is_left_for_the_next_seal(
+def test_rows_behind_an_open_transaction_wait_for_a_seal(
     tenant: Tenant, cleaner: psycopg.Connection[Any]
 ) -> None:
     note(tenant, "first")
@@ -56,7 +56,7 @@ def test_what_may_still_commit_in_front_is_left_for_the_next_seal(
     assert (report.unsealed_events, report.fault_count) == (0, 0)
 
 
-def test_nothing_is_sealed_twice_and_nothing_makes_no_seal(tenant: Tenant) -> None:
+def test_a_row_is_sealed_once(tenant: Tenant) -> None:
     note(tenant, "only")
     assert seal() >= 1
     assert seal() == 0
