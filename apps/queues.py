@@ -83,6 +83,8 @@ class Task(StrEnum):
     SWEEP_WEBHOOKS = "arbor.outbox.sweep_webhooks"
     #: Post the waiting signals of a webhook.
     POST_SIGNALS = "arbor.outbox.post_signals"
+    #: Seal the audit log, and export the heads of its chains.
+    SEAL_AUDIT = "arbor.outbox.seal_audit"
     #: List the tools of an MCP server.
     REFRESH_TOOLS = "arbor.outbox.refresh_tools"
     #: Embed memories that have no vector.
@@ -145,6 +147,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.SWEEP_WEBHOOKS: Queue.OUTBOX,
     Task.POST_SIGNALS: Queue.OUTBOX,
+    # The queue has the master key, with which seals are signed, and exports their heads.
+    Task.SEAL_AUDIT: Queue.OUTBOX,
     Task.REFRESH_TOOLS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.INDEX_DOCUMENT: Queue.DOCUMENTS,

@@ -17,6 +17,7 @@ from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
+from apps.fleet.audit_seals import seal_audit
 from apps.fleet.history import sweep_history
 from apps.fleet.trust_scores import score_agents
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
@@ -265,6 +266,12 @@ def load_changed_skills() -> None:
 def compute_health_metrics() -> None:
     """Compute health metrics, and notify of changes."""
     watch_health()
+
+
+@app.task(name=Task.SEAL_AUDIT.value, acks_late=True)
+def seal_audit_log() -> object:
+    """Seal the audit log, and export the heads of its chains."""
+    return seal_audit()
 
 
 @app.task(name=Task.EXPORT_SPANS.value, acks_late=True)

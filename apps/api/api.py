@@ -17,6 +17,7 @@ from apps.api.routers import (
     administration,
     agents,
     approvals,
+    audit,
     boundaries,
     capabilities,
     chat,
@@ -82,6 +83,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),
     ("providers", providers.router),
+    ("audit", audit.router),
     ("administration", administration.router),
     ("tenant", tenant.router),
 )

@@ -243,6 +243,7 @@ SECTIONS: tuple[Section, ...] = (
         icon="history",
         pages=(
             _list("Audit events", "audit_auditevent"),
+            _page("Audit chain", "audit-chain"),
             _list("Platform events", "audit_platformevent", is_platform_operator),
         ),
     ),

@@ -58,6 +58,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "provider": ("provider", "Manage a tenant's own keys of model providers."),
         "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
+        "audit": ("audit", "Search, export and verify the audit log."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),
     },
 }

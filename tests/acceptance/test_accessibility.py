@@ -65,6 +65,7 @@ class AccessScene:
             "graph",
             "self-versions",
             "model-usage",
+            "audit-chain",
         )
         adds = (
             "agents_agent_add",

@@ -309,6 +309,8 @@ LEFT_OUT: dict[str, str] = {
     "knowledge.PassageTerm": "the tenant's, which all of its agents share",
     "signals.SignalBatch": "a record of this installation",
     "audit.AuditEvent": "a record of this installation, which outlives its agents",
+    "audit.AuditSeal": "a seal over records of this installation",
+    "audit.SealedBlock": "digests of records of this installation",
     "access.ApiToken": "a secret of the tenant",
     "access.IdempotentRequest": "requests of programs at this installation",
     "tenants.Membership": "people of the tenant",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
 from arbor_client.approvals import Approvals, Trust
+from arbor_client.audit import Audit
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
 from arbor_client.capabilities import Capabilities
@@ -43,6 +44,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.agents: Agents[C] = Agents(client)
         self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
+        self.audit: Audit[C] = Audit(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
         self.capabilities: Capabilities[C] = Capabilities(client)

@@ -186,6 +186,9 @@ PROBES: dict[str, Probe] = {
     "ARBOR_DISPATCH_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.DISPATCH, "ARBOR_DISPATCH_PERIOD")),
     "ARBOR_SKILLS_PERIOD_S": Probe(values=("5", "10"), shows=period(Task.LOAD_SKILLS, "ARBOR_SKILLS_PERIOD")),
     "ARBOR_OUTBOX_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.SWEEP_OUTBOX, "ARBOR_OUTBOX_PERIOD")),
+    "ARBOR_AUDIT_SEAL_PERIOD_S": Probe(
+        values=("10", "20"), shows=period(Task.SEAL_AUDIT, "ARBOR_AUDIT_SEAL_PERIOD")
+    ),
     "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool("model", "concurrency")),
     "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool("model", "env")),
     "ARBOR_TTL_ROUTINE_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.ROUTINE)),

@@ -104,6 +104,7 @@ def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: 
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(prepare, "continue_positions", lambda: False)
+    monkeypatch.setattr(prepare, "continue_audit_positions", lambda: False)
     monkeypatch.setattr(prepare, "_seed_templates", lambda: None)
     monkeypatch.setattr(prepare, "_load_skills", lambda: None)
     monkeypatch.setattr(prepare, "_endorse_agents", lambda: None)
