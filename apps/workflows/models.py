@@ -107,8 +107,9 @@ class WorkflowRun(TenantModel):
     )
     #: Who started it, as an actor of the audit log.
     started_by = models.CharField(max_length=200)
-    #: The agent that started it.
-    agent = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    #: The agent that started it. No reference: the deletion of an agent, which holds its schedule, would wait for the run,
+    #: while a leg of the run waits for the schedule.
+    agent_id = models.UUIDField(null=True)
     #: Identifies the start: the slot of a schedule, the action of a heartbeat, the request of a program. Empty: none.
     key = models.CharField(max_length=200, blank=True, default="")
     input = models.JSONField(default=dict)
@@ -132,9 +133,9 @@ class WorkflowRun(TenantModel):
             models.Index(fields=["tenant", "workflow", "-started_at"], name="workflows_run_by_workflow"),
             models.Index(fields=["tenant", "version"], name="workflows_run_by_version"),
             models.Index(
-                fields=["tenant", "agent"],
+                fields=["tenant", "agent_id"],
                 name="workflows_run_by_agent",
-                condition=models.Q(agent__isnull=False),
+                condition=models.Q(agent_id__isnull=False),
             ),
             models.Index(
                 fields=["tenant", "due_at"],
@@ -189,6 +190,8 @@ class WorkflowStep(TenantModel):
     #: The goal of the agent that the step was delegated to; no reference, because goals are above deletion by age.
     goal_id = models.UUIDField(null=True)
     started_at = models.DateTimeField()
+    #: When the time for the answer, or the delay before the next try, is over.
+    due_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
@@ -216,7 +219,7 @@ class WorkflowStep(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "run", "number"], name="workflows_step_once"),
             models.CheckConstraint(
-                condition=models.Q(status__in=["waiting", "retrying"], completed_at__isnull=True)
+                condition=models.Q(status__in=["waiting", "answered", "retrying"], completed_at__isnull=True)
                 | models.Q(status__in=["succeeded", "failed", "canceled"], completed_at__isnull=False),
                 name="workflows_step_completed",
             ),

@@ -47,6 +47,8 @@ class WorkflowStepStatus(StrEnum):
 
     #: The step waits for its answer.
     WAITING = "waiting"
+    #: The answer is stored; the next leg reads it.
+    ANSWERED = "answered"
     #: The last try failed; the next one waits for its time.
     RETRYING = "retrying"
     #: The output is stored.
@@ -71,7 +73,7 @@ class WorkflowTrigger(StrEnum):
 #: The statuses of a run that may still change.
 OPEN_RUNS = (WorkflowRunStatus.RUNNING, WorkflowRunStatus.WAITING)
 #: The statuses of a step that may still change.
-OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.RETRYING)
+OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowStepStatus.RETRYING)
 
 #: The statuses that may follow each status of a run.
 RUN_TRANSITIONS: Mapping[WorkflowRunStatus, frozenset[WorkflowRunStatus]] = MappingProxyType(
