@@ -67,6 +67,10 @@ class Task(StrEnum):
     DISPATCH = "arbor.dispatch.claim_due"
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
+    #: Walk a run of a workflow to its next suspension or end.
+    WALK_WORKFLOW = "arbor.workflows.walk"
+    #: Start scheduled workflows, and walk runs whose time has come or whose message was lost.
+    SWEEP_WORKFLOWS = "arbor.workflows.sweep"
     #: Execute an external call.
     EXECUTE_CALL = "arbor.calls.execute"
     #: Answer a turn of a conversation.
@@ -130,6 +134,8 @@ class Task(StrEnum):
 QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
+    Task.WALK_WORKFLOW: Queue.HEARTBEAT,
+    Task.SWEEP_WORKFLOWS: Queue.HEARTBEAT,
     Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,

@@ -20,6 +20,8 @@ MOST_IDS = 20
 #: Characters of a name or title in a signal at most.
 LABEL_LENGTH = 120
 _FIRST = UUID(int=0)
+#: The source of signals that concern the tenant, and no single agent.
+OF_TENANT = UUID(int=0)
 _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
 
 
@@ -85,6 +87,10 @@ class SignalName(StrEnum):
     RELATIONSHIP_UPDATED = "memory.relationship_updated"
     CONVERSATION_CHANGED = "memory.conversation_changed"
     CHAT_MESSAGE_ADDED = "memory.chat_message_added"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_STEP = "workflow.step_completed"
+    WORKFLOW_APPROVAL = "workflow.awaits_approval"
+    WORKFLOW_ENDED = "workflow.ended"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +120,7 @@ _PROPOSAL: dict[str, str] = {
     "kind": "what it would change",
     "by": "who decided or proposed: `heartbeat:ID`, `user:NAME`, `cli:NAME`, a part of the installation",
 }
+_RUN: dict[str, str] = {"run": "the id of the run", "workflow": "the workflow's name"}
 _ENTRIES = "the number of entries that came or went"
 
 CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
@@ -311,6 +318,22 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             conversation="the conversation's id",
             turn="the turn's id",
             speaker="user or agent",
+        ),
+        SignalName.WORKFLOW_STARTED: _kind(
+            "A run of a workflow began", **_RUN, trigger="person, schedule or agent", actor=_ACTOR
+        ),
+        SignalName.WORKFLOW_STEP: _kind(
+            "A step of a run has ended",
+            **_RUN,
+            step="its name",
+            kind="prompt, approval, delegate, wait or note",
+            status="succeeded, failed or canceled",
+        ),
+        SignalName.WORKFLOW_APPROVAL: _kind(
+            "A step waits for a person's approval", **_RUN, step_id="its id", step="its name"
+        ),
+        SignalName.WORKFLOW_ENDED: _kind(
+            "A run of a workflow ended", **_RUN, status="succeeded, failed or canceled"
         ),
     }
 )

@@ -82,9 +82,7 @@ class WorkflowVersion(TenantModel):
     class Meta(TenantModel.Meta):
         ordering = ["-number"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "workflow", "number"], name="workflows_version_once"
-            ),
+            models.UniqueConstraint(fields=["tenant", "workflow", "number"], name="workflows_version_once"),
         ]
 
     def __str__(self) -> str:
@@ -152,7 +150,9 @@ class WorkflowRun(TenantModel):
             models.CheckConstraint(
                 condition=models.Q(status__in=["running", "waiting"], ended_at__isnull=True)
                 | models.Q(
-                    status__in=["succeeded", "failed", "canceled"], ended_at__isnull=False, due_at__isnull=True
+                    status__in=["succeeded", "failed", "canceled"],
+                    ended_at__isnull=False,
+                    due_at__isnull=True,
                 ),
                 name="workflows_run_ended",
             ),
@@ -206,9 +206,9 @@ class WorkflowStep(TenantModel):
                 condition=models.Q(status="succeeded") & ~models.Q(output=""),
             ),
             models.Index(
-                fields=["tenant", "kind", "started_at"],
+                fields=["tenant", "status", "kind", "started_at"],
                 name="workflows_step_waiting",
-                condition=models.Q(status="waiting"),
+                condition=models.Q(status__in=["waiting", "answered"]),
             ),
             models.Index(
                 fields=["tenant", "agent", "-started_at"],

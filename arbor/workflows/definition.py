@@ -109,9 +109,7 @@ class WorkflowDefinition:
 
     def needs_agent(self) -> tuple[str, ...]:
         """Return the steps that need the workflow's agent."""
-        return tuple(
-            step.name for step in self.steps.values() if step.kind in OF_AGENTS and not step.agent
-        )
+        return tuple(step.name for step in self.steps.values() if step.kind in OF_AGENTS and not step.agent)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -140,9 +138,7 @@ def read_definition(text: str) -> WorkflowDefinition:
     }
     named = [value for step in steps.values() for value in placeholders(step.text)]
     inputs = {value.name for value in named if value.root == "input"}
-    return WorkflowDefinition(
-        graph=replace(graph, nodes=nodes), steps=steps, inputs=tuple(sorted(inputs))
-    )
+    return WorkflowDefinition(graph=replace(graph, nodes=nodes), steps=steps, inputs=tuple(sorted(inputs)))
 
 
 def placeholders(text: str) -> Iterator[Placeholder]:
@@ -172,7 +168,9 @@ def _read_step(node: PipelineNode, faults: list[str]) -> StepSpec:
         )
     allowed = _PARAMETERS[kind] | {_TEXT_OF.get(kind, "")}
     for name in sorted(_ALL_PARAMETERS & written.keys() - allowed):
-        faults.append(f"{where}: a {kind} step has no {name}; it has {', '.join(sorted(filter(None, allowed)))}")
+        faults.append(
+            f"{where}: a {kind} step has no {name}; it has {', '.join(sorted(filter(None, allowed)))}"
+        )
     return StepSpec(
         name=node.name,
         kind=kind,
@@ -180,7 +178,9 @@ def _read_step(node: PipelineNode, faults: list[str]) -> StepSpec:
         agent=written.get("agent", "").strip(),
         model=_read_model(written, where, faults),
         is_json=_read_format(written, where, faults),
-        retries=_read_count(written, "retries", _DEFAULT_RETRIES.get(kind, 0), (0, MOST_RETRIES), where, faults),
+        retries=_read_count(
+            written, "retries", _DEFAULT_RETRIES.get(kind, 0), (0, MOST_RETRIES), where, faults
+        ),
         backoff=_read_duration(written, "backoff", where, faults) or _DEFAULT_BACKOFF,
         waits=_read_wait(kind, written, where, faults),
         max_tokens=_read_count(written, "max_tokens", DEFAULT_TOKENS, (1, MOST_TOKENS), where, faults),
@@ -215,7 +215,12 @@ def _read_format(written: Mapping[str, str], where: str, faults: list[str]) -> b
 
 
 def _read_count(
-    written: Mapping[str, str], name: str, default: int, bounds: tuple[int, int], where: str, faults: list[str]
+    written: Mapping[str, str],
+    name: str,
+    default: int,
+    bounds: tuple[int, int],
+    where: str,
+    faults: list[str],
 ) -> int:
     text, (least, most) = written.get(name, ""), bounds
     if not text:

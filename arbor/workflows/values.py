@@ -8,6 +8,11 @@ from types import MappingProxyType
 
 #: Characters of a workflow's name, which is a segment of a capability, and of a step's name.
 NAME_LENGTH = 60
+#: The action by which an agent answers a step that is delegated to it.
+COMPLETE_STEP = "complete_step"
+#: The action by which an agent starts a workflow, and the beginning of the resource that it needs.
+START_WORKFLOW = "start_workflow"
+WORKFLOW_PREFIX = "arbor://workflows/execute/"
 #: Characters of a step's output that are stored; the rest is cut, and the cut is audited.
 OUTPUT_LENGTH = 64_000
 

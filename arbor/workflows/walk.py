@@ -152,7 +152,9 @@ class _StepHandler:
         return NodeResult(state=state, suspend=Suspension(kind=self.kind.value, payload=payload))
 
 
-def start_walk(definition: WorkflowDefinition, state: WorkflowState, *, clock: Clock) -> Progress[WorkflowState]:
+def start_walk(
+    definition: WorkflowDefinition, state: WorkflowState, *, clock: Clock
+) -> Progress[WorkflowState]:
     """Walk a new run to its first suspension or its end."""
     run = advance(definition.graph, begin(definition.graph, state), _handlers(definition), clock=clock)
     return run_alone(run)

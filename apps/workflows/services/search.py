@@ -37,6 +37,8 @@ def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
         .values_list("id", "run_id", "run__workflow__name", "name", "output", "completed_at")
     )
     return tuple(
-        FoundStep(step_id=step_id, run_id=run_id, workflow=workflow, step=step, output=output, completed_at=at)
+        FoundStep(
+            step_id=step_id, run_id=run_id, workflow=workflow, step=step, output=output, completed_at=at
+        )
         for step_id, run_id, workflow, step, output, at in found[:limit]
     )
