@@ -95,7 +95,7 @@ class StepSpec:
 
     def delay_before(self, attempt: int) -> timedelta:
         """Return the delay before a try, from 2."""
-        return min(LONGEST_BACKOFF, self.backoff * 2 ** max(0, attempt - 2))
+        return min(LONGEST_BACKOFF, self.backoff * (1 << max(0, attempt - 2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,12 +20,13 @@ from apps.authority.services.grants import grant_actions
 from apps.calls.services.maintenance_calls import MaintenanceCall, enqueue_maintenance_call, subject_of_step
 from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of
+from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from apps.workflows.services.rows import ACTOR
 from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.grants import action_resource
-from arbor.errors import ArborError, CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import REFLEX
 from arbor.quotations import shorten
@@ -36,6 +37,8 @@ from arbor.workflows.walk import WorkflowState
 
 #: Characters of a delegated task, as the agent reads it.
 TASK_LENGTH = 4_000
+#: Characters of the reason for which a goal is closed.
+REASON_LENGTH = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,13 +203,14 @@ def _add_goal(
 
 def release_step(row: WorkflowStep, *, reached: bool, reason: str) -> None:
     """Close the goal of a delegated step that has ended; nothing for a goal that the agent has closed itself."""
-    assert row.goal_id is not None
-    to = GoalState.COMPLETED if reached else GoalState.ABANDONED
-    try:
-        with transaction.atomic():
-            move_goal(
-                goal_id=row.goal_id, to=to, reason=shorten(reason, 300) or "the step of the workflow ended"
-            )
-    except ArborError:
-        # The agent or a person has closed or deleted the goal.
+    goal: Goal | None = Goal.objects.filter(id=row.goal_id).first()
+    if goal is None or not GoalState(goal.state).is_open:
         return
+    # A goal that waits cannot be completed.
+    done = reached and goal.state == GoalState.ACTIVE
+    why = "the step was done before its turn came" if reached else shorten(reason, REASON_LENGTH)
+    move_goal(
+        goal_id=goal.id,
+        to=GoalState.COMPLETED if done else GoalState.ABANDONED,
+        reason=why or "the step has ended",
+    )

@@ -41,4 +41,5 @@ def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
             step_id=step_id, run_id=run_id, workflow=workflow, step=step, output=output, completed_at=at
         )
         for step_id, run_id, workflow, step, output, at in found[:limit]
+        if at is not None
     )
