@@ -203,7 +203,7 @@ def _add_goal(
 
 def release_step(row: WorkflowStep, *, reached: bool, reason: str) -> None:
     """Close the goal of a delegated step that has ended; nothing for a goal that the agent has closed itself."""
-    goal: Goal | None = Goal.objects.filter(id=row.goal_id).first()
+    goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
     # A goal that waits cannot be completed.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connections
@@ -129,7 +130,7 @@ def test_a_workflow_ends_once_with_all_outputs(
         )
 
 
-def lose_lease(call_id: object) -> None:
+def lose_lease(call_id: UUID) -> None:
     with connections["owner"].cursor() as cursor:
         cursor.execute(
             "UPDATE calls_externalcall SET lease_until = now() - interval '1 second' WHERE id = %s", [call_id]
@@ -280,6 +281,7 @@ def test_a_delegated_step_reaches_its_agent_and_no_other(
     fleet.run()
     assert run_now(run).error.startswith("a: I have no pencil")
     with tenant_transaction(tenant.id):
+        assert step.goal_id
         assert Goal.objects.get(id=step.goal_id).state == GoalState.ABANDONED
 
 
