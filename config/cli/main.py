@@ -47,6 +47,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "inbox": ("contact", "Read and answer agents' messages."),
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
         "approval": ("approval", "Approve or deny what agents ask for."),
+        "workflow": ("workflow", "Define and run workflows, and approve their steps."),
         "seed": ("seed", "Export, import, restore, fork, compare and merge agents."),
         "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
         "signals": ("signals", "List what changed about agents, or follow it live."),

@@ -12,6 +12,7 @@ from apps.mcp_server.tools.graph import connect, show_connections
 from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
 from apps.mcp_server.tools.memories import recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
+from apps.mcp_server.tools.workflows import list_workflows, show_workflow_run, start_workflow
 
 TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
@@ -31,6 +32,9 @@ TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_proposals, "List proposals"),
     writing(decide_proposal, "Decide a proposal", destructive=True),
     reading(list_approvals, "List requests for approval"),
+    reading(list_workflows, "List workflows"),
+    writing(start_workflow, "Start a workflow", asks_model=True),
+    reading(show_workflow_run, "Show a run of a workflow"),
     reading(why_denied, "Explain a denial"),
     reading(show_health, "Show health"),
 )

@@ -99,13 +99,14 @@ def change_workflow(*, workflow_id: UUID, request: WorkflowRequest, actor: str) 
 
 
 @transaction.atomic
-def delete_workflow(*, workflow_id: UUID, actor: str) -> None:
-    """Delete a workflow with its versions and ended runs. Raises NotFound, TransitionIllegal while a run is open."""
+def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
+    """Delete a workflow with its versions and ended runs, and return it. Raises NotFound, TransitionIllegal while a run is open."""
     workflow = lock_workflow(workflow_id)
     if WorkflowRun.objects.filter(workflow_id=workflow_id, status__in=OPEN_RUNS).exists():
         raise TransitionIllegal(f"the workflow {workflow.name} has open runs; cancel them first")
     _audit(workflow, actor, f"deleted the workflow {workflow.name}")
-    workflow.delete()
+    Workflow.objects.filter(id=workflow_id).delete()
+    return workflow
 
 
 def find_workflow(ref: str | UUID) -> Workflow:
