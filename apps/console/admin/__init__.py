@@ -21,4 +21,5 @@ from apps.console.admin import (  # noqa: F401
     tools,
     trust_tiers,
     upkeep,
+    workflows,
 )
