@@ -7,7 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
 from apps.console import cells, columns
 from apps.console.access import Right, actor_of, has_right, has_role
@@ -56,7 +57,7 @@ class WorkflowAdmin(PageAdmin, FoundByIdAdmin):
         form = WorkflowForm(request.POST if request.method == "POST" else None, initial={"source": EXAMPLE})
         made = form.save(actor=actor_of(request)) if form.is_valid() else None
         if made is not None:
-            return self.response_post_save_add(request, made)
+            return HttpResponseRedirect(reverse("admin:workflows_workflow_change", args=[made.id]))
         return console_page(
             request, "console/workflow_form.html", title="New workflow", opts=self.opts, form=form
         )

@@ -7,6 +7,8 @@ from uuid import UUID
 
 import structlog
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun
@@ -87,6 +89,13 @@ def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
                 )
             except ArborError as error:
                 log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
+                record(
+                    action=AuditAction.WORKFLOW_ENDED,
+                    actor=SCHEDULER,
+                    agent_id=workflow.agent_id,
+                    message=f"the scheduled run of {workflow.name} did not start: {error}",
+                    detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
+                )
     return len(due)
 
 
