@@ -68,7 +68,7 @@ class Task(StrEnum):
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
     #: Walk a run of a workflow to its next suspension or end.
-    WALK_WORKFLOW = "arbor.workflows.walk"
+    ADVANCE_WORKFLOW = "arbor.workflows.advance"
     #: Start scheduled workflows, and walk runs whose time has come or whose message was lost.
     SWEEP_WORKFLOWS = "arbor.workflows.sweep"
     #: Execute an external call.
@@ -134,7 +134,7 @@ class Task(StrEnum):
 QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
-    Task.WALK_WORKFLOW: Queue.HEARTBEAT,
+    Task.ADVANCE_WORKFLOW: Queue.HEARTBEAT,
     Task.SWEEP_WORKFLOWS: Queue.HEARTBEAT,
     Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,

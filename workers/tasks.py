@@ -43,8 +43,8 @@ from apps.memories.services.retention.forgetting import (
 )
 from apps.queues import TENANT_HEADER, Task
 from apps.tools.services.servers import list_tools_again
+from apps.workflows.services.legs import advance_run
 from apps.workflows.services.sweep import sweep_workflows
-from apps.workflows.services.walking import walk_run
 from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
@@ -79,10 +79,10 @@ def run_heartbeats(
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
-@app.task(name=Task.WALK_WORKFLOW.value, bind=True)
-def walk_workflow_run(self: CeleryTask[Any, Any], *, run_id: str) -> None:
+@app.task(name=Task.ADVANCE_WORKFLOW.value, bind=True)
+def advance_workflow_run(self: CeleryTask[Any, Any], *, run_id: str) -> None:
     """Walk a run of a workflow."""
-    walk_run(run_id=UUID(run_id), tenant_id=tenant_of(self))
+    advance_run(run_id=UUID(run_id), tenant_id=tenant_of(self))
 
 
 # Runs every five seconds.

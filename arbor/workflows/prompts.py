@@ -15,7 +15,7 @@ from arbor.memory.text.summary import Line, extractive_summary
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.quotations import Data
 from arbor.workflows.definition import StepSpec, placeholders, substitute
-from arbor.workflows.walk import WorkflowState, value_of
+from arbor.workflows.traversal import WorkflowState, value_of
 
 #: Characters of all values of a prompt.
 VALUES_LENGTH = 24_000

@@ -65,7 +65,7 @@ class WorkflowStepStatus(StrEnum):
 
 
 class WorkflowTrigger(StrEnum):
-    """Who started a run."""
+    """The starter of a run."""
 
     #: A person, by a command, the console or a program.
     PERSON = "person"

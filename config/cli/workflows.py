@@ -121,7 +121,7 @@ def change(
 ) -> Output:
     """Change a workflow."""
     row = find_workflow(name)
-    request = _request("", file, enabled=enabled, kept=row, **options)
+    request = _request("", file, enabled=enabled, current=row, **options)
     row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
     return _shown(tenant, row, f"has version {row.version}")
 
@@ -229,28 +229,28 @@ def _decide(tenant: Tenant, step_id: str, *, approved: bool, reason: str) -> Out
 
 
 def _request(
-    name: str, file: TextIO | None, *, enabled: bool | None, kept: Workflow | None = None, **options: Any
+    name: str, file: TextIO | None, *, enabled: bool | None, current: Workflow | None = None, **options: Any
 ) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
         source=file.read() if file is not None else None,
         description=options["description"],
         agent=options["agent"],
-        schedule=_schedule(options["cron"], options["zone"], options["values"], kept),
+        schedule=_schedule(options["cron"], options["zone"], options["values"], current),
         enabled=enabled,
     )
 
 
 def _schedule(
-    cron: str | None, zone: str | None, values: Sequence[str], kept: Workflow | None
+    cron: str | None, zone: str | None, values: Sequence[str], current: Workflow | None
 ) -> WorkflowSchedule | None:
     """Return the schedule of the options, with the parts that the workflow keeps; None where no option is given."""
     if cron is None and zone is None and not values:
         return None
     return WorkflowSchedule(
-        cron=cron if cron is not None else kept.cron if kept else "",
-        zone=zone or (kept.zone if kept else "UTC"),
-        input=_values(values) if values or kept is None else kept.scheduled_input,
+        cron=cron if cron is not None else current.cron if current else "",
+        zone=zone or (current.zone if current else "UTC"),
+        input=_values(values) if values or current is None else current.scheduled_input,
     )
 
 

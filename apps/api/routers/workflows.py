@@ -126,7 +126,7 @@ class RunStepsResource(Schema):
 
 
 class ScheduleInput(Input):
-    """When a workflow starts by itself."""
+    """A schedule: the times of runs, and their input."""
 
     cron: Annotated[str, Field(max_length=100, examples=["0 7 * * 1-5"])] = ""
     zone: Annotated[str, Field(max_length=60)] = "UTC"

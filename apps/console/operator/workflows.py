@@ -184,7 +184,7 @@ def _cancel(request: HttpRequest, run_id: UUID) -> str:
     return reverse("admin:workflows_workflowrun_change", args=[run_id])
 
 
-#: Acts with what is said afterwards; each returns the address of the next page.
+#: Acts with the message after them; each returns the address of the next page.
 _WORKFLOW_ACTS: Mapping[str, tuple[Callable[[HttpRequest, UUID], str], str]] = MappingProxyType(
     {
         "start": (_start, "A run has started."),
@@ -203,9 +203,9 @@ def act_on_workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
         return refuse(request, agent_id=None, attempted=f"{act} workflow {workflow_id}")
     if act not in _WORKFLOW_ACTS:
         raise NotFound(f"the act must be one of {', '.join(_WORKFLOW_ACTS)}, got {act!r}")
-    run, said = _WORKFLOW_ACTS[act]
+    run, success = _WORKFLOW_ACTS[act]
     here = reverse("admin:workflows_workflow_change", args=[workflow_id])
-    return _apply(request, lambda: run(request, workflow_id), said=said, here=here)
+    return _apply(request, lambda: run(request, workflow_id), success=success, here=here)
 
 
 @require_POST
@@ -214,7 +214,7 @@ def cancel_workflow_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if not has_role(request, Role.OPERATOR):
         return refuse(request, agent_id=None, attempted=f"cancel run {run_id}")
     here = reverse("admin:workflows_workflowrun_change", args=[run_id])
-    return _apply(request, lambda: _cancel(request, run_id), said="The run is canceled.", here=here)
+    return _apply(request, lambda: _cancel(request, run_id), success="The run is canceled.", here=here)
 
 
 @require_POST
@@ -237,10 +237,10 @@ def decide_workflow_step(request: HttpRequest, step_id: UUID) -> HttpResponse:
         )
         return here
 
-    return _apply(request, decide, said="Approved." if verdict == "approve" else "Denied.", here=here)
+    return _apply(request, decide, success="Approved." if verdict == "approve" else "Denied.", here=here)
 
 
-def _apply(request: HttpRequest, act: Callable[[], str], *, said: str, here: str) -> HttpResponse:
+def _apply(request: HttpRequest, act: Callable[[], str], *, success: str, here: str) -> HttpResponse:
     """Apply an act and redirect to the page that it returns; a refused one returns to where it was posted."""
     try:
         with transaction.atomic(using=APP):
@@ -248,5 +248,5 @@ def _apply(request: HttpRequest, act: Callable[[], str], *, said: str, here: str
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
         return HttpResponseRedirect(here)
-    messages.success(request, said)
+    messages.success(request, success)
     return HttpResponseRedirect(there)

@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.queues import enqueue
 from apps.workflows.models import WorkflowStep
-from apps.workflows.services.rows import walk_message
+from apps.workflows.services.rows import advance_message
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.models.json_text import storable
 from arbor.workflows.values import OPEN_RUNS, OUTPUT_LENGTH, WorkflowStepKind, WorkflowStepStatus
@@ -114,5 +114,5 @@ def _answer(
         decided_by=decided_by,
     )
     if changed:
-        enqueue(walk_message(run_id=run_id, tenant_id=tenant_id, shown=workflow))
+        enqueue(advance_message(run_id=run_id, tenant_id=tenant_id, shown=workflow))
     return bool(changed)

@@ -32,8 +32,8 @@ from arbor.models.handles import REFLEX
 from arbor.quotations import shorten
 from arbor.workflows.definition import StepSpec
 from arbor.workflows.prompts import step_prompt
+from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
-from arbor.workflows.walk import WorkflowState
 
 #: Characters of a delegated task, as the agent reads it.
 TASK_LENGTH = 4_000
@@ -43,7 +43,7 @@ REASON_LENGTH = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What asking for a step's answer adds to its row."""
+    """The changes of a step's row that asking for its answer brings."""
 
     agent_id: UUID | None = None
     goal_id: UUID | None = None

@@ -35,7 +35,7 @@ _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowSchedule:
-    """When a workflow starts by itself, with which input."""
+    """The times of scheduled runs, and their input."""
 
     #: Five fields of cron; empty: never.
     cron: str = ""

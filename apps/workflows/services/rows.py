@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from apps.queues import Task, TaskMessage
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from arbor.signals import OF_TENANT, Signal, SignalName, signal
+from arbor.workflows.traversal import StepState, WorkflowState
 from arbor.workflows.values import WorkflowStepKind, WorkflowStepStatus
-from arbor.workflows.walk import StepState, WorkflowState
 
 #: The actor of what the walk of a run does.
 ACTOR = "system:workflows"
@@ -51,10 +51,10 @@ def steps_of(run_id: UUID) -> QuerySet[WorkflowStep]:
     return steps
 
 
-def walk_message(*, run_id: UUID, tenant_id: UUID, shown: str) -> TaskMessage:
+def advance_message(*, run_id: UUID, tenant_id: UUID, shown: str) -> TaskMessage:
     """Return the message that walks a run."""
     return TaskMessage(
-        task=Task.WALK_WORKFLOW,
+        task=Task.ADVANCE_WORKFLOW,
         tenant_id=tenant_id,
         arguments={"run_id": str(run_id)},
         shown=f"workflow={shown} run={run_id}",

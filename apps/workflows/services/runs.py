@@ -22,8 +22,8 @@ from apps.tenants.services import require_active
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services.asking import release_step
 from apps.workflows.services.definitions import check_input, version_of
-from apps.workflows.services.rows import run_signal, steps_of, walk_message
-from apps.workflows.services.walking import end_reported
+from apps.workflows.services.legs import end_reported
+from apps.workflows.services.rows import advance_message, run_signal, steps_of
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.signals import SignalName
 from arbor.workflows.definition import read_definition
@@ -101,7 +101,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
         detail={"run_id": str(run.id), "trigger": run.trigger},
     )
     emit(run_signal(SignalName.WORKFLOW_STARTED, run, trigger=run.trigger, actor=request.actor))
-    enqueue(walk_message(run_id=run.id, tenant_id=run.tenant_id, shown=workflow.name))
+    enqueue(advance_message(run_id=run.id, tenant_id=run.tenant_id, shown=workflow.name))
     return run
 
 

@@ -13,8 +13,8 @@ from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun
 from apps.workflows.services.definitions import plan_next_run
+from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, start_run
-from apps.workflows.services.walking import walk_run
 from arbor.clock import Clock, SystemClock
 from arbor.errors import ArborError
 from arbor.workflows.values import WorkflowStepStatus, WorkflowTrigger
@@ -53,7 +53,7 @@ def sweep_workflows() -> JobRunResult:
     walked = run_job(
         "workflow runs",
         waiting=_DUE,
-        step=lambda tenant_id, _: walk_due(tenant_id),
+        step=lambda tenant_id, _: advance_due_runs(tenant_id),
         max_duration=_JOB_RUN_DURATION,
     )
     return JobRunResult(
@@ -99,11 +99,11 @@ def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
     return len(due)
 
 
-def walk_due(tenant_id: UUID, clock: Clock | None = None) -> int:
+def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
     """Walk the runs of a tenant that are due, or whose step has an answer; return how many moved."""
     clock = clock or SystemClock()
     with tenant_transaction(tenant_id):
         due = WorkflowRun.objects.filter(due_at__lte=clock.now()).order_by("due_at")
         answered = WorkflowRun.objects.filter(steps__status=WorkflowStepStatus.ANSWERED).order_by("id")
         ids = {*due.values_list("id", flat=True)[:_BATCH], *answered.values_list("id", flat=True)[:_BATCH]}
-    return sum(walk_run(run_id=run_id, tenant_id=tenant_id, clock=clock) for run_id in sorted(ids))
+    return sum(advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock) for run_id in sorted(ids))

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from apps.tenants.models import Tenant
-from apps.workflows.services.walking import walk_run
+from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
 from tests.support.api import Caller
 
@@ -53,7 +53,7 @@ def test_an_operator_runs_a_workflow(
     assert owner.post(start, {}).status_code == 422
     run = owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()
     assert owner.post(start, {"values": {"topic": "x"}, "key": "7"}).json()["id"] == run["id"]
-    walk_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
+    advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
     (step,) = viewer.get("/workflow-approvals").json()["items"]
     assert step["input"] == "Publish rain?"
     assert outsider.get("/workflow-approvals").json()["items"] == []
@@ -62,7 +62,7 @@ def test_an_operator_runs_a_workflow(
     decided = owner.post(f"/workflow-steps/{step['id']}/approve", {"reason": "fine"}).json()
     assert decided["decided_by"].startswith("token:")
     assert owner.post(f"/workflow-steps/{step['id']}/deny", {}).status_code == 409
-    walk_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
+    advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
     shown = viewer.get(f"/workflow-runs/{run['id']}").json()
     assert (shown["run"]["status"], shown["steps"][0]["output"]) == ("succeeded", "fine")
     assert outsider.get(f"/workflow-runs/{run['id']}").status_code == 404

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from apps.workflows.services.walking import walk_run
+from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
 from tests.integration.cli.conftest import Arbor
 
@@ -22,11 +21,9 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def walk(run: dict[str, Any], slug: str) -> None:
+def advance(run: dict[str, Any], slug: str) -> None:
     tenant_id = tenant_by_slug(slug).id
-    with tenant_transaction(tenant_id):
-        pass
-    walk_run(run_id=run["id"], tenant_id=tenant_id)
+    advance_run(run_id=run["id"], tenant_id=tenant_id)
 
 
 def test_a_workflow_is_defined_shown_changed_and_deleted(
@@ -103,12 +100,12 @@ def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file:
     run = arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json
     assert arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json == run
     assert "No step waits" in arbor("workflow", "waiting").out
-    walk(run, one_tenant)
+    advance(run, one_tenant)
     (step,) = arbor("workflow", "waiting", "--json").json["steps"]
     assert step["input"] == "Publish rain?"
     approved = arbor("workflow", "approve", step["id"][-8:], "--reason", "fine", "--json").json
     assert (approved["status"], approved["output"]) == ("answered", "fine")
-    walk(run, one_tenant)
+    advance(run, one_tenant)
     shown = arbor("workflow", "run", "show", run["id"][-8:], "--json").json
     assert (shown["status"], shown["steps"][0]["decided_by"][:4]) == ("succeeded", "cli:")
     listed = arbor("workflow", "run", "list", "--workflow", "review", "--status", "succeeded", "--json").json[
@@ -121,7 +118,7 @@ def test_a_step_is_denied_and_a_run_canceled(arbor: Arbor, one_tenant: str, file
     arbor("workflow", "create", "review", file)
     runs = [arbor("workflow", "start", "review", "--input", "topic=rain", "--json").json for _ in range(2)]
     for run in runs:
-        walk(run, one_tenant)
+        advance(run, one_tenant)
     canceled = arbor("workflow", "run", "cancel", runs[0]["id"], "--reason", "wrong", "--json").json
     assert (canceled["status"], canceled["error"].endswith(": wrong")) == ("canceled", True)
     (step,) = arbor("workflow", "waiting", "--json").json["steps"]

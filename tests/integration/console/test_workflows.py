@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
-from apps.workflows.services.walking import walk_run
+from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE, WorkflowRunFactory, WorkflowStepFactory
 
 FORM = {"name": "review", "source": SOURCE, "agent": "", "cron": "", "zone": "UTC", "scheduled_input": ""}
@@ -78,7 +78,7 @@ def test_a_person_decides_a_waiting_step(
     assert "Approved." in decided.content.decode()
     again = operator.post(decide, {"verdict": "deny"}, follow=True)
     assert "cannot be decided any more" in again.content.decode()
-    walk_run(run_id=waiting.run_id, tenant_id=tenant.id)
+    advance_run(run_id=waiting.run_id, tenant_id=tenant.id)
     ended = operator.get(page).content.decode()
     assert "succeeded" in ended
     assert "It waits for your decision." not in ended

@@ -7,7 +7,7 @@ from uuid import UUID
 from apps.agents.models import Agent
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.services.definitions import WorkflowRequest, create_workflow
-from apps.workflows.services.walking import walk_run
+from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
 from tests.integration.mcp_server.conftest import MemoryClient
 
@@ -21,6 +21,6 @@ def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Age
     assert (
         client.tool("start_workflow", workflow="review", values={"topic": "sun"}, key="7")["id"] == run["id"]
     )
-    walk_run(run_id=UUID(run["id"]), tenant_id=agent.tenant_id)
+    advance_run(run_id=UUID(run["id"]), tenant_id=agent.tenant_id)
     shown = client.tool("show_workflow_run", run=run["id"])
     assert (shown["status"], shown["steps"][0]["status"]) == ("waiting", "waiting")

@@ -25,7 +25,7 @@ def grant(agent: Agent, resource: str) -> None:
         grant_capability(agent_id=agent.id, resource=resource, actor="cli:eve")
 
 
-def last_beat(agent: Agent) -> Heartbeat:
+def last_heartbeat_of(agent: Agent) -> Heartbeat:
     with tenant_transaction(agent.tenant_id):
         return Heartbeat.objects.filter(agent_id=agent.id).latest("started_at")
 
@@ -90,7 +90,7 @@ def test_an_answer_to_a_step_of_somebody_else_changes_nothing(
     grant(agent, "arbor://actions/execute/complete_step")
     heartbeats.run(reply_of(actions=[action_of("complete_step", step=str(step.id), output="approved")]))
     assert step_now(run, "a").status == "waiting"
-    assert "is delegated to you" in json.dumps(last_beat(agent).actions)
+    assert "is delegated to you" in json.dumps(last_heartbeat_of(agent).actions)
 
 
 def test_the_rules_answer_a_delegated_step_where_no_model_is_in_use(

@@ -23,10 +23,10 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun
 from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
+from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, cancel_run, start_run
 from apps.workflows.services.search import search_steps
-from apps.workflows.services.sweep import walk_due
-from apps.workflows.services.walking import walk_run
+from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel
@@ -76,7 +76,7 @@ def test_a_workflow_ends_once_with_all_outputs(
     # The second try fails by its model, the third one succeeds.
     for attempt in (2, 3):
         make_due(run, draft.id)
-        assert walk_due(tenant.id) == 1
+        assert advance_due_runs(tenant.id) == 1
         fleet.run()
         assert step_now(run, "draft").attempts == attempt
     assert len(model.requests) == 2
@@ -98,9 +98,9 @@ def test_a_workflow_ends_once_with_all_outputs(
         )
     # The message is lost, and a double of an old one comes late; the sweep walks the run.
     fleet.messages.clear()
-    assert walk_due(tenant.id) == 1
-    assert not walk_run(run_id=run.id, tenant_id=tenant.id)
-    assert walk_due(tenant.id) == 0
+    assert advance_due_runs(tenant.id) == 1
+    assert not advance_run(run_id=run.id, tenant_id=tenant.id)
+    assert advance_due_runs(tenant.id) == 0
 
     ended = run_now(run)
     assert (ended.status, ended.exit, ended.error) == ("succeeded", "done", "")
@@ -181,9 +181,9 @@ def test_a_denied_step_takes_the_edge_of_failures(tenant: Tenant, fleet: Fleet) 
 def test_a_step_that_nobody_answers_in_time_fails(tenant: Tenant, fleet: Fleet) -> None:
     run = started(defined(tenant, 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'))
     fleet.run()
-    assert not walk_run(run_id=run.id, tenant_id=tenant.id)
+    assert not advance_run(run_id=run.id, tenant_id=tenant.id)
     make_due(run, step_now(run, "ask").id)
-    walk_due(tenant.id)
+    advance_due_runs(tenant.id)
     assert run_now(run).error.startswith("ask: no answer within 2d")
 
 
@@ -198,7 +198,7 @@ def test_a_late_reply_of_a_repeated_try_is_not_used(
     for _ in range(2):
         # First the time for the answer is over, then the delay before the next try.
         make_due(run, step_now(run, "a").id)
-        walk_due(tenant.id)
+        advance_due_runs(tenant.id)
     fleet.deliver(slow)
     with tenant_transaction(tenant.id):
         dropped = ExternalCall.objects.get(subject__attempt=1).dropped
@@ -214,12 +214,12 @@ def test_a_leg_that_fails_leaves_the_run_as_it_was(
     workflow = defined(tenant, 'a [type=note, text="x"]; b [type=note, text="y"]; start -> a -> b -> done')
     run = started(workflow)
     with monkeypatch.context() as patch:
-        patch.setattr("apps.workflows.services.walking.end_reported", _killed)
+        patch.setattr("apps.workflows.services.legs.end_reported", _killed)
         with pytest.raises(RuntimeError):
             fleet.step()
     assert (steps_now(run), run_now(run).leg) == ([], 0)
     make_run_due(run)
-    assert walk_due(tenant.id) == 1
+    assert advance_due_runs(tenant.id) == 1
     assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "x", "b": "y"})
 
 
@@ -251,7 +251,7 @@ def test_a_used_up_day_puts_a_prompt_off_without_counting_a_try(
         policy.daily_tokens = None
         policy.save()
     make_due(run, step.id)
-    walk_due(tenant.id)
+    advance_due_runs(tenant.id)
     fleet.run()
     assert (outputs(run), step_now(run, "a").attempts) == ({"a": "fine"}, 1)
 
@@ -324,7 +324,7 @@ def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tena
     run = started(defined(tenant, 'a [type=approval, question="x"]; start -> a -> done'))
     fleet.run()
     step = step_now(run, "a")
-    assert not walk_run(run_id=run.id, tenant_id=other_tenant.id)
+    assert not advance_run(run_id=run.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
         assert not waiting_approvals().exists()
         with pytest.raises(NotFound):

@@ -152,7 +152,7 @@ class _StepHandler:
         return NodeResult(state=state, suspend=Suspension(kind=self.kind.value, payload=payload))
 
 
-def start_walk(
+def begin_traversal(
     definition: WorkflowDefinition, state: WorkflowState, *, clock: Clock
 ) -> Progress[WorkflowState]:
     """Walk a new run to its first suspension or its end."""
@@ -160,7 +160,7 @@ def start_walk(
     return run_alone(run)
 
 
-def resume_walk(
+def resume_traversal(
     definition: WorkflowDefinition,
     position: Mapping[str, Any],
     state: WorkflowState,

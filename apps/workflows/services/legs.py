@@ -25,6 +25,16 @@ from arbor.ids import uuid7
 from arbor.pipeline.engine import NodeOutcome, Progress, ProgressStatus
 from arbor.signals import SignalName
 from arbor.workflows.definition import WorkflowDefinition, read_definition
+from arbor.workflows.traversal import (
+    RetryDue,
+    StepAnswer,
+    StepState,
+    StepWait,
+    WorkflowState,
+    begin_traversal,
+    resume_traversal,
+    time_is_over,
+)
 from arbor.workflows.values import (
     OPEN_RUNS,
     OPEN_STEPS,
@@ -32,21 +42,11 @@ from arbor.workflows.values import (
     WorkflowStepKind,
     WorkflowStepStatus,
 )
-from arbor.workflows.walk import (
-    RetryDue,
-    StepAnswer,
-    StepState,
-    StepWait,
-    WorkflowState,
-    resume_walk,
-    start_walk,
-    time_is_over,
-)
 
 log = structlog.get_logger(__name__)
 
 
-def walk_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bool:
+def advance_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bool:
     """Walk a run as far as it goes now; return False if it is over, locked by nobody's answer, or unknown."""
     clock = clock or SystemClock()
     with tenant_transaction(tenant_id):
@@ -56,10 +56,10 @@ def walk_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bo
             .filter(id=run_id, status__in=OPEN_RUNS)
             .first()
         )
-        return run is not None and _Leg(run, clock).walk()
+        return run is not None and _RunLeg(run, clock).advance()
 
 
-class _Leg:
+class _RunLeg:
     """One leg of a locked run."""
 
     def __init__(self, run: WorkflowRun, clock: Clock) -> None:
@@ -69,9 +69,9 @@ class _Leg:
         self._rows: list[WorkflowStep] = list(steps_of(run.id))
         self._definition: WorkflowDefinition = read_definition(run.version.source)
 
-    def walk(self) -> bool:
+    def advance(self) -> bool:
         """Walk, ask for what the next step needs, and write everything."""
-        progress = self._advance()
+        progress = self._next_progress()
         if progress is None:
             return False
         self._lock_agents(progress.checkpoint.state)
@@ -80,18 +80,18 @@ class _Leg:
         self._write(progress, asked)
         return True
 
-    def _advance(self) -> Progress[WorkflowState] | None:
+    def _next_progress(self) -> Progress[WorkflowState] | None:
         """Return the progress of the walk; None where the waiting step has no answer yet."""
         state = state_of(self._run, self._rows)
         if not self._run.position:
-            return start_walk(self._definition, state, clock=self._clock)
+            return begin_traversal(self._definition, state, clock=self._clock)
         answer = _answer_to(self._rows[-1], self._definition, self._now)
         return self._resume(self._run.position, state, answer) if answer is not None else None
 
     def _resume(
         self, position: dict[str, object], state: WorkflowState, answer: StepAnswer | RetryDue
     ) -> Progress[WorkflowState]:
-        return resume_walk(self._definition, position, state, answer, clock=self._clock)
+        return resume_traversal(self._definition, position, state, answer, clock=self._clock)
 
     def _lock_agents(self, state: WorkflowState) -> None:
         """Lock the schedules of agents whose goals change, in the order of ids, before any row of a step is written."""
