@@ -69,6 +69,10 @@ class Task(StrEnum):
     DISPATCH = "arbor.dispatch.claim_due"
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
+    #: Walk a run of a workflow to its next suspension or end.
+    ADVANCE_WORKFLOW = "arbor.workflows.advance"
+    #: Start scheduled workflows, and walk runs whose time has come or whose message was lost.
+    SWEEP_WORKFLOWS = "arbor.workflows.sweep"
     #: Execute an external call.
     EXECUTE_CALL = "arbor.calls.execute"
     #: Answer a turn of a conversation.
@@ -140,6 +144,8 @@ class Task(StrEnum):
 QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
+    Task.ADVANCE_WORKFLOW: Queue.HEARTBEAT,
+    Task.SWEEP_WORKFLOWS: Queue.HEARTBEAT,
     Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,

@@ -1,5 +1,5 @@
 """Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit,
-signals and deliveries."""
+signals, workflow runs and deliveries."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Record(StrEnum):
     AUDIT = "audit"
     #: Signals.
     SIGNALS = "signals"
+    #: Ended runs of workflows, with their steps.
+    WORKFLOWS = "workflows"
     #: Deliveries at hooks and of webhooks.
     DELIVERIES = "deliveries"
 

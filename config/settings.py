@@ -345,8 +345,8 @@ OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals and
-#: deliveries are deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals,
+#: workflow runs and deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
@@ -359,6 +359,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
         Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
         Record.SIGNALS: env.str("ARBOR_SIGNALS_DAYS", default="30"),
+        Record.WORKFLOWS: env.str("ARBOR_WORKFLOWS_DAYS", default="365"),
         Record.DELIVERIES: env.str("ARBOR_DELIVERIES_DAYS", default="30"),
     }
 )

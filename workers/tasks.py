@@ -47,6 +47,8 @@ from apps.memories.services.retention.forgetting import (
 )
 from apps.queues import TENANT_HEADER, Task
 from apps.tools.services.servers import list_tools_again
+from apps.workflows.services.legs import advance_run
+from apps.workflows.services.sweep import sweep_workflows
 from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
@@ -79,6 +81,19 @@ def run_heartbeats(
     all_arguments = [{"agent_id": agent_id, "epoch": epoch}, *also]
     leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in all_arguments]
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
+
+
+@app.task(name=Task.ADVANCE_WORKFLOW.value, bind=True)
+def advance_workflow_run(self: CeleryTask[Any, Any], *, run_id: str) -> None:
+    """Walk a run of a workflow."""
+    advance_run(run_id=UUID(run_id), tenant_id=tenant_of(self))
+
+
+# Runs every five seconds.
+@app.task(name=Task.SWEEP_WORKFLOWS.value, send_events=False)
+def sweep_workflow_runs() -> object:
+    """Start scheduled workflows, and walk runs that are due or whose message was lost."""
+    return sweep_workflows()
 
 
 @app.task(name=Task.EXECUTE_CALL.value, bind=True)

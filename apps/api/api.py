@@ -45,6 +45,7 @@ from apps.api.routers import (
     tiers,
     tools,
     webhooks,
+    workflows,
 )
 from apps.api.scope import in_tenant
 from apps.tenants.encoding import encoded
@@ -75,6 +76,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("episodes", episodes.router),
     ("graph", graph.router),
     ("goals", goals.router),
+    ("workflows", workflows.router),
     ("selves", selves.router),
     ("selves", self_history.router),
     ("boundaries", boundaries.router),

@@ -49,6 +49,12 @@ from apps.console.operator.subscriptions import show_subscriptions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.operator.trust import show_trust
+from apps.console.operator.workflows import (
+    act_on_workflow,
+    cancel_workflow_run,
+    decide_workflow_step,
+    edit_workflow,
+)
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -210,6 +216,26 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),
             path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
             path("authority/approvals/decide/", self.admin_view(decide_approval), name="approval-decide"),
+            path(
+                "workflows/workflow/<uuid:workflow_id>/edit/",
+                self.admin_view(edit_workflow),
+                name="workflow-edit",
+            ),
+            path(
+                "workflows/workflow/<uuid:workflow_id>/act/",
+                self.admin_view(act_on_workflow),
+                name="workflow-act",
+            ),
+            path(
+                "workflows/workflowrun/<uuid:run_id>/cancel/",
+                self.admin_view(cancel_workflow_run),
+                name="workflow-cancel",
+            ),
+            path(
+                "workflows/workflowstep/<uuid:step_id>/decide/",
+                self.admin_view(decide_workflow_step),
+                name="workflow-decide",
+            ),
         ]
         return [*urls, *super().get_urls()]
 

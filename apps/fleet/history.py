@@ -32,6 +32,7 @@ from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
+from apps.workflows.models import WorkflowRun
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
@@ -201,6 +202,12 @@ def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
         return _delete(_oldest(ended.filter(at__lt=before), "at", _NARROW_STEP))
 
 
+def _delete_runs(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        # Their steps go with them.
+        return _delete(_oldest(WorkflowRun.objects.filter(ended_at__lt=before), "ended_at", STEP // 10))
+
+
 def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = DailyUsage.objects.filter(day__lt=before.date())
@@ -348,6 +355,7 @@ _SWEEPS = {
     Record.AUDIT: _Sweep(
         waiting=_TENANTS, model=AuditEvent, column="at", ended=_NO_PURGE, step=_delete_audit
     ),
+    Record.WORKFLOWS: _Sweep(waiting=_TENANTS, model=WorkflowRun, column="ended_at", step=_delete_runs),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.identity import verify
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
+from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
 
 __all__ = ["Capability", "CapabilityUri", "Constraints", "is_subset", "matches"]
 
@@ -100,6 +103,13 @@ def read_uri(text: str) -> CapabilityUri:
 def action_resource(action: str) -> str:
     """Return the resource that an agent needs for an action."""
     return ACTION_PREFIX + action
+
+
+def resource_of(action: str, params: Mapping[str, Any]) -> str:
+    """Return the resource that an agent needs for an action with these parameters: to start a workflow, that workflow."""
+    if action == START_WORKFLOW:
+        return f"{WORKFLOW_PREFIX}{str(params.get('workflow') or '').strip()}"
+    return action_resource(action)
 
 
 def matches(grant: CapabilityUri, resource: CapabilityUri) -> bool:

@@ -93,6 +93,12 @@ from tests.factories.skills import (
     SkillVersionFactory,
 )
 from tests.factories.tools import ToolFactory, ToolServerFactory
+from tests.factories.workflows import (
+    WorkflowFactory,
+    WorkflowRunFactory,
+    WorkflowStepFactory,
+    WorkflowVersionFactory,
+)
 from tests.support.console import World
 
 
@@ -224,6 +230,15 @@ def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model
     ]
 
 
+def _add_workflow(agent: Agent, text: str) -> list[Model]:
+    """Create a workflow with a run whose step waits for a person."""
+    workflow = WorkflowFactory(agent=agent, description=text[:500], scheduled_input={"topic": text})
+    version = WorkflowVersionFactory(workflow=workflow)
+    run = WorkflowRunFactory(version=version, input={"topic": text}, error=text)
+    step = WorkflowStepFactory(run=run, agent=agent, input=text, output=text, error=text)
+    return [workflow, version, run, step]
+
+
 def _add_messages(agent: Agent, text: str) -> list[Model]:
     """Create messages of an agent, their delivery channel, a tool of a server, and a key of a provider."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
@@ -242,6 +257,7 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
         HookDeliveryFactory(hook=None, webhook=webhook, event=text[:200], status="failed", error=text),
         server,
         ToolFactory(server=server, description=text),
+        *_add_workflow(agent, text),
         ProviderKeyFactory(base_url=text[:500], listed=[text]),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(

@@ -316,6 +316,10 @@ LEFT_OUT: dict[str, str] = {
     "tenants.Membership": "people of the tenant",
     "tools.ToolServer": "a tenant's connection with a secret",
     "tools.Tool": "a tenant's connection; agents are allowed tools anew",
+    "workflows.Workflow": "a tenant's own text, which agents only carry out",
+    "workflows.WorkflowVersion": "as workflows",
+    "workflows.WorkflowRun": "a record of this installation",
+    "workflows.WorkflowStep": "as runs",
     "fleet.SavedSeed": "seeds are not nested",
     "fleet.SavedSeedPart": "seeds are not nested",
 }

@@ -32,6 +32,7 @@ from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
 from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
+from arbor_client.workflows import Workflows
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
@@ -82,3 +83,4 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.tools: Tools[C] = Tools(client)
         self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)
+        self.workflows: Workflows[C] = Workflows(client)
