@@ -63,7 +63,7 @@ def read_workflow_page(row: Workflow) -> WorkflowPage:
     return WorkflowPage(
         workflow=row,
         source=source,
-        picture=draw_pipeline(source, visits={}, path=[], ended=""),
+        picture=draw_pipeline(source, passed={}, path=[], ended=""),
         steps=list(definition.steps.values()),
         inputs=definition.inputs,
         runs=list(runs(workflow_id=row.id)[:LATEST]),
@@ -84,7 +84,7 @@ def read_run_page(row: WorkflowRun) -> WorkflowRunPage:
         run=run,
         picture=draw_pipeline(
             run.version.source,
-            visits=_visits(steps),
+            passed=_visits(steps),
             path=[step.name for step in steps],
             ended=_ENDED.get(WorkflowRunStatus(run.status), ""),
         ),
