@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from uuid import UUID
 
 import httpx
+import structlog
 from django.conf import settings
 
 from apps.tenants.keys import master_keys
 from arbor.adapters.connect import Credentials, connect_model, default_handle
 from arbor.adapters.credentials import calls_at_once, tenant_credentials
+from arbor.adapters.token_counts import load_counter
 from arbor.adapters.transport import public_client, shared_client
 from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
@@ -20,6 +24,9 @@ from arbor.models.handles import Provider
 from arbor.models.ports import Model
 from arbor.models.provider_keys import unseal_provider_key
 from arbor.models.slots import ProviderSlots, Slots
+from arbor.models.token_counts import NO_TOKENIZERS, CountTokens
+
+log = structlog.get_logger(__name__)
 
 #: Shared by all threads of the process.
 _breakers = Breakers()
@@ -79,6 +86,28 @@ def installation_has(handle: str) -> bool:
     except ConfigurationInvalid:
         return False
     return True
+
+
+def token_counters() -> Mapping[str, CountTokens]:
+    """Return the configured tokenizers by provider or beginning of a handle, loaded once in a process.
+
+    One that cannot be loaded is left out: tokens are estimated then, as without it, and `arbor doctor` names the error.
+    """
+    files: Mapping[str, Path] = settings.ARBOR_TOKENIZERS
+    return _token_counters(tuple(files.items())) if files else NO_TOKENIZERS
+
+
+@lru_cache(maxsize=8)
+def _token_counters(files: tuple[tuple[str, Path], ...]) -> Mapping[str, CountTokens]:
+    loaded: dict[str, CountTokens] = {}
+    # Two names of one file share its tokenizer.
+    of_file: dict[Path, CountTokens] = {}
+    for name, file in files:
+        try:
+            loaded[name] = of_file[file] = of_file.get(file) or load_counter(file)
+        except ConfigurationInvalid as error:
+            log.warning("tokenizer_load_failed", models=name, error=str(error))
+    return loaded
 
 
 # --- Tenants' own providers -----------------------------------------------------------------------------

@@ -125,6 +125,8 @@ class Task(StrEnum):
     SWEEP_HISTORY = "arbor.cleanup.sweep_history"
     #: Learn the tokens that models count for an estimated one.
     LEARN_RATIOS = "arbor.cleanup.learn_ratios"
+    #: Load changed files of global skills.
+    LOAD_SKILLS = "arbor.cleanup.load_skills"
     #: Compute health metrics, and notify of changes.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
     #: Export spans of heartbeats to an OpenTelemetry collector.
@@ -164,6 +166,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.EMPTY_PROMPTS: Queue.CLEANUP,
     Task.SWEEP_HISTORY: Queue.CLEANUP,
     Task.LEARN_RATIOS: Queue.CLEANUP,
+    Task.LOAD_SKILLS: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
     Task.EXPORT_SPANS: Queue.OUTBOX,

@@ -4,6 +4,7 @@ ArborError
 ├── Invalid                   input that is wrong; the message says what would be right
 │   ├── ContentInvalid        a memory's text is empty, too long or contains NUL
 │   ├── TemplateInvalid       a template file breaks a rule; lists every fault
+│   ├── SkillInvalid          a SKILL.md file breaks a rule; lists every fault
 │   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or its prefix is unknown
 │   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
@@ -17,6 +18,7 @@ ArborError
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
 │   │   ├── GoalStackFull     no further goal fits
 │   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
+│   ├── ContextTooLarge       the context of a model does not fit its window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
@@ -86,6 +88,15 @@ class TemplateInvalid(Invalid):
         self.faults = tuple(faults)
 
 
+class SkillInvalid(Invalid):
+    """The SKILL.md file breaks a rule."""
+
+    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        #: All faults, each with its line and path.
+        self.faults = tuple(faults)
+
+
 class CapabilityInvalid(Invalid):
     """The capability's URI breaks the grammar."""
 
@@ -141,6 +152,10 @@ class GoalStackFull(LimitReached):
 
 class WorkingMemoryOverflow(LimitReached):
     """The working memory is too large."""
+
+
+class ContextTooLarge(Invalid):
+    """The context of a model does not fit into its window."""
 
 
 class ConfigurationInvalid(Invalid):

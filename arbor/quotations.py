@@ -45,6 +45,9 @@ class Data:
     """Wraps texts of others as data."""
 
     def __init__(self, nonce: str) -> None:
+        """`nonce`: the mark of the block, which its texts cannot know. Raises ValueError for an empty one."""
+        if not nonce:
+            raise ValueError("a data block needs a mark: without one, its texts could end it")
         self._nonce = nonce
 
     def block(self, lines: Iterable[str]) -> str:

@@ -39,6 +39,9 @@ class SignalName(StrEnum):
     AGENT_IDENTITY_CHANGED = "agent.identity_changed"
     AGENT_SEED_CAPTURED = "agent.seed_captured"
     AGENT_CAPABILITY_CHANGED = "agent.capability_changed"
+    AGENT_SKILLS_CHOSEN = "agent.skills_chosen"
+    AGENT_SKILL_CHANGED = "agent.skill_changed"
+    AGENT_SUBSCRIPTION_CHANGED = "agent.subscription_changed"
     HEARTBEAT_STARTED = "agent.heartbeat_started"
     HEARTBEAT_STEP = "agent.heartbeat_step"
     HEARTBEAT = "memory.heartbeat"
@@ -46,6 +49,7 @@ class SignalName(StrEnum):
     BUDGET_LEVEL = "agent.budget_level"
     BOUNDARY_MATCHED = "agent.boundary_matched"
     TIER_CHANGED = "agent.tier_changed"
+    TRUST_CHANGED = "agent.trust_changed"
     APPROVAL_ASKED = "agent.approval_asked"
     APPROVAL_DECIDED = "agent.approval_decided"
     DECISION = "memory.decision"
@@ -168,6 +172,25 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             change="granted, delegated or revoked",
             actor=_ACTOR,
         ),
+        SignalName.AGENT_SKILLS_CHOSEN: _kind(
+            "The active skills of the agent were chosen",
+            skills="their names, in the order of its prompts",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SKILL_CHANGED: _kind(
+            "A skill that the agent uses has a new version, or another takes its place",
+            skill="its name",
+            digest="the digest of the version that is used now",
+            actor=_ACTOR,
+        ),
+        SignalName.AGENT_SUBSCRIPTION_CHANGED: _kind(
+            "The agent was subscribed to signals, or no longer is",
+            subscription="the subscription's id",
+            names="the names of the signals, as they were given",
+            source="the id of the agent that they are about; empty: what the agents share",
+            change="added or removed",
+            actor=_ACTOR,
+        ),
         SignalName.HEARTBEAT_STARTED: _kind(
             "A heartbeat began", trigger="its cause: timer, operator, message, chat, event, drive, cycle"
         ),
@@ -210,6 +233,13 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "The agent asked for a person's approval",
             approval="the id of the request",
             action="the action's name",
+        ),
+        SignalName.TRUST_CHANGED: _kind(
+            "A person set the agent's trust preset, or set or removed a trust rule of its own",
+            name=_NAME,
+            resource="the `arbor://` URI of the rule; empty for the preset",
+            trust="the mode of the rule, or the preset; empty for a removed rule",
+            actor=_ACTOR,
         ),
         SignalName.APPROVAL_DECIDED: _kind(
             "A request for approval was decided, or has expired",

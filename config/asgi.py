@@ -14,6 +14,7 @@ from django.core.signals import request_started
 from django.db import close_old_connections, reset_queries
 
 from config.body_limit import BodyLimit, Message, Receive, Send
+from config.upload_limit import UploadLimit
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
 # Creates the Celery application by which the API enqueues tasks (`apps.queues`).
@@ -26,6 +27,7 @@ for receiver in (reset_queries, close_old_connections):
 
 # They load models, which Django must be set up for.
 _mcp_http: Any = importlib.import_module("apps.mcp_server.http")
+_authentication: Any = importlib.import_module("apps.api.authentication")
 _api: Any = importlib.import_module("apps.api.api")
 _embedders: Any = importlib.import_module("apps.memories.services.embedding.embedders")
 
@@ -42,15 +44,18 @@ class Application:
     """Answers HTTP requests, and the messages of a server's start and end."""
 
     def __init__(self) -> None:
-        self._http = BodyLimit(
-            ApiHandler(),
-            most_bytes=settings.ARBOR_API_BODY_BYTES,
-            most_of_path={
-                f"{_api.PATH}/documents": max(
-                    settings.ARBOR_API_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20
-                )
-            },
-        )
+        handler = ApiHandler()
+        self._http = BodyLimit(handler, most_bytes=settings.ARBOR_API_BODY_BYTES)
+        #: The operations that read files, by their addresses.
+        self._uploads = {
+            f"{_api.PATH}/{name}": UploadLimit(
+                handler, others=self._http, may_upload=may_upload, most_bytes=megabytes * 2**20
+            )
+            for name, may_upload, megabytes in (
+                ("seeds", _authentication.may_upload_seeds, settings.ARBOR_SEED_MAX_MB),
+                ("documents", _authentication.may_upload_documents, settings.ARBOR_DOCUMENT_MB),
+            )
+        }
         self._mcp_endpoint = _mcp_http.McpEndpoint()
         self._mcp = BodyLimit(self._mcp_endpoint, most_bytes=settings.ARBOR_API_BODY_BYTES)
 
@@ -65,6 +70,8 @@ class Application:
                 await _live(receive, send)
         elif scope["type"] == "http" and scope["path"].rstrip("/") == _mcp_http.PATH:
             await self._mcp(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._uploads:
+            await self._uploads[scope["path"]](scope, receive, send)
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
         else:

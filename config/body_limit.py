@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -18,22 +18,13 @@ ARRIVES_WITHIN_S = 30.0
 
 
 class BodyLimit:
-    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere.
-
-    `most_of_path` has the limits of single addresses, such as those that files are sent to.
-    """
+    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere."""
 
     def __init__(
-        self,
-        application: Application,
-        *,
-        most_bytes: int,
-        most_of_path: Mapping[str, int] | None = None,
-        within_s: float = ARRIVES_WITHIN_S,
+        self, application: Application, *, most_bytes: int, within_s: float = ARRIVES_WITHIN_S
     ) -> None:
         self._application = application
         self._most_bytes = most_bytes
-        self._most_of_path = most_of_path or {}
         self._within_s = within_s
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -43,8 +34,8 @@ class BodyLimit:
             return
         try:
             body = await self._read(scope, receive)
-        except _BodyRefused as error:
-            await _refuse(scope, send, error)
+        except BodyRefused as error:
+            await refuse(scope, send, error)
             return
         if body is None:
             return
@@ -61,10 +52,8 @@ class BodyLimit:
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
         """Return the whole body; None where the client has gone."""
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        most = self._most_of_path.get(scope["path"], self._most_bytes)
-        if int(declared) > most:
-            raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {most} bytes")
+        if declared_bytes(scope) > self._most_bytes:
+            raise BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
         body = bytearray()
         try:
             async with asyncio.timeout(self._within_s):
@@ -73,17 +62,24 @@ class BodyLimit:
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > most:
-                        raise _BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {most} bytes")
+                    if len(body) > self._most_bytes:
+                        raise BodyRefused(
+                            HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes"
+                        )
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            raise _BodyRefused(
+            raise BodyRefused(
                 HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {self._within_s:g} seconds"
             ) from None
 
 
-class _BodyRefused(Exception):
+def declared_bytes(scope: Message) -> int:
+    """Return the length of the body that the client declares; 0 without one."""
+    return int(dict(scope["headers"]).get(b"content-length", b"0"))
+
+
+class BodyRefused(Exception):
     """A body that is not read to its end."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
@@ -92,7 +88,8 @@ class _BodyRefused(Exception):
         self.detail = detail
 
 
-async def _refuse(scope: Message, send: Send, error: _BodyRefused) -> None:
+async def refuse(scope: Message, send: Send, error: BodyRefused) -> None:
+    """Answer a refused body with a problem."""
     found = {
         "type": f"urn:arbor:problem:{error.status.phrase.lower().replace(' ', '-')}",
         "title": error.status.phrase,

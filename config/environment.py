@@ -22,6 +22,14 @@ if _ENV_FILE and Path(_ENV_FILE).exists():
     env.read_env(_ENV_FILE, overwrite=False)
 
 
+def whole_number(name: str, *, default: int, least: int, most: int) -> int:
+    """Return the setting `name`; raise ConfigurationInvalid if it is outside the range."""
+    value: int = env.int(name, default=default)
+    if not least <= value <= most:
+        raise ConfigurationInvalid(f"{name} must be {least} to {most}, got {value}")
+    return value
+
+
 #: Set in the environment of a process that was given its own secrets: it looks for no other ones, not even in files.
 OWN_SECRETS = "ARBOR_OWN_SECRETS"
 

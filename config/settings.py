@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from pathlib import Path
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
@@ -19,18 +20,17 @@ from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, 
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from arbor.models.slots import parse_provider_calls
+from arbor.models.token_counts import parse_tokenizers
 from arbor.sealing import SESSION_PURPOSE
 from config import applications, credentials
-from config.environment import data_dir, env, secret, server_urls
+from config.databases import database, is_nowhere
+from config.environment import data_dir, env, secret, server_urls, whole_number
 from config.keys import KeySource
 from config.logs import logging_config
 from config.mail import mailers
 
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
-#: The address of the servers where `arbor up` does not run and no server is configured. Nothing listens there, while another
-#: server may listen on the usual ports.
-_NO_SERVER = DATA_DIR / "run" / credentials.NO_SERVER
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
@@ -63,31 +63,9 @@ ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords()
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 #: Connections of the psycopg pool in a process of many threads; 0: one persistent connection per thread.
 ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
-#: The uses of a statement in one connection after which it is prepared.
-_PREPARE_THRESHOLD = 3
 #: The connections of the operations role in such a process, because few threads at once work across tenants.
 _OPS_POOL_SIZE = 2
-
-
-def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
-    config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
-    if config["HOST"] == _NO_SERVER.name:
-        config["HOST"] = str(_NO_SERVER)
-    config["CONN_MAX_AGE"] = 0 if pool_size else None
-    # Each connection is checked before its use, because a restart of the server closes all of them.
-    config["CONN_HEALTH_CHECKS"] = True
-    # Server-side cursors need a session; PgBouncer in transaction mode has none.
-    config["DISABLE_SERVER_SIDE_CURSORS"] = True
-    options = config.setdefault("OPTIONS", {})
-    options.setdefault("connect_timeout", 5)
-    if ARBOR_PREPARED_STATEMENTS:
-        options |= {"server_side_binding": True, "prepare_threshold": _PREPARE_THRESHOLD}
-    options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
-    if pool_size:
-        options["pool"] = {"min_size": min(2, pool_size), "max_size": pool_size, "timeout": 15}
-    return config
-
-
+_database = partial(database, prepared=ARBOR_PREPARED_STATEMENTS)
 DATABASES = {
     "default": _database(_ROLE_URLS["default"], pool_size=ARBOR_DB_POOL_SIZE),
     "ops": _database(_ROLE_URLS["ops"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
@@ -106,7 +84,7 @@ for _name, _limit in (
             f"{_name} must be above 0 and at most 86400 seconds, got {_limit.total_seconds():g}"
         )
 #: Whether a database is configured: `arbor up` runs from this data folder, or DATABASE_URL is set.
-ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NO_SERVER)
+ARBOR_HAS_DATABASE = not is_nowhere(DATABASES["default"])
 #: Whether `arbor up` runs from this data folder, with an embedded or an external database.
 ARBOR_RUNS_HERE = bool(_SERVERS)
 DATABASE_ROUTERS = ["apps.tenants.routing.AccountsRouter"]
@@ -181,17 +159,13 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 # --- API -----------------------------------------------------------------------------------------------
 
 #: Threads of the API's process, each with at most one connection for each role. Streams need none while they wait.
-ARBOR_API_THREADS = env.int("ARBOR_API_THREADS", default=16)
-if not 1 <= ARBOR_API_THREADS <= 500:
-    raise ConfigurationInvalid(f"ARBOR_API_THREADS must be 1 to 500, got {ARBOR_API_THREADS}")
+ARBOR_API_THREADS = whole_number("ARBOR_API_THREADS", default=16, least=1, most=500)
 #: Requests that a token may make a minute in each process; 0: no limit.
 ARBOR_API_PER_MINUTE = env.int("ARBOR_API_PER_MINUTE", default=600)
 if ARBOR_API_PER_MINUTE < 0:
     raise ConfigurationInvalid("ARBOR_API_PER_MINUTE must be 0 (no limit) or more")
 #: The largest body of a request, in bytes.
-ARBOR_API_BODY_BYTES = env.int("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024)
-if not 1024 <= ARBOR_API_BODY_BYTES <= 1024**3:
-    raise ConfigurationInvalid(f"ARBOR_API_BODY_BYTES must be 1024 to 1 GiB, got {ARBOR_API_BODY_BYTES}")
+ARBOR_API_BODY_BYTES = whole_number("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024, least=1024, most=1024**3)
 #: The most bytes of a delivery at a hook, and the most deliveries of one hook a minute in one process; 0: no limit.
 ARBOR_HOOK_BODY_BYTES = env.int("ARBOR_HOOK_BODY_BYTES", default=1024 * 1024)
 ARBOR_HOOK_PER_MINUTE = env.int("ARBOR_HOOK_PER_MINUTE", default=120)
@@ -200,9 +174,7 @@ if ARBOR_HOOK_BODY_BYTES < 1024 or ARBOR_HOOK_PER_MINUTE < 0:
         "ARBOR_HOOK_BODY_BYTES must be 1024 or more, and ARBOR_HOOK_PER_MINUTE 0 (no limit) or more"
     )
 #: The most streams of signals that one token may keep open in one process.
-ARBOR_API_STREAMS = env.int("ARBOR_API_STREAMS", default=100)
-if not 1 <= ARBOR_API_STREAMS <= 10_000:
-    raise ConfigurationInvalid(f"ARBOR_API_STREAMS must be 1 to 10,000, got {ARBOR_API_STREAMS}")
+ARBOR_API_STREAMS = whole_number("ARBOR_API_STREAMS", default=100, least=1, most=10_000)
 
 # --- Broker --------------------------------------------------------------------------------------------
 
@@ -228,6 +200,8 @@ ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
 if ARBOR_MODEL_CONTEXT < 2_048:
     raise ConfigurationInvalid(f"ARBOR_MODEL_CONTEXT must be at least 2048 tokens, got {ARBOR_MODEL_CONTEXT}")
+#: Files `tokenizer.json` by provider or `provider/model`, `ollama=/models/llama3.json`: their models' tokens are counted, not estimated.
+ARBOR_TOKENIZERS = parse_tokenizers(env.str("ARBOR_TOKENIZERS", default=""))
 #: Models by tier, for agents without models of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first available model
 #: is asked; a tier that is not named uses ARBOR_DEFAULT_MODEL.
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
@@ -243,9 +217,7 @@ ARBOR_MODEL_DEADLINE_S = env.float(
     ),
 )
 #: The most further round trips of a heartbeat, with the results of its actions: 0 to 9.
-ARBOR_FOLLOW_UPS = env.int("ARBOR_FOLLOW_UPS", default=9)
-if not 0 <= ARBOR_FOLLOW_UPS < MAX_TURNS:
-    raise ConfigurationInvalid(f"ARBOR_FOLLOW_UPS must be 0 to {MAX_TURNS - 1}, got {ARBOR_FOLLOW_UPS}")
+ARBOR_FOLLOW_UPS = whole_number("ARBOR_FOLLOW_UPS", default=9, least=0, most=MAX_TURNS - 1)
 #: The domains that agents may read on the web, each with its subdomains, or `*`; empty: no web. And the address of a
 #: SearXNG-compatible search server; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
@@ -297,9 +269,20 @@ PassageSize(target=ARBOR_PASSAGE_TOKENS, overlap=ARBOR_PASSAGE_OVERLAP)
 # --- Seeds -------------------------------------------------------------------------------------------
 
 #: The largest seed that is read, in megabytes; unpacked, it may have four times as many.
-ARBOR_SEED_MAX_MB = env.int("ARBOR_SEED_MAX_MB", default=512)
-if not 1 <= ARBOR_SEED_MAX_MB <= 100_000:
-    raise ConfigurationInvalid(f"ARBOR_SEED_MAX_MB must be 1 to 100000, got {ARBOR_SEED_MAX_MB}")
+ARBOR_SEED_MAX_MB = whole_number("ARBOR_SEED_MAX_MB", default=512, least=1, most=100_000)
+
+# --- Skills ------------------------------------------------------------------------------------------
+
+#: The folder of the installation's own skills, `NAME/SKILL.md` each, beside those that come with Arbor; empty: none. Files are
+#: loaded at the start, and within ARBOR_SKILLS_PERIOD_S of a change.
+ARBOR_SKILLS_FOLDER = env.str("ARBOR_SKILLS_FOLDER", default="")
+if ARBOR_SKILLS_FOLDER and not Path(ARBOR_SKILLS_FOLDER).is_dir():
+    raise ConfigurationInvalid(
+        f"ARBOR_SKILLS_FOLDER must be a folder with NAME/SKILL.md files, got {ARBOR_SKILLS_FOLDER!r}, which is none"
+    )
+ARBOR_SKILLS_PERIOD = timedelta(seconds=env.float("ARBOR_SKILLS_PERIOD_S", default=15.0))
+if not timedelta(seconds=1) <= ARBOR_SKILLS_PERIOD <= timedelta(days=1):
+    raise ConfigurationInvalid("ARBOR_SKILLS_PERIOD_S must be 1 to 86400 seconds")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 

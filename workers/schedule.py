@@ -38,6 +38,7 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.EMPTY_PROMPTS: timedelta(hours=1),
         Task.SWEEP_HISTORY: timedelta(minutes=10),
         Task.LEARN_RATIOS: timedelta(minutes=5),
+        Task.LOAD_SKILLS: settings.ARBOR_SKILLS_PERIOD,
         # Seed 004, 6.1.
         Task.WATCH_HEALTH: timedelta(minutes=1),
         Task.FORGET_PROCESSES: timedelta(minutes=1),

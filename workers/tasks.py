@@ -24,6 +24,7 @@ from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
+from apps.knowledge.services.global_skills import reload_changed_skills
 from apps.knowledge.services.indexing import index_document
 from apps.knowledge.services.indexing_job import index_due_documents
 from apps.maintenance.services.approvals import expire_overdue_approvals
@@ -252,6 +253,12 @@ def delete_old_history() -> object:
 def token_ratios() -> object:
     """Learn the tokens that models count for an estimated one."""
     return learn_token_ratios()
+
+
+@app.task(name=Task.LOAD_SKILLS.value, acks_late=True)
+def load_changed_skills() -> None:
+    """Load changed files of global skills."""
+    reload_changed_skills()
 
 
 @app.task(name=Task.WATCH_HEALTH.value, acks_late=True)

@@ -1,4 +1,4 @@
-"""Load the pipeline and the embedder before the pool forks, so that its children share them.
+"""Load the pipeline, the embedder and tokenizers before the pool forks, so that its children share them.
 
 Loading them takes a child most of a second of processor time and 60 MB.
 """
@@ -12,6 +12,7 @@ import structlog
 from celery.signals import worker_init
 
 from apps.memories.services.embedding.embedding import ask, embedder
+from apps.providers import token_counters
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.heartbeat.steps import HANDLERS
@@ -29,6 +30,7 @@ def _warm_up(sender: Any, **_: Any) -> None:
     if Queue.HEARTBEAT.value not in sender.app.amqp.queues.consume_from:
         return
     load_graph(heartbeat_text(), handlers=HANDLERS)
+    token_counters()
     try:
         connected = embedder()
         if connected.in_process:

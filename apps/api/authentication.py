@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
@@ -12,7 +13,7 @@ from apps.access.services import TokenAccess, authenticate
 from apps.api.rates import count_request
 from apps.api.threads import in_thread
 from apps.tenants.models import Role
-from arbor.errors import NotFound, PermissionDenied
+from arbor.errors import ArborError, NotFound, PermissionDenied
 
 _READING = frozenset({"GET", "HEAD"})
 
@@ -84,6 +85,25 @@ class TaskToken(StreamToken):
         return self._permit(
             request, await in_thread(authenticate, token, named=_agent_of_path(request), for_task=True)
         )
+
+
+async def may_upload_seeds(token: str) -> bool:
+    """Return whether a token may send seeds, which are read before the operation is known. The operation checks it again."""
+    return await _may_upload(token, Role.OWNER)
+
+
+async def may_upload_documents(token: str) -> bool:
+    """Return whether a token may send documents, as `may_upload_seeds` does."""
+    return await _may_upload(token, Role.OPERATOR)
+
+
+async def _may_upload(token: str, role: Role) -> bool:
+    try:
+        access = await in_thread(authenticate, token)
+    except (ArborError, DatabaseError):
+        # The operation itself says what is wrong.
+        return False
+    return not (access.suspended or access.tasks_only) and access.role.rank >= role.rank
 
 
 #: The default of all operations: a viewer reads, an operator changes.

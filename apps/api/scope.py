@@ -26,7 +26,7 @@ from apps.tenants.encoding import encoded
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RequestUnderway
 
-_OWN_TRANSACTIONS, _SECRET = "own_transactions", "answers_secret"
+_OWN_TRANSACTIONS, _SECRET, _FILE = "own_transactions", "answers_secret", "reads_file"
 _KEY = "Idempotency-Key"
 
 
@@ -34,6 +34,12 @@ def own_transactions[F: Callable[..., Any]](operation: F) -> F:
     """Mark an operation that opens its own transactions: it calls an embedder, a model or an asynchronous service."""
     setattr(operation, _OWN_TRANSACTIONS, True)
     return operation
+
+
+def reads_file[F: Callable[..., Any]](operation: F) -> F:
+    """Mark an operation that reads a file from the request, which no idempotency key is looked at for: it is idempotent."""
+    setattr(operation, _FILE, True)
+    return own_transactions(operation)
 
 
 def answers_secret[F: Callable[..., Any]](operation: F) -> F:
@@ -55,7 +61,7 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
     def run(request: HttpRequest, *args: Any, **named: Any) -> Any:
         if not hasattr(request, "auth"):
             return operation(request, *args, **named)
-        key = _request_key(request)
+        key = None if getattr(operation, _FILE, False) else _request_key(request)
 
         def carry_out() -> Any:
             return operation(request, *args, **named)

@@ -171,7 +171,7 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     def get_paginator(
         self, request: HttpRequest, queryset: QuerySet[Any], per_page: int, *options: Any, **named: Any
     ) -> BoundedPaginator:
-        """Return a paginator that counts rows and unread messages in one query."""
+        """Return a paginator that counts rows and the badges of the sidebar in one query."""
         paginator = BoundedPaginator(queryset, per_page, *options, **named)
         paginator.request = request
         return paginator

@@ -9,12 +9,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from apps.authority.services.approvals import COUNTED_AT_MOST as MOST_WAITING
-from apps.authority.services.approvals import count_waiting
 from apps.console.access import access_of, is_platform_operator
-from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread
-
-_APPROVALS = "authority_actionapproval_changelist"
+from apps.console.badges import badges_of
 
 type Permission = Callable[[HttpRequest], bool]
 
@@ -88,7 +84,16 @@ SECTIONS: tuple[Section, ...] = (
         title="Agents",
         icon="smart_toy",
         pages=(
-            _list("Agents", "agents_agent", in_tenant, "agent-chat", "agent-capabilities"),
+            _list(
+                "Agents",
+                "agents_agent",
+                in_tenant,
+                "agent-chat",
+                "agent-capabilities",
+                "agent-trust",
+                "agent-skills",
+                "agent-subscriptions",
+            ),
             _list("Agent states", "agents_agentstate"),
             _list("Heartbeat schedules", "agents_heartbeatschedule"),
             _list("Policies", "agents_agentpolicy"),
@@ -100,9 +105,10 @@ SECTIONS: tuple[Section, ...] = (
             _list("Requested capabilities", "agents_requestedcapability"),
             _list("Capabilities", "authority_capabilitygrant"),
             _list("Capability uses", "authority_capabilityuse"),
-            _list("Seeds", "fleet_savedseed"),
+            _list("Seeds", "fleet_savedseed", in_tenant, "seed-make", "seed-act"),
             _list("Trust presets", "authority_agenttrust"),
             _list("Trust rules", "authority_moderule"),
+            _list("Subscriptions", "knowledge_signalsubscription"),
             _list("Tools", "tools_tool"),
             _list("Tool servers", "tools_toolserver"),
         ),
@@ -206,12 +212,18 @@ SECTIONS: tuple[Section, ...] = (
         ),
     ),
     Section(
-        title="Templates",
+        title="Templates and skills",
         icon="genetics",
         pages=(
             _list("Templates", "agents_template"),
             _page("Template editor", "template-edit"),
             _list("Built-in templates", "agents_builtintemplate"),
+            _page("Skills", "skills", in_tenant, "skill-edit"),
+            _list("Own skills", "knowledge_skill"),
+            _list("Global skills", "knowledge_globalskill"),
+            _list("Active skills", "knowledge_agentskill"),
+            _list("Versions of skills", "knowledge_skillversion"),
+            _list("Versions of global skills", "knowledge_globalskillversion"),
         ),
     ),
     Section(
@@ -237,29 +249,13 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 
-def _unread(request: HttpRequest) -> str:
-    """Return the number of unread messages for the sidebar; empty for none."""
-    if not in_tenant(request):
-        return ""
-    # `BoundedPaginator` sets it, which counts both in one query.
-    counted: int | None = getattr(request, "unread", None)
-    unread = count_unread() if counted is None else counted
-    return f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread) if unread else ""
-
-
-def _waiting(request: HttpRequest) -> str:
-    """Return the number of requests for approval that wait, for the sidebar; empty for none."""
-    waiting = count_waiting() if in_tenant(request) else 0
-    return f"{waiting - 1}+" if waiting == MOST_WAITING else str(waiting) if waiting else ""
-
-
 def _url_name(request: HttpRequest) -> str:
     match = request.resolver_match
     return str(match.url_name) if match is not None else ""
 
 
 def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
-    current = _url_name(request)
+    current, badges = _url_name(request), badges_of(request)
     for section in SECTIONS:
         pages = section.allowed(request)
         if not pages:
@@ -270,10 +266,8 @@ def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             "link": reverse(f"admin:{pages[0].url_name}"),
             "active": any(page.is_at(current) for page in section.pages),
         }
-        if any(page.url_name == "inbox" for page in pages) and (unread := _unread(request)):
-            item["badge"] = unread
-        if any(page.url_name == _APPROVALS for page in pages) and (waiting := _waiting(request)):
-            item["badge"] = waiting
+        if badge := "".join(badges.get(page.url_name, "") for page in pages):
+            item["badge"] = badge
         yield item
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django.core.paginator import Page, Paginator
-from django.db.models import IntegerField, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import TabularInline
 from unfold.forms import PaginationInlineFormSet
 
 from apps.console.access import access_of
-from apps.contacts.services.inbox import unread_to_count
-from apps.tenants.models import Tenant
+from apps.console.badges import RowCount, count_with_badges
 from apps.tenants.scope import APP
 
 #: Rows of a list at most, because counting more would scan the table; filters and search find the others.
@@ -22,18 +21,11 @@ ROWS_COUNTED = 1_000
 ROWS_BELOW = 20
 
 
-class RowCount(Subquery):
-    """The number of rows of a query, including its limit."""
-
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) counted)"
-    output_field = IntegerField()
-
-
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     """Pages through the first rows of a table of any size, without counting all of them."""
 
     template_name = "console/parts/pagination.html"
-    #: The request of a list within a tenant, for which unread messages are counted too, for the navigation.
+    #: The request of a list within a tenant, for which the badges of the navigation are counted too.
     request: HttpRequest | None = None
 
     @cached_property
@@ -42,17 +34,11 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         rows = cast("QuerySet[Any]", self.object_list)
         # Unordered: any index will do.
         shown = rows.order_by()[: ROWS_COUNTED + 1]
-        access = access_of(self.request) if self.request is not None else None
-        if access is None or rows.db != APP:
+        if self.request is None or access_of(self.request) is None or rows.db != APP:
             return shown.count()
         # One statement counts for the list and for the navigation.
-        counts = Tenant.objects.filter(id=access.tenant_id).values_list(
-            RowCount(shown.values("pk")), RowCount(unread_to_count().values("pk"))
-        )
-        row_count, unread = counts.get()
-        self.request.unread = unread or 0  # type: ignore[union-attr]
-        # Django does not send queries that it knows to be empty; their count is None.
-        return row_count or 0
+        (row_count,) = count_with_badges(self.request, RowCount(shown.values("pk")))
+        return row_count
 
     @cached_property
     def count(self) -> int:

@@ -41,9 +41,13 @@ from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
+from apps.console.operator.seeds import act_on_seed, download_seed, make_seed
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
+from apps.console.operator.skills import edit_skill, show_agent_skills, show_skills
+from apps.console.operator.subscriptions import show_subscriptions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
+from apps.console.operator.trust import show_trust
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -112,6 +116,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 self.admin_view(show_capabilities),
                 name="agent-capabilities",
             ),
+            path("agents/agent/<uuid:agent_id>/trust/", self.admin_view(show_trust), name="agent-trust"),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
         ]
         urls += [
@@ -169,6 +174,9 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("calls/models/", self.admin_view(show_models), name="models"),
             path("calls/models/act/", self.admin_view(act_on_models), name="models-act"),
             path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
+            path("fleet/savedseed/make/", self.admin_view(make_seed), name="seed-make"),
+            path("fleet/savedseed/<uuid:seed_id>/act/", self.admin_view(act_on_seed), name="seed-act"),
+            path("fleet/savedseed/<uuid:seed_id>/file/", self.admin_view(download_seed), name="seed-file"),
             path("memories/graph/", self.admin_view(explore_graph), name="graph"),
             path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
             path(
@@ -180,6 +188,18 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "knowledge/document/<uuid:document_id>/file/<int:number>/",
                 self.admin_view(download_document),
                 name="document-download",
+            ),
+            path("knowledge/skills/", self.admin_view(show_skills), name="skills"),
+            path("knowledge/skills/edit/", self.admin_view(edit_skill), name="skill-edit"),
+            path(
+                "agents/agent/<uuid:agent_id>/subscriptions/",
+                self.admin_view(show_subscriptions),
+                name="agent-subscriptions",
+            ),
+            path(
+                "agents/agent/<uuid:agent_id>/skills/",
+                self.admin_view(show_agent_skills),
+                name="agent-skills",
             ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),

@@ -22,6 +22,8 @@ from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.policy import create_policy
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.services.schedule import create_schedules
+from apps.knowledge.services.active_skills import create_skills
+from apps.knowledge.services.subscriptions import create_subscriptions
 from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services.birth import SelfAtBirth, create_selves
@@ -118,6 +120,10 @@ def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
     for made in new:
         create_policy(made.agent, energy=made.template.spec.energy)
     shortened = _create_minds(new, actor, now)
+    for template in templates.values():
+        of_template = [made.agent for made in new if made.template is template]
+        create_skills(of_template, template.spec.skills)
+        create_subscriptions(of_template, template.spec.subscriptions, actor=actor)
     for made in new:
         _record(made, shortened[made.agent.id], actor)
     emit(

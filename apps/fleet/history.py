@@ -22,6 +22,8 @@ from apps.agents.models import Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
+from apps.fleet.seeds.saving import sweep_saved_seeds
+from apps.fleet.use_history import delete_uncounted_uses
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
@@ -106,11 +108,13 @@ class _Sweep:
 
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
-    """Delete what has reached its age (`ARBOR_…_DAYS`), oldest first, until nothing is left or the time is over."""
+    """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
     results = [_sweep(record, now) for record in _SWEEPS]
+    results.append(delete_uncounted_uses(now=now, max_duration=_JOB_RUN_DURATION))
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
+    results.append(sweep_saved_seeds())
     return JobRunResult(
         steps=sum(result.steps for result in results),
         done=sum(result.done for result in results),

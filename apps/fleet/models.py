@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
@@ -31,7 +33,9 @@ class SavedSeed(TenantModel):
     #: The number of rows by section.
     rows = models.JSONField(default=dict)
     actor = models.CharField(max_length=200)
+    #: The time of the capture, and the time when it was saved, from which on it ages.
     at = models.DateTimeField()
+    saved_at = models.DateTimeField(default=timezone.now, db_default=Now())
 
     class Meta(TenantModel.Meta):
         verbose_name = "seed"

@@ -14,7 +14,7 @@ from django.db import models, router, transaction
 from django.utils.crypto import constant_time_compare
 
 from apps.agents.models import AgentKey, AuthorityKey
-from apps.agents.services.authority import seal_authority_key, unseal_authority_key
+from apps.agents.services.authority import authority_keys, seal_authority_key, unseal_authority_key
 from apps.calls.models import ProviderKey
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.tenants.models import ConsoleSession, Tenant, User
@@ -91,7 +91,7 @@ def _renew_agent_key(row: AgentKey, keys: MasterKeys) -> dict[str, int | str]:
 
 
 def _authority_keys() -> models.QuerySet[Any]:
-    return AuthorityKey.objects.all()
+    return authority_keys()
 
 
 def _open_authority_key(row: AuthorityKey, keys: MasterKeys) -> OpenedSecret:
@@ -182,52 +182,47 @@ def _renew_session(row: ConsoleSession, _keys: MasterKeys) -> str:
     return sign_session(session)
 
 
-AGENT_KEYS = SealedColumn(
-    kind="agent keys",
-    rows=_agent_keys,
-    field="sealed_private_key",
-    order="id",
-    key_of=lambda row, keys: _open_agent_key(row, keys).key_id,
-    renewed=_renew_agent_key,
-    transactions=_of_tenants,
-)
-AUTHORITY_KEYS = SealedColumn(
-    kind="keys of the System Authority",
-    rows=_authority_keys,
-    field="sealed_private_key",
+def _sealed(
+    kind: str,
+    rows: Callable[[], models.QuerySet[Any]],
+    field: str,
+    opened: Callable[[Any, MasterKeys], OpenedSecret],
+    renewed: Callable[[Any, MasterKeys], Any],
+) -> SealedColumn:
+    """Return a column of tenants' rows whose values are sealed records."""
+    return SealedColumn(
+        kind=kind,
+        rows=rows,
+        field=field,
+        order="id",
+        key_of=lambda row, keys: opened(row, keys).key_id,
+        renewed=renewed,
+        transactions=_of_tenants,
+    )
+
+
+AGENT_KEYS = _sealed("agent keys", _agent_keys, "sealed_private_key", _open_agent_key, _renew_agent_key)
+AUTHORITY_KEYS = replace(
+    _sealed(
+        "keys of the System Authority",
+        _authority_keys,
+        "sealed_private_key",
+        _open_authority_key,
+        _renew_authority_key,
+    ),
     order="number",
-    key_of=lambda row, keys: _open_authority_key(row, keys).key_id,
-    renewed=_renew_authority_key,
     transactions=_of_installation,
 )
-WEBHOOK_SECRETS = SealedColumn(
-    kind="webhook secrets",
-    rows=_webhook_channels,
-    field="sealed_secret",
-    order="id",
-    key_of=lambda row, keys: _open_webhook_secret(row, keys).key_id,
-    renewed=_renew_webhook_secret,
-    transactions=_of_tenants,
+WEBHOOK_SECRETS = _sealed(
+    "webhook secrets", _webhook_channels, "sealed_secret", _open_webhook_secret, _renew_webhook_secret
 )
 SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
 HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=_hooks)
-TOOL_SERVER_SECRETS = SealedColumn(
-    kind="tool server secrets",
-    rows=_tool_servers,
-    field="sealed_secret",
-    order="id",
-    key_of=lambda row, keys: _open_server_secret(row, keys).key_id,
-    renewed=_renew_server_secret,
-    transactions=_of_tenants,
+TOOL_SERVER_SECRETS = _sealed(
+    "tool server secrets", _tool_servers, "sealed_secret", _open_server_secret, _renew_server_secret
 )
-PROVIDER_KEYS = SealedColumn(
-    kind="provider keys",
-    rows=_provider_keys,
-    field="sealed_key",
-    order="id",
-    key_of=lambda row, keys: _open_provider_key(row, keys).key_id,
-    renewed=_renew_provider_key,
-    transactions=_of_tenants,
+PROVIDER_KEYS = _sealed(
+    "provider keys", _provider_keys, "sealed_key", _open_provider_key, _renew_provider_key
 )
 #: Only where `SECRET_KEY` is derived from the master key.
 SESSIONS = SealedColumn(

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
@@ -22,7 +23,9 @@ from apps.api.threads import in_thread
 from apps.mcp_server.exchange import Exchange, Message, Send
 from apps.mcp_server.mcp_caller import SCOPE_KEY, McpCaller
 from apps.tenants.models import Role
-from arbor.errors import PermissionDenied, RateLimited, TokenRefused
+from arbor.errors import ArborError, PermissionDenied, RateLimited, ServerError, TokenRefused
+
+log = structlog.get_logger(__name__)
 
 PATH = "/mcp"
 
@@ -38,24 +41,43 @@ class McpEndpoint:
     """
 
     def __init__(self) -> None:
-        self._first_request = asyncio.Event()
-        self._running = asyncio.Event()
-        self._managers: Mapping[Role, Any] = {}
+        self._wanted = asyncio.Event()
+        #: The session managers of the roles once the servers run; None if they did not start.
+        self._managers: asyncio.Future[Mapping[Role, Any] | None]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the servers of all roles, from the first request to the end of the process: many have no client of MCP."""
+        self._managers = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(self._run_servers())
             yield
             serving.cancel()
 
     async def _run_servers(self) -> None:
-        await self._first_request.wait()
-        sessions = await in_thread(importlib.import_module, "apps.mcp_server.sessions")
-        async with sessions.run_servers() as self._managers:
-            self._running.set()
-            await asyncio.get_running_loop().create_future()  # until cancelled
+        while True:
+            await self._wanted.wait()
+            try:
+                sessions = await in_thread(importlib.import_module, "apps.mcp_server.sessions")
+                async with sessions.run_servers() as managers:
+                    self._managers.set_result(managers)
+                    await asyncio.get_running_loop().create_future()  # until cancelled
+            except Exception:
+                # The process also serves the API: whatever a library raises neither ends it nor lets clients wait for ever.
+                log.exception("mcp_servers_failed")
+            ended, self._managers = self._managers, asyncio.get_running_loop().create_future()
+            # The next request tries again.
+            self._wanted.clear()
+            if not ended.done():
+                ended.set_result(None)
+
+    async def _manager_of(self, role: Role) -> Any:
+        """Return the session manager of a role, once the servers run. Raises ServerError if they do not start."""
+        self._wanted.set()
+        managers = await asyncio.shield(self._managers)
+        if managers is None:
+            raise ServerError("the MCP servers did not start; the log of the API has the reason")
+        return managers[role]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -78,13 +100,12 @@ class McpEndpoint:
             exchange.rate = count_request(exchange.access)
             if exchange.rate is not None:
                 exchange.rate.require_allowed()
-        except (TokenRefused, PermissionDenied, RateLimited) as error:
+            manager = await self._manager_of(caller.role)
+        except (TokenRefused, PermissionDenied, RateLimited, ServerError) as error:
             await _refuse(exchange, error)
             return
         scope[SCOPE_KEY] = caller
-        self._first_request.set()
-        await self._running.wait()
-        await self._managers[caller.role].handle_request(scope, receive, exchange.send)
+        await manager.handle_request(scope, receive, exchange.send)
 
 
 def _require_known_host(headers: MutableMapping[str, str]) -> None:
@@ -118,7 +139,7 @@ def _caller_of(access: TokenAccess) -> McpCaller:
     )
 
 
-async def _refuse(exchange: Exchange, error: TokenRefused | PermissionDenied | RateLimited) -> None:
+async def _refuse(exchange: Exchange, error: ArborError) -> None:
     status = status_of(error)
     problem = {
         "type": f"urn:arbor:problem:{kind_of(type(error))}",

@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Resource
 from pydantic import BaseModel
 
+from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.profile import agent_by_id
 from apps.api.threads import DATABASE_AWAY, in_thread
 from apps.heartbeats.services.situations.situation import load_agent
@@ -51,7 +53,7 @@ PARTS = (
     CorePart(
         name="identity",
         title="Identity",
-        description="Who the agent is: status, character, aspects of its identity.",
+        description="Who the agent is: status, character, aspects of its identity, and its endorsement.",
         fields=("public_id", "status", "model", "energy", "beats", "aspects", "mood", "drives"),
         has_prompt=True,
     ),
@@ -100,6 +102,7 @@ def _read_part(part: CorePart, context: ToolContext, agent: str) -> str:
         document = _document(part, load_agent(called.id))
         if part.has_prompt:
             document["character"] = system_prompt_of(agent_by_id(called.id))
+            document["endorsement"] = _endorsement(called.id)
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
@@ -124,6 +127,17 @@ def _document(part: CorePart, loaded: LoadedAgent) -> dict[str, Any]:
     values = {field: getattr(loaded, field) for field in part.fields}
     return {"agent": loaded.name, "id": str(loaded.id)} | {
         field: _plain(value) for field, value in values.items()
+    }
+
+
+def _endorsement(agent_id: UUID) -> dict[str, Any]:
+    """Return the System Authority's statement about the agent's identity, verified, and why the agent may not act, if so."""
+    entry = identity_entry(agent_id)
+    return {
+        "status": entry.endorsement.status.value if entry.endorsement is not None else "none",
+        "since": entry.endorsement.at.isoformat() if entry.endorsement is not None else None,
+        "refusal": entry.refusal,
+        "public_key_hex": entry.public_key_hex,
     }
 
 

@@ -63,8 +63,20 @@ class ParsedFile:
     faults: tuple[TemplateFault, ...]
 
 
-def read_document(text: str) -> ParsedFile:
-    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
+@dataclass(frozen=True, kw_only=True)
+class FrontMatter:
+    """The front matter of a file with the line of each of its values, the rows of the body after it, and faults."""
+
+    front: dict[str, Any]
+    lines: Mapping[Path, int]
+    body: list[str]
+    #: The line of the body's first row.
+    first_line: int
+    faults: tuple[TemplateFault, ...]
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """Parse the front matter of a file; errors are in `faults`."""
     faults = list(_check_text(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
@@ -76,14 +88,28 @@ def read_document(text: str) -> ParsedFile:
             )
         )
     if faults or closing is None:
-        return ParsedFile(front={}, lines={}, sections=(), faults=tuple(faults))
+        return FrontMatter(front={}, lines={}, body=[], first_line=1, faults=tuple(faults))
     # Front matter begins on the file's second line, the body after the closing fence.
     header = "\n".join(rows[1:closing])
     front, lines, front_faults = _read_front_matter(header, first_line=2, loader=_FAST_LOADER)
     if front_faults:
         front, lines, front_faults = _read_front_matter(header, first_line=2, loader=yaml.SafeLoader)
-    sections, body_faults = _read_sections(rows[closing + 1 :], first_line=closing + 2)
-    return ParsedFile(front=front, lines=lines, sections=sections, faults=(*front_faults, *body_faults))
+    return FrontMatter(
+        front=front,
+        lines=lines,
+        body=rows[closing + 1 :],
+        first_line=closing + 2,
+        faults=tuple(front_faults),
+    )
+
+
+def read_document(text: str) -> ParsedFile:
+    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
+    read = read_front_matter(text)
+    sections, body_faults = _read_sections(read.body, first_line=read.first_line)
+    return ParsedFile(
+        front=read.front, lines=read.lines, sections=sections, faults=(*read.faults, *body_faults)
+    )
 
 
 def path_text(path: Path, *, inside: bool = False) -> str:

@@ -45,6 +45,8 @@ from arbor.goals.values import (
     GoalType,
     title_key,
 )
+from arbor.knowledge.skills import MOST_SKILLS
+from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SubscriptionRequest
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -174,6 +176,10 @@ class TemplateSpec(BaseModel):
     heartbeat_interval_s: Annotated[int, Field(strict=True, ge=1, le=MAX_INTERVAL_S)] | None = None
     #: What differs from the energy policy of the tenant.
     energy: EnergyPolicy = EnergyPolicy()
+    #: The names of the skills that its agents begin with, in the order of their prompts.
+    skills: Annotated[tuple[Line, ...], Field(max_length=MOST_SKILLS)] = ()
+    #: The signals that its agents are subscribed to from their birth on.
+    subscriptions: Annotated[tuple[SubscriptionRequest, ...], Field(max_length=MOST_SUBSCRIPTIONS)] = ()
 
     @field_validator("name")
     @classmethod

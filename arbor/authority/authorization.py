@@ -13,7 +13,7 @@ from typing import Any
 from arbor.agents.capabilities import CapabilityUri
 from arbor.authority.approvals import ApprovalView
 from arbor.authority.grants import ALL_AGENTS, Capability, matches, read_uri, widening
-from arbor.authority.modes import DEFAULT_PROFILE, TrustProfile
+from arbor.authority.modes import DEFAULT_PROFILE, TrustMode, TrustProfile, effective_mode
 from arbor.authority.requests import Nonce, SignedRequests, body_hash
 from arbor.errors import CapabilityInvalid
 
@@ -117,11 +117,13 @@ class AgentAuthority:
         return replace(self, uses=uses) if len(uses) > len(self.uses) or uses != self.uses else self
 
     def permits(self, resource: str, *, now: datetime) -> bool:
-        """Return whether a grant seems to be in force for a resource, to offer it: signatures are not verified."""
+        """Return whether to offer a resource: a grant seems to be in force, and nobody blocks it. Signatures are not verified."""
         if self.identity_fault:
             return False
         try:
             wanted = read_uri(resource)
+            if effective_mode(resource, self.modes).mode is TrustMode.BLOCK:
+                return False
         except CapabilityInvalid:
             return False
         return any(
@@ -150,6 +152,18 @@ def authorize(
     if refusal is not None:
         return _denied(*refusal)
     return explain(resource, authority=authority, now=now)
+
+
+def with_trust(authorization: Authorization, resource: str, profile: TrustProfile) -> Authorization:
+    """Return a decision with what the trust in the agent adds: a person blocks the resource, or is asked first."""
+    mode = effective_mode(resource, profile)
+    if not authorization.granted or mode.mode.runs:
+        return authorization
+    if mode.mode is TrustMode.ASK:
+        return replace(authorization, reason=f"a person is asked first: {mode}")
+    return replace(
+        authorization, granted=False, code=DenialCode.BLOCKED, reason=f"a person blocks it: {mode}"
+    )
 
 
 def explain(resource: str, *, authority: AgentAuthority, now: datetime) -> Authorization:

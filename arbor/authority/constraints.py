@@ -203,7 +203,9 @@ def entered_constraints(
         not_before=not_before,
         expires_at=expires_at,
         max_uses=max_uses,
-        rate=Rate(uses=rate_uses, seconds=rate_seconds) if rate_uses and rate_seconds else None,
+        rate=Rate(uses=rate_uses, seconds=rate_seconds)
+        if rate_uses is not None and rate_seconds is not None
+        else None,
         window=TimeWindow.parse(hours, zone=time_zone) if hours.strip() else None,
     )
 

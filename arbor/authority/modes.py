@@ -27,7 +27,7 @@ class TrustMode(StrEnum):
     ASK = "ask"
     #: The action runs.
     ALLOW = "allow"
-    #: The action runs, and no approval is suggested or counted.
+    #: The action runs as under `allow`; the origin's profiles have both, and of the two `allow` counts as the stricter.
     AUTO = "auto"
 
     @property
@@ -204,16 +204,18 @@ def parse_model_limits(entries: Mapping[str, str]) -> dict[str, TrustPreset]:
 
 
 def _of_profile(resource: str, profile: TrustProfile) -> ModeDecision:
-    found = [
-        (rule, ModeSource.RULE)
-        for rules in (profile.rules, profile.tenant_rules)
-        if (rule := _longest(resource, rules)) is not None
-    ]
-    if (preset := _longest(resource, PRESETS[profile.preset])) is not None:
-        found.append((preset, ModeSource.PRESET))
+    """Return the mode by the rules of people and the preset, whichever has the longer prefix.
+
+    A longer prefix of the preset does not loosen what a person's rule says: a person who blocks everything means it.
+    """
     # A stable choice: of equal prefixes, the agent's rule comes before the tenant's, and both before the preset.
-    rule, source = max(found, key=lambda item: len(_parts(item[0].prefix)))
-    return ModeDecision(mode=rule.mode, prefix=rule.prefix, source=source)
+    rule = _longest(resource, (*profile.rules, *profile.tenant_rules))
+    preset = _longest(resource, PRESETS[profile.preset])
+    assert preset is not None, "each preset has a rule for everything"
+    is_finer = rule is not None and len(_parts(preset.prefix)) > len(_parts(rule.prefix))
+    if rule is None or (is_finer and preset.mode.rank < rule.mode.rank):
+        return ModeDecision(mode=preset.mode, prefix=preset.prefix, source=ModeSource.PRESET)
+    return ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.RULE)
 
 
 def _longest(resource: str, rules: Iterable[TrustRule]) -> TrustRule | None:

@@ -18,9 +18,17 @@ from arbor.quotations import shorten
 TURN_LENGTH = 8_000
 #: The longest answer that is stored, in characters.
 ANSWER_LENGTH = 20_000
-#: Limits of the conversation's history in a prompt, in turns and in tokens.
+#: Limits of the conversation's history in a prompt: turns (seed 001, "Context Window Management"), tokens of all of them, and
+#: characters of one. What was before is summarized.
 SHOWN_TURNS = 20
-SHOWN_TOKENS = 2_000
+SHOWN_TOKENS = 8_000
+TURN_SHOWN_LENGTH = 1_200
+#: The turns before these that a rule summarizes for a prompt, where no episode has a summary, and the characters of its summary.
+SUMMARIZED_TURNS = 200
+RULE_SUMMARY_LENGTH = 1_200
+#: The summaries of episodes that a prompt shows, and the characters of one.
+EPISODES_SHOWN = 3
+SUMMARY_SHOWN_LENGTH = 1_200
 
 #: Characters of the person's text in the thought about a turn.
 ASKED_LENGTH = 160

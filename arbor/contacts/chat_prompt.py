@@ -1,4 +1,7 @@
-"""The prompt of a conversation's turn (seed 000, 7, `prepare_query`): constant parts first, then the current ones.
+"""The prompt of a conversation's turn (seed 000, 7, `prepare_query`), in the order of seed 001 ("Working Memory").
+
+The system part is the rules, the character and the skills; then come the self, the time and the boundaries, memories, passages of
+documents, and the conversation.
 
 All text from people, files or the agent's own past is in data blocks under a mark that is new for each
 prompt; so is the person's turn, because it may quote anything.
@@ -6,22 +9,18 @@ prompt; so is the person's turn, because it may quote anything.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Sequence
 
 from arbor.clock import when
-from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
-from arbor.contacts.values import Speaker
+from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS, SUMMARY_SHOWN_LENGTH, TURN_SHOWN_LENGTH
+from arbor.contacts.chat_fitting import fit_turn, tokens_of
+from arbor.contacts.chat_summary import speaker_of
+from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView, TurnView
 from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
-from arbor.heartbeat.prompts.reductions import CLIPPED_MESSAGE
-from arbor.heartbeat.prompts.sections import moment, selfhood
+from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of
-from arbor.heartbeat.situation import MemoryView
-from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.models.token_counts import CountTokens
 from arbor.quotations import Data, RenderedSection, line
 
 SCHEMA_NAME = "answer"
@@ -32,7 +31,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 _CODE_LENGTH = 2_000
-_TURN_LENGTH = 1_200
 #: The characters of a program's note that are shown.
 NOTE_LENGTH = 2_000
 
@@ -54,62 +52,6 @@ the person"}"""
 CLOSING = "Answer the person. Answer with the JSON object only."
 
 
-class PromptPart(BaseModel):
-    """A part of the view that an agent has at a turn."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class TurnView(PromptPart):
-    """An earlier turn of the conversation."""
-
-    speaker: Speaker
-    text: str
-    at: datetime
-
-
-class CodeView(PromptPart):
-    """A code snippet that the agent stored."""
-
-    language: str
-    title: str
-    code: str
-
-
-class ChatBoundaryMatch(PromptPart):
-    """A boundary that applies to the message."""
-
-    name: str
-    description: str
-    #: An `arbor.selves.boundaries.BoundaryResponse`.
-    response: str
-    why: str
-
-
-class ChatView(PromptPart):
-    """Everything an agent sees at a turn of a conversation."""
-
-    name: str
-    person: str
-    message: str
-    #: What the person's program says beside the message, such as its own system prompt.
-    client_note: str = ""
-    now: datetime
-    hours_since_user: float | None = None
-    aspects: list[AspectView] = []
-    beliefs: list[BeliefView] = []
-    preferences: list[PreferenceView] = []
-    mood: MoodView | None = None
-    working_memory: WorkingMemory = WorkingMemory()
-    #: Memories recalled for the message, best first.
-    relevant: list[MemoryView] = []
-    code: list[CodeView] = []
-    crossings: list[ChatBoundaryMatch] = []
-    #: Oldest first; `earlier` counts the turns before these.
-    turns: list[TurnView] = []
-    earlier: int = 0
-
-
 def build_chat_prompt(
     view: ChatView,
     character_prompt: str,
@@ -117,19 +59,22 @@ def build_chat_prompt(
     *,
     window: int = DEFAULT_WINDOW,
     reply_tokens: int = DEFAULT_REPLY_TOKENS,
+    count: CountTokens = estimate_tokens,
 ) -> Prompt:
     """Render a turn for a model; `nonce` is random, and new for each prompt.
 
-    `window` is the model's context length in tokens, `reply_tokens` the share of its reply. Where there is no
-    room, entries are left out in the order of `_REDUCTIONS`; the person's turn is only clipped, at last.
+    `window` is the model's context length in tokens, `reply_tokens` the share of its reply, as `count` counts them. Where there is no
+    room, entries are left out (`arbor.contacts.chat_fitting`); the person's turn is only clipped, at last. The system part is whole.
     """
     system = [
         RenderedSection("rules", RULES),
         RenderedSection("format", FORMAT),
         RenderedSection("character", character_prompt.strip()),
+        RenderedSection("skills", knowledge.skills(view.skills)),
     ]
-    room = room_of(window=window, fixed=_tokens(system), reply=reply_tokens)
-    user, cut = _fit(view, nonce, room)
+    room = room_of(window=window, fixed=tokens_of(system, count), reply=reply_tokens)
+    fitted = fit_turn(view, room, lambda cut: _user(cut, nonce), count)
+    user, cut = fitted.sections, fitted.cut
     return Prompt(
         system=_join(system),
         user=_join(user),
@@ -137,54 +82,15 @@ def build_chat_prompt(
             PromptSection(
                 name=section.name,
                 text=section.text,
-                tokens=estimate_tokens(section.text),
+                tokens=count(section.text),
                 cut=cut.get(section.name, 0),
             )
             for section in (*system, *user)
             if section.text or cut.get(section.name)
         ),
         percepts=(),
+        removed=fitted.removed,
     )
-
-
-def _fit(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], Mapping[str, int]]:
-    """Render as much of the turn as fits into `room` tokens; count the omitted entries by section."""
-    cut: Counter[str] = Counter()
-    user = _user(view, nonce)
-    for section, name, least in _REDUCTIONS:
-        while _tokens(user) > room and len(getattr(view, name)) > least:
-            view = _without_one(view, name)
-            cut[section] += 1
-            user = _user(view, nonce)
-    if _tokens(user) > room:
-        user = _user(view.model_copy(update={"message": line(view.message, CLIPPED_MESSAGE)}), nonce)
-    return user, cut
-
-
-# Section, field of the view, and the entries that stay: older turns, memories and code first, as in seed 001 ("Context
-# Window Management"), and the newest turns and best memories only after the less important parts of the self.
-_REDUCTIONS = (
-    ("conversation", "turns", 4),
-    ("relevant", "relevant", 3),
-    ("code", "code", 1),
-    ("code", "code", 0),
-    ("preferences", "preferences", 0),
-    ("beliefs", "beliefs", 2),
-    ("conversation", "turns", 1),
-    ("relevant", "relevant", 1),
-    ("beliefs", "beliefs", 0),
-    ("identity", "aspects", 1),
-    ("conversation", "turns", 0),
-    ("relevant", "relevant", 0),
-)
-
-
-def _without_one(view: ChatView, name: str) -> ChatView:
-    """Return the view without the oldest turn, or without the last entry of another list."""
-    entries = getattr(view, name)
-    if name == "turns":
-        return view.model_copy(update={"turns": entries[1:], "earlier": view.earlier + 1})
-    return view.model_copy(update={name: entries[:-1]})
 
 
 def _user(view: ChatView, nonce: str) -> list[RenderedSection]:
@@ -193,23 +99,20 @@ def _user(view: ChatView, nonce: str) -> list[RenderedSection]:
     return [mark, *_sections(view, Data(nonce))]
 
 
-def _tokens(sections: Sequence[RenderedSection]) -> int:
-    return estimate_tokens(_join(sections))
-
-
 def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
-    """Render the sections of the system and the user message, the seldom changing ones first."""
+    """Render the sections of the user message: the self, memories, passages of documents, turns."""
     return [
         RenderedSection("identity", selfhood.identity(view.aspects, data)),
         RenderedSection("beliefs", selfhood.beliefs(view.beliefs, data)),
         RenderedSection("preferences", selfhood.preferences(view.preferences, data)),
         RenderedSection("mood", selfhood.mood(view.mood)),
         RenderedSection("working_memory", _working_memory(view.working_memory, data)),
-        RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
-        RenderedSection("code", _code(view.code, data)),
-        RenderedSection("conversation", _conversation(view, data)),
         RenderedSection("timing", _timing(view)),
         RenderedSection("boundaries", _boundaries(view.crossings, data)),
+        RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
+        RenderedSection("code", _code(view.code, data)),
+        RenderedSection("passages", knowledge.passages(view.passages, data)),
+        RenderedSection("conversation", _conversation(view, data)),
         RenderedSection("client", _client_note(view.client_note, data)),
         RenderedSection("message", f"## What they say now\n{data.block([view.message])}"),
         RenderedSection("closing", CLOSING),
@@ -220,7 +123,7 @@ def shown_turns(turns: Sequence[TurnView], *, tokens: int = SHOWN_TOKENS) -> lis
     """Return the latest turns, at most 20 and about `tokens` tokens together, oldest first."""
     latest: list[TurnView] = []
     for turn in reversed(turns[-SHOWN_TURNS:]):
-        tokens -= estimate_tokens(turn.text[:_TURN_LENGTH])
+        tokens -= estimate_tokens(turn.text[:TURN_SHOWN_LENGTH])
         if tokens < 0:
             break
         latest.append(turn)
@@ -287,12 +190,18 @@ def _client_note(note: str, data: Data) -> str:
 
 
 def _conversation(view: ChatView, data: Data) -> str:
-    if not view.turns:
+    if not view.turns and not view.summaries:
         status = f"Earlier turns not shown: {view.earlier}." if view.earlier else "It begins now."
         return f"## Your conversation with {line(view.person)}\n{status}"
     lines = [
-        f"{when(turn.at)}, {'you' if turn.speaker is Speaker.AGENT else 'they'}: {line(turn.text, _TURN_LENGTH)}"
-        for turn in view.turns
+        *(
+            f"summary of {summary.turns} earlier turns, {when(summary.started_at)} to {when(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
+            for summary in view.summaries
+        ),
+        *(
+            f"{when(turn.at)}, {speaker_of(turn)}: {line(turn.text, TURN_SHOWN_LENGTH)}"
+            for turn in view.turns
+        ),
     ]
     earlier = f"\nEarlier turns not shown: {view.earlier}." if view.earlier else ""
     return f"## Your conversation with {line(view.person)} so far\n{data.block(lines)}{earlier}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from arbor.clock import when
 from arbor.contacts.chat import ANSWER_LENGTH
-from arbor.contacts.chat_prompt import ChatView
+from arbor.contacts.chat_view import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
 from arbor.models.json_text import Broken, find_objects, storable

@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
+from arbor.heartbeat.inputs import Moment
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.state import HeartbeatState, Moment
+from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.progress import Checkpoint
 
 #: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).

@@ -60,6 +60,8 @@ class Effects:
     derived: tuple[tuple[UUID, tuple[UUID, ...]], ...] = ()
     #: Percepts to mark as taken in.
     received_percepts: tuple[UUID, ...] = ()
+    #: Subscriptions, and the positions after the signals that their agents have read.
+    signal_positions: tuple[tuple[UUID, UUID], ...] = ()
     #: New buffer items, and texts to extract code snippets from.
     held: tuple[NewBufferItem, ...] = ()
     code: tuple[str, ...] = ()

@@ -134,6 +134,9 @@ class WakeReasons:
     #: A person, a conversation, an event or a cycle requested the heartbeat.
     asked_for: bool
     percepts: int
+    #: Kinds of signals about what the agents of the tenant share. Those of agents wake nobody: two that are subscribed to each
+    #: other would keep each other awake.
+    signals: int
     #: Active objectives and tasks, and pending intents.
     work: int
     proposals: int
@@ -156,6 +159,7 @@ def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = 
     waits = (
         reasons.asked_for
         or reasons.percepts
+        or reasons.signals
         or reasons.work
         or reasons.proposals
         or reasons.urgent_drive

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from operator import not_
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from arbor.agents.energy import REGENERATION
 from arbor.authority.approvals import ApprovalStatus
@@ -25,11 +28,14 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
+    PassageViews,
     PeerView,
     PlanView,
     PreferenceView,
     ProposalView,
+    SignalViews,
     SituationPart,
+    SkillViews,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
@@ -223,9 +229,10 @@ class Terms(SituationPart):
     allowance: int | None = None
     #: Prices in energy that were not the defaults, by action.
     costs: dict[str, int] = {}
-    #: Estimated tokens of the window of its prompt, and of the longest reply to it.
+    #: Tokens of the window of its prompt, and of the longest reply to it: counted by this tokenizer, or estimated without one.
     window: int | None = None
     reply_tokens: int | None = None
+    tokenizer: Annotated[str, Field(exclude_if=not_)] = ""
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 
@@ -250,6 +257,8 @@ class Situation(SituationPart):
     #: The unit: `energy`, `actions` or `ticks`.
     energy_unit: str = "energy"
     actions: list[ActionOffer]
+    #: Its active skills, in order.
+    skills: SkillViews = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
     #: Active plans and drafts of the open goals.
@@ -280,12 +289,16 @@ class Situation(SituationPart):
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
+    #: Passages of documents, the most similar first.
+    passages: PassageViews = []
     #: Memories that actions of this heartbeat recalled.
     recalled: list[MemoryView] = []
     #: Active clusters, the most active first.
     themes: list[ClusterView] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
+    #: Signals that it is subscribed to, the latest first.
+    signals: SignalViews = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.

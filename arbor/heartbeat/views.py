@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import not_
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -24,6 +25,46 @@ class SituationPart(BaseModel):
     """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class SkillView(SituationPart):
+    """A skill: instructions for the agent's work, never cut. Stored without its text, which the digest names."""
+
+    name: str
+    #: The digest of its version (`arbor.knowledge.skills`).
+    digest: str = ""
+    text: Annotated[str, Field(exclude=True)] = ""
+
+
+class SignalView(SituationPart):
+    """Signals of one name and source since the last prompt (`arbor.knowledge.subscriptions`)."""
+
+    name: str
+    #: The agent that they are about, `you` for itself; empty for what the agents of the tenant share.
+    source: str = ""
+    count: int = 1
+    #: The time of the latest one, and what the latest ones are about.
+    at: datetime
+    subjects: list[str] = []
+
+
+class PassageView(SituationPart):
+    """A passage of a document, with its citation."""
+
+    id: str
+    #: The title of its document.
+    title: str
+    #: Where the document has it: a page, headings.
+    place: str = ""
+    text: str
+    #: To what was searched for, 0 to 1.
+    similarity: float = 0.0
+
+
+#: Stored only if there are any.
+SkillViews = Annotated[list[SkillView], Field(exclude_if=not_)]
+SignalViews = Annotated[list[SignalView], Field(exclude_if=not_)]
+PassageViews = Annotated[list[PassageView], Field(exclude_if=not_)]
 
 
 class AspectView(SituationPart):

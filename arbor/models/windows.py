@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.models.handles import Provider
+from arbor.models.token_counts import NO_TOKENIZERS, CountTokens, shared_tokenizer
 
 #: Windows in tokens, by provider and prefix of the model's name; the longest matching prefix applies. Sources: the providers'
 #: model pages, as of November 2026.
@@ -25,6 +26,8 @@ WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
 #: The bounds of a token ratio: the tokens that a model counts for an estimated one. Beyond them, the report is not believed.
 LEAST_RATIO = 0.8
 MOST_RATIO = 3.0
+#: Tokens of a window that a server's template puts around the messages, where all others are counted exactly.
+TEMPLATE_TOKENS = 64
 
 
 def bounded_ratio(ratio: float) -> float:
@@ -34,16 +37,30 @@ def bounded_ratio(ratio: float) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptLimits:
-    """The window and the longest reply that a prompt must leave room for, in estimated tokens."""
+    """The window and the longest reply that a prompt must leave room for, in estimated tokens or in those of a tokenizer."""
 
     window: int
     reply_tokens: int
+    #: The name of the models' tokenizer; empty: tokens are estimated.
+    tokenizer: str = ""
 
 
 def prompt_limits(
-    handles: Iterable[str], *, otherwise: int, reply_tokens: int, ratios: Mapping[str, float]
+    handles: Iterable[str],
+    *,
+    otherwise: int,
+    reply_tokens: int,
+    ratios: Mapping[str, float],
+    tokenizers: Mapping[str, CountTokens] = NO_TOKENIZERS,
 ) -> PromptLimits:
-    """Return the limits of a prompt that fits every one of these models; `ratios` are their token ratios, by handle."""
+    """Return the limits of a prompt that fits every one of these models; `ratios` are their token ratios, by handle.
+
+    A tokenizer that all of them share counts exactly, so that nothing is to be corrected.
+    """
+    handles = tuple(handles)
+    if tokenizer := shared_tokenizer(handles, tokenizers):
+        window = min(window_of(handle, otherwise=otherwise) for handle in handles)
+        return PromptLimits(window=window - TEMPLATE_TOKENS, reply_tokens=reply_tokens, tokenizer=tokenizer)
     windows = []
     replies = []
     for handle in handles:

@@ -15,6 +15,15 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME_BITS = 48
 
 
+def derived_id(old: UUID, *, owner: UUID) -> UUID:
+    """Return the id that a copy of a row has with another owner: of the same time, and always the same for both."""
+    value = int.from_bytes(hashlib.sha256(owner.bytes + old.bytes).digest()[:16], "big")
+    random_bits = 128 - _TIME_BITS
+    value = (old.int >> random_bits << random_bits) | (value & ((1 << random_bits) - 1))
+    value = value & ~(0xF << 76) | (0x7 << 76)
+    return UUID(int=value & ~(0b11 << 62) | (0b10 << 62))
+
+
 class IdMapping:
     """Replaces the ids of an agent and of its rows by those of another agent.
 
@@ -28,13 +37,7 @@ class IdMapping:
 
     def id_of(self, old: UUID) -> UUID:
         """Return the new id of a row."""
-        if old == self._old_agent:
-            return self._new_agent
-        value = int.from_bytes(hashlib.sha256(self._new_agent.bytes + old.bytes).digest()[:16], "big")
-        random_bits = 128 - _TIME_BITS
-        value = (old.int >> random_bits << random_bits) | (value & ((1 << random_bits) - 1))
-        value = value & ~(0xF << 76) | (0x7 << 76)
-        return UUID(int=value & ~(0b11 << 62) | (0b10 << 62))
+        return self._new_agent if old == self._old_agent else derived_id(old, owner=self._new_agent)
 
     def apply(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return a row with every id of the seed's rows replaced, within texts and keys as well."""

@@ -10,6 +10,8 @@ from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.seeds.reading import SeedRow
 from arbor.selves.values import BeliefStatus
 
+#: The sections that a merge reads.
+MERGED = frozenset({"memories", "beliefs", "preferences"})
 #: Types of memories that are knowledge: events belong to the one who lived through them.
 LEARNED = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC)
 #: The share of its trust and confidence that a merged memory or proposal has: another one learned it.

@@ -27,13 +27,15 @@ class SeedReason(StrEnum):
     MERGE = "merge"
     #: Somebody sent it to the API.
     UPLOADED = "uploaded"
+    #: The agent is moved to another embedding model.
+    REEMBED = "reembed"
     #: The agent is destroyed.
     DESTROY = "destroy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedAt:
-    """A saved seed, as the policy sees it."""
+    """A saved seed, as the policy sees it: `at` is the time when it was saved, which is later than its capture elsewhere."""
 
     id: UUID
     agent_id: UUID

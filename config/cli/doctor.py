@@ -25,6 +25,7 @@ from config.cli.checks.models import (
     check_minds,
     check_model,
     check_token_ratios,
+    check_tokenizers,
 )
 from config.cli.checks.processes import (
     check_api,
@@ -36,6 +37,7 @@ from config.cli.checks.processes import (
     check_web,
     check_workers,
 )
+from config.cli.checks.skills import check_skills
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.output import json_of
 from config.cli.kit.printable import printable
@@ -97,6 +99,7 @@ _IN_DATABASE = (
     check_clock,
     check_keys,
     check_agents,
+    check_skills,
     check_minds,
     check_backlog,
     check_scheduler,
@@ -105,6 +108,7 @@ _IN_DATABASE = (
     check_history,
     check_outbox,
     check_token_ratios,
+    check_tokenizers,
 )
 
 

@@ -50,6 +50,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "document": ("document", "Manage documents that all agents of a tenant share."),
         "seed": ("seed", "Export, import, restore, fork, compare and merge agents."),
         "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
+        "skill": ("skill", "Manage skills, which say how agents do their work."),
         "signals": ("signals", "List what changed about agents, or follow it live."),
     },
     "Administer": {

@@ -18,7 +18,7 @@ from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.comparing import compare_seeds
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
@@ -66,9 +66,7 @@ def format_size(size: int) -> str:
 def opened_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
     """Open and verify a seed: a file, or a saved seed of the tenant by its id. Raises NotFound, SeedInvalid."""
     with _file_of(text, tenant_id) as file:
-        with tenant_transaction(tenant_id):
-            seed = verify_seed(file)
-        yield seed
+        yield receive_seed(file, tenant_id=tenant_id, actor=actor())
 
 
 def _file_of(text: str, tenant_id: UUID) -> BinaryIO:

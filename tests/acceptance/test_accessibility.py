@@ -70,6 +70,7 @@ class AccessScene:
             "agents_agent_add",
             "contacts_channel_add",
             "knowledge_document_add",
+            "fleet_savedseed_add",
             "operations",
             "template-edit",
         )

@@ -55,6 +55,8 @@ class World:
             f"{reverse('admin:graph')}?agent={agent}&node={memory.pk}",
             f"{reverse('admin:graph')}?agent={agent}",
             f"{reverse('admin:model-usage')}?agent={agent}&by=agent",
+            reverse("admin:agent-capabilities", args=[agent]),
+            reverse("admin:agent-trust", args=[agent]),
             reverse("admin:models"),
             reverse("admin:operations"),
             reverse("admin:template-edit"),

@@ -18,19 +18,19 @@ _STATUSES = [(status.value, status.value) for status in EndorsementStatus]
 
 
 class AuthorityKey(models.Model):
-    """A key pair of the System Authority, which endorses the agents of this installation.
+    """A key pair of the System Authority, which endorses the agents of this installation; the latest one signs.
 
     A row is genuine if its private half opens under the master key and belongs to its public half.
     """
 
-    #: A key never changes; only a rotation of the master key seals it anew.
+    #: A key never changes; a rotation of the master key seals the private half anew, and its retirement deletes it.
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
     ops_privileges: ClassVar[str] = ""
 
     #: From 1; endorsements name it.
     number = models.PositiveSmallIntegerField(primary_key=True)
     public_key = models.BinaryField()
-    #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the number.
+    #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the number; empty once the key is retired.
     sealed_private_key = models.JSONField()
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from django.db.models import QuerySet
+
 from apps.agents.models import AuthorityKey
 from apps.tenants.encoding import from_json, to_json
 from apps.tenants.keys import master_keys
@@ -26,13 +28,32 @@ def ensure_system_authority() -> SigningKey:
 
     Raises ConfigurationInvalid without a master key, and SealBroken under another one.
     """
-    row = AuthorityKey.objects.order_by("-number").first() or _create_first()
+    row = AuthorityKey.objects.order_by("-number").first() or _create(FIRST)
     return _opened(row)
 
 
 def authority_public_keys() -> dict[int, bytes]:
-    """Return the System Authority's public keys by number, each checked against its private half. Raises SealBroken."""
-    return {row.number: _opened(row).public for row in AuthorityKey.objects.all()}
+    """Return the public halves of the System Authority's keys in use by number, each checked. Raises SealBroken."""
+    return {row.number: _opened(row).public for row in authority_keys()}
+
+
+def authority_keys() -> QuerySet[AuthorityKey]:
+    """Return the System Authority's keys in use, the first one first: those whose private halves have not been deleted."""
+    rows: QuerySet[AuthorityKey] = AuthorityKey.objects.exclude(sealed_private_key={})
+    return rows.order_by("number")
+
+
+def add_authority_key() -> SigningKey:
+    """Create a further key of the System Authority, which signs from now on; the keys before stay valid."""
+    return _opened(_create(ensure_system_authority().number + 1))
+
+
+def retire_authority_keys() -> list[int]:
+    """Delete the private halves of all keys but the latest, and return their numbers: what they signed is valid no more."""
+    outdated = authority_keys().filter(number__lt=ensure_system_authority().number)
+    numbers = list(outdated.values_list("number", flat=True))
+    outdated.update(sealed_private_key={})
+    return numbers
 
 
 def own_key(number: int, public: bytes, sealed: str) -> SigningKey:
@@ -65,16 +86,16 @@ def unseal_authority_key(record: Mapping[str, Any], *, number: int, keys: Master
     )
 
 
-def _create_first() -> AuthorityKey:
+def _create(number: int) -> AuthorityKey:
     pair = generate_key_pair()
     row = AuthorityKey(
-        number=FIRST,
+        number=number,
         public_key=pair.public,
-        sealed_private_key=seal_authority_key(pair.private, number=FIRST, keys=master_keys()),
+        sealed_private_key=seal_authority_key(pair.private, number=number, keys=master_keys()),
     )
-    # Another process may create the first key at the same moment; one of the two remains.
+    # Another process may create the key at the same moment; one of the two remains.
     AuthorityKey.objects.bulk_create([row], ignore_conflicts=True)
-    created: AuthorityKey = AuthorityKey.objects.get(number=FIRST)
+    created: AuthorityKey = AuthorityKey.objects.get(number=number)
     return created
 
 

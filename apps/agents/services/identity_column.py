@@ -5,7 +5,7 @@ The column is text, so that a process parses and verifies an identity once, howe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -25,15 +25,17 @@ from arbor.errors import IdentityRefused, SealBroken
 #: The identity of the agent `a` as JSON text, null for an agent without an endorsement. Needs `%(tenant)s`.
 IDENTITY_COLUMN = """(
     SELECT json_build_object('status', e.status, 'serial', e.serial, 'at', e.at, 'reason', e.reason,
-        'signature', encode(e.signature, 'hex'), 'authority',
-        json_build_array(w.number, encode(w.public_key, 'hex'), w.sealed_private_key::text),
-        'keys', (
+        'signature', encode(e.signature, 'hex'), 'authority', e.authority_number, 'authorities', (
+            SELECT json_agg(json_build_array(w.number, encode(w.public_key, 'hex'), w.sealed_private_key::text)
+                ORDER BY w.number)
+            FROM agents_authoritykey w WHERE w.sealed_private_key <> '{}'::jsonb
+        ), 'keys', (
             SELECT json_agg(json_build_array(k.number, encode(k.public_key, 'hex'), encode(k.previous_signature, 'hex'),
                 k.sealed_private_key::text) ORDER BY k.number)
             FROM agents_agentkey k
             WHERE k.tenant_id = %(tenant)s AND k.agent_id = a.id AND k.purpose = 'signing'
         ))::text
-    FROM agents_agentendorsement e JOIN agents_authoritykey w ON w.number = e.authority_number
+    FROM agents_agentendorsement e
     WHERE e.tenant_id = %(tenant)s AND e.agent_id = a.id
 )"""
 #: Identities that a process has parsed, about 3 KB each.
@@ -48,8 +50,8 @@ class AgentIdentity:
     endorsement: Endorsement | None
     #: Why the agent may not act, for people; empty if it may.
     refusal: str
-    #: Number and public half of the System Authority's key that signed the endorsement.
-    authority_key: tuple[int, bytes] | None = None
+    #: Numbers and public halves of the System Authority's keys in use: one, and two during a rotation.
+    authority_keys: tuple[tuple[int, bytes], ...] = ()
     #: The current signing key's private half as a sealed record in JSON text.
     sealed: str = field(default="", repr=False)
 
@@ -80,13 +82,18 @@ def parse_identity(text: str | None, *, public_id: str, tenant_id: str) -> Agent
     """Parse the identity that `IDENTITY_COLUMN` read, and verify it; the result says whether the agent may act."""
     if text is None:
         return _refused(public_id, tenant_id, f"{public_id} is not endorsed; `arbor prepare` endorses agents")
-    identity, authority = _parsed(text, public_id, tenant_id)
-    try:
-        # Not cached with the rest: after a rotation of the master key a process may open the key a moment later.
-        own_key(*authority)
-    except SealBroken as error:
-        return _refused(public_id, tenant_id, str(error))
-    return identity
+    identity, signed_by, authorities = _parsed(text, public_id, tenant_id)
+    genuine: list[tuple[int, bytes]] = []
+    for number, public, sealed in authorities:
+        try:
+            # Not cached with the rest: after a rotation of the master key a process may open the key a moment later.
+            own_key(number, public, sealed)
+        except SealBroken as error:
+            if number == signed_by:
+                return _refused(public_id, tenant_id, str(error))
+        else:
+            genuine.append((number, public))
+    return identity if len(genuine) == len(authorities) else replace(identity, authority_keys=tuple(genuine))
 
 
 def _refused(public_id: str, tenant_id: str, reason: str) -> AgentIdentity:
@@ -95,8 +102,13 @@ def _refused(public_id: str, tenant_id: str, reason: str) -> AgentIdentity:
 
 
 @lru_cache(maxsize=_IDENTITIES_CACHED)
-def _parsed(text: str, public_id: str, tenant_id: str) -> tuple[AgentIdentity, tuple[int, bytes, str]]:
-    """Parse and verify an identity, given the authority's key of its row, which is returned to be checked."""
+def _parsed(
+    text: str, public_id: str, tenant_id: str
+) -> tuple[AgentIdentity, int, tuple[tuple[int, bytes, str], ...]]:
+    """Parse and verify an identity by the authority's keys of their rows, which are returned to be checked.
+
+    The number is that of the key that signed the endorsement.
+    """
     columns: dict[str, Any] = from_json(text)
     keys: list[Any] = columns["keys"] or []
     chain = KeyChain(
@@ -107,27 +119,28 @@ def _parsed(text: str, public_id: str, tenant_id: str) -> tuple[AgentIdentity, t
             for number, public, signature, _ in keys
         ),
     )
-    number, public, sealed = columns["authority"]
-    authority = (number, bytes.fromhex(public), sealed)
+    authorities = tuple(
+        (number, bytes.fromhex(public), sealed) for number, public, sealed in columns["authorities"] or ()
+    )
+    public_keys = {number: public for number, public, _ in authorities}
     endorsement = Endorsement(
         status=EndorsementStatus(columns["status"]),
         serial=columns["serial"],
         at=datetime.fromisoformat(columns["at"]),
         reason=columns["reason"],
-        authority_number=number,
+        authority_number=columns["authority"],
         signature=bytes.fromhex(columns["signature"]),
     )
-    own = keys[-1][3] if keys else None
     try:
-        verify_statement(chain, endorsement, {number: authority[1]})
+        verify_statement(chain, endorsement, public_keys)
     except IdentityRefused as error:
-        return AgentIdentity(chain=chain, endorsement=None, refusal=str(error)), authority
-    refusal = "" if endorsement.is_active else inactive_reason(endorsement)
+        refused = AgentIdentity(chain=chain, endorsement=None, refusal=str(error))
+        return refused, endorsement.authority_number, authorities
     identity = AgentIdentity(
         chain=chain,
         endorsement=endorsement,
-        refusal=refusal,
-        authority_key=(number, authority[1]),
-        sealed=own or "",
+        refusal="" if endorsement.is_active else inactive_reason(endorsement),
+        authority_keys=tuple(public_keys.items()),
+        sealed=keys[-1][3] if keys else "",
     )
-    return identity, authority
+    return identity, endorsement.authority_number, authorities

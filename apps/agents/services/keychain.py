@@ -117,10 +117,12 @@ def open_percepts(
     for row in percepts:
         percept = dict(row)
         sealed = percept.pop("sealed", None)
-        if sealed is None:
+        if sealed is None and percept["kind"] != PerceptKind.PEER_MESSAGE:
             shown.append(percept)
             continue
         try:
+            if sealed is None:
+                raise MessageRefused("it is not sealed, so nobody has signed it")
             content = _opened(percept["id"], sealed, receiver)
         except (MessageRefused, IdentityRefused) as error:
             reason = str(error)

@@ -13,12 +13,14 @@ from pydantic import ValidationError
 from apps.agents.models import BuiltinTemplate, Template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.signals.services.reading import named
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.energy import check_terms, terms_of
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
 from arbor.errors import AlreadyExists, Invalid, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS, DEFAULT_COSTS
 from arbor.heartbeat.steps import HANDLERS
+from arbor.knowledge.subscriptions import check_names
 from arbor.pipeline.graph import load_graph
 
 
@@ -62,6 +64,13 @@ def read_template(text: str) -> TemplateSpec:
     spec = parse_template(text, known_actions=ACTIONS)
     if spec.pipeline:
         load_graph(spec.pipeline, handlers=HANDLERS)
+    try:
+        for request in spec.subscriptions:
+            check_names({name for text in request.signals for name in named(text)}, request.source)
+    except Invalid as error:
+        raise TemplateInvalid(
+            f"template {spec.name}: subscriptions: {error}", faults=[f"subscriptions: {error}"]
+        ) from error
     try:
         check_terms(terms_of(spec.energy), default_costs=DEFAULT_COSTS)
     except Invalid as error:

@@ -136,7 +136,7 @@ class CapabilityExplanation(Schema):
     granted: bool
     capability: str = Field(description="The grant that authorizes it; empty if none does.")
     code: str = Field(description="Why not; empty if granted.")
-    reason: str
+    reason: str = Field(description="Why not; of a granted resource, that a person is asked first.")
     tried: list[TriedCapability]
 
 

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
-from collections.abc import AsyncIterator, Iterator
+import shutil
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 from uuid import UUID
 
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from apps.access.services import TokenAccess
 from apps.agents.services.profile import NAME_LENGTH
 from apps.api.authentication import ADMINISTER
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
-from apps.api.scope import own_transactions
+from apps.api.scope import own_transactions, reads_file
+from apps.api.streamed_files import FILE_TYPE, streamed_file
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.comparing import compare_seeds
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.files import VerifiedSeed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
-from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_seed, save_upload, temporary_file
+from apps.fleet.seeds.saving import (
+    delete_saved_seed,
+    download_saved_seed,
+    save_seed,
+    save_upload,
+    temporary_file,
+    verified_saved_seed,
+)
 from apps.fleet.seeds.sections import SeedGroup
-from apps.tenants.scope import tenant_transaction
 from arbor.seeds.diff import SectionDifference
 from arbor.seeds.saving import SeedReason
 
 router = Router()
 
-_CONTENT_TYPE = "application/octet-stream"
-#: Bytes of a file that are sent at once.
-_PART = 256 * 1024
-_BINARY = {"content": {_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+_BINARY = {"content": {FILE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 #: The parts of the document of operations that answer or read a file.
 _ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
 _READS_FILE = {"requestBody": {"required": True, **_BINARY}}
@@ -193,7 +196,7 @@ def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> Stream
     except BaseException:
         file.close()
         raise
-    return _streamed(request, file, str(agent_id))
+    return streamed_file(request, file, name=f"{agent_id}.seed")
 
 
 @router.post(
@@ -217,11 +220,11 @@ def save(request: HttpRequest, agent_id: UUID) -> Status[SavedSeedResource]:
 def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedReportResource:
     """Bring the agent back to the state of a saved seed of its own. A seed of the state before is saved first."""
     access = access_of(request)
-    with _opened(access.tenant_id, wish.seed_id) as file:
+    with _opened(access, wish.seed_id) as seed:
         report = restore_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
-            seed=_verified(access.tenant_id, file),
+            seed=seed,
             options=RestoreOptions(skip=frozenset(wish.skip), dry_run=wish.dry_run),
             actor=access.actor,
         )
@@ -238,11 +241,11 @@ def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedRepo
 def merge(request: HttpRequest, agent_id: UUID, wish: SeedMerge) -> MergeReportResource:
     """Merge the knowledge of a saved seed of another agent: facts as memories, beliefs and preferences as proposals."""
     access = access_of(request)
-    with _opened(access.tenant_id, wish.seed_id) as file:
+    with _opened(access, wish.seed_id) as seed:
         report = merge_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
-            seed=_verified(access.tenant_id, file),
+            seed=seed,
             options=MergeOptions(trust_foreign=wish.trust_foreign, dry_run=wish.dry_run),
             actor=access.actor,
         )
@@ -281,11 +284,13 @@ def list_seeds(
     summary="Send a seed",
     openapi_extra=_READS_FILE,
 )
-@own_transactions
+@reads_file
 def upload(request: HttpRequest) -> Status[SavedSeedResource]:
     """Verify and save the seed that is the body, `application/octet-stream`; import, restore or merge it by its id."""
     access = access_of(request)
-    saved = save_upload(tenant_id=access.tenant_id, source=io.BytesIO(request.body), actor=access.actor)
+    with temporary_file() as file:
+        shutil.copyfileobj(request, file)
+        saved = save_upload(tenant_id=access.tenant_id, source=file, actor=access.actor)
     return Status(201, SavedSeedResource.of(saved))
 
 
@@ -311,7 +316,8 @@ def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
 )
 def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
     """Stream the file of a saved seed, `application/octet-stream`."""
-    return _streamed(request, open_saved_seed(seed_id), str(seed_id))
+    file = download_saved_seed(seed_id=seed_id, actor=access_of(request).actor)
+    return streamed_file(request, file, name=f"{seed_id}.seed")
 
 
 @router.post(
@@ -324,10 +330,10 @@ def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
 def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[SeedReportResource]:
     """Create an agent from a saved seed, with an identity of its own; nothing is granted to it."""
     access = access_of(request)
-    with _opened(access.tenant_id, seed_id) as file:
+    with _opened(access, seed_id) as seed:
         report = import_seed(
             tenant_id=access.tenant_id,
-            seed=_verified(access.tenant_id, file),
+            seed=seed,
             options=ImportOptions(**wish.model_dump()),
             actor=access.actor,
         )
@@ -343,55 +349,11 @@ def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[
 @own_transactions
 def diff(request: HttpRequest, seed_id: UUID, other_id: UUID) -> list[SectionDifferenceResource]:
     """Return the differences from one saved seed to another, by section."""
-    tenant_id = access_of(request).tenant_id
-    with _opened(tenant_id, seed_id) as first, _opened(tenant_id, other_id) as second:
-        sections = compare_seeds(_verified(tenant_id, first), _verified(tenant_id, second))
+    access = access_of(request)
+    with _opened(access, seed_id) as first, _opened(access, other_id) as second:
+        sections = compare_seeds(first, second)
     return [SectionDifferenceResource.of(section) for section in sections]
 
 
-def _opened(tenant_id: UUID, seed_id: UUID) -> BinaryIO:
-    with tenant_transaction(tenant_id):
-        return open_saved_seed(seed_id)
-
-
-def _verified(tenant_id: UUID, file: BinaryIO) -> VerifiedSeed:
-    with tenant_transaction(tenant_id):
-        return verify_seed(file)
-
-
-def _streamed(request: HttpRequest, file: BinaryIO, name: str) -> StreamingHttpResponse:
-    """Answer a file in parts; under ASGI, the parts are read without blocking the other requests."""
-    file.seek(0)
-    parts = _AsyncParts(file) if isinstance(request, ASGIRequest) else _Parts(file)
-    response = StreamingHttpResponse(parts, content_type=_CONTENT_TYPE)
-    response["Content-Disposition"] = f'attachment; filename="{name}.seed"'
-    return response
-
-
-class _FileParts:
-    """The parts of a file, which is closed after the last one, and by the response where none was read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class _Parts(_FileParts):
-    """Parts for WSGI."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        with self._file:
-            while part := self._file.read(_PART):
-                yield part
-
-
-class _AsyncParts(_FileParts):
-    """Parts for ASGI."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._file:
-            while part := await asyncio.to_thread(self._file.read, _PART):
-                yield part
+def _opened(access: TokenAccess, seed_id: UUID) -> AbstractContextManager[VerifiedSeed]:
+    return verified_saved_seed(tenant_id=access.tenant_id, seed_id=seed_id, actor=access.actor)

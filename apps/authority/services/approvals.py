@@ -25,7 +25,7 @@ from arbor.signals import SignalName, signal
 #: Characters of a reason.
 REASON_LENGTH = 2_000
 #: The badge of the console counts no further.
-COUNTED_AT_MOST = 99
+COUNTED_AT_MOST = 100
 _OPEN = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
 
@@ -47,10 +47,10 @@ def approval_of(approval_id: UUID) -> ActionApproval:
     return row
 
 
-def count_waiting() -> int:
-    """Return the number of requests that wait for a person, at most `COUNTED_AT_MOST`."""
-    waiting = approvals(statuses=[ApprovalStatus.PENDING]).filter(expires_at__gt=datetime.now(UTC))
-    return waiting.order_by().values("id")[:COUNTED_AT_MOST].count()
+def waiting_to_count() -> QuerySet[ActionApproval]:
+    """Return a query of requests that wait for a person, a hundred at most, for counts."""
+    waiting = ActionApproval.objects.filter(status=ApprovalStatus.PENDING, expires_at__gt=datetime.now(UTC))
+    return waiting.order_by()[:COUNTED_AT_MOST]
 
 
 @transaction.atomic

@@ -54,13 +54,12 @@ def authority_with(
     identity: AgentIdentity, grants: tuple[Capability, ...], uses: Mapping[str, GrantUses]
 ) -> AgentAuthority:
     """Return the rights of an agent with these grants."""
-    issued_by = identity.authority_key
     return AgentAuthority(
         tenant=identity.chain.tenant_id,
         public_id=identity.chain.public_id,
         keys={key.number: key.public for key in identity.chain.keys},
         identity_fault=identity.refusal,
-        issuers={issuer_of(issued_by[0]): issued_by[1]} if issued_by is not None else {},
+        issuers={issuer_of(number): public for number, public in identity.authority_keys},
         grants=grants,
         uses=uses,
     )

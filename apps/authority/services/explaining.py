@@ -17,9 +17,10 @@ from apps.agents.services.profile import agent_by_id
 from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.authority_column import GRANTS_COLUMN, authority_with, parse_authority
 from apps.authority.services.grants import to_value
+from apps.authority.services.modes import trust_of
 from apps.tenants.statements import fetch
 from arbor.agents.capabilities import SCHEME
-from arbor.authority.authorization import AgentAuthority, Authorization, explain
+from arbor.authority.authorization import AgentAuthority, Authorization, explain, with_trust
 from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
 
@@ -105,6 +106,8 @@ def authority_of(agent_id: UUID) -> AgentAuthority:
 def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     """Explain whether an agent may use a resource, or an action by its name, now: each grant that covers it, revoked ones too.
 
+    A grant does not suffice where the trust in the agent blocks the resource; where a person is asked first, the reason says so.
+
     Raises NotFound for the agent, and CapabilityInvalid for a URI that breaks the grammar.
     """
     agent = agent_by_id(agent_id)
@@ -113,7 +116,8 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
     authority = authority_with(identity_of(agent.id), (*own.grants, *revoked), own.uses)
-    return DenialReport(resource=uri, authorization=explain(uri, authority=authority, now=datetime.now(UTC)))
+    found = explain(uri, authority=authority, now=datetime.now(UTC))
+    return DenialReport(resource=uri, authorization=with_trust(found, uri, trust_of(agent.id)))
 
 
 def action_names(agent_id: UUID) -> list[str]:

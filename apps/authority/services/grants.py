@@ -11,7 +11,7 @@ from django.db.models import Q, Sum
 
 from apps.agents.models import Agent
 from apps.agents.services.authority import ensure_system_authority
-from apps.agents.services.locks import lock_agent
+from apps.agents.services.locks import lock_agent, lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record, record_refusal
 from apps.authority.models import CapabilityGrant, CapabilityUse
@@ -40,14 +40,15 @@ from arbor.values import replace
 MOST_GRANTS = 200
 REASON_LENGTH = 500
 
-# The grants below some, in any depth.
-_DELEGATES = """
+# The grants in force among some and all below them, in any depth.
+_IN_FORCE = """
 WITH RECURSIVE below AS (
-    SELECT id FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
+    SELECT id, revoked_at FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
     UNION
-    SELECT g.id FROM authority_capabilitygrant g JOIN below ON g.parent_id = below.id WHERE g.tenant_id = %(tenant)s
+    SELECT g.id, g.revoked_at FROM authority_capabilitygrant g JOIN below ON g.parent_id = below.id
+    WHERE g.tenant_id = %(tenant)s
 )
-SELECT id FROM below
+SELECT id FROM below WHERE revoked_at IS NULL
 """
 
 
@@ -138,7 +139,9 @@ def delegate_capability(
     are given away: they count as used. Raises NotFound, CapabilityInvalid, Invalid, LimitReached; a delegation that
     would widen the grant is audited and raises CapabilityDenied.
     """
-    # In the order of locks: agents before rows.
+    # In the order of locks: agents before rows. The holder's heartbeats use the grant under its schedule.
+    for agent_id in sorted({to_agent_id, _holder_of(capability_id) or to_agent_id}):
+        lock_schedule(agent_id)
     agent, now = lock_agent(to_agent_id), datetime.now(UTC)
     parent_row = _lock_grant(capability_id)
     parent = to_value(parent_row)
@@ -202,17 +205,21 @@ def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
     if row.revoked_at is not None:
         raise Invalid(f"{capability_name(row.id)} was revoked already: {row.revoked_reason}")
     revoked = _revoke([row.id], reason=why, actor=actor)
-    further = f" and {revoked - 1} delegated from it" if revoked > 1 else ""
+    further = f" and {len(revoked) - 1} delegated from it" if len(revoked) > 1 else ""
     message = f"revoked {row.resource} of {holder_name(row)}{further}: {why}"
     _record(row, AuditAction.CAPABILITY_REVOKED, actor, message)
-    return revoked
+    delegates = CapabilityGrant.objects.select_related("agent").filter(id__in=revoked).exclude(id=row.id)
+    for delegate in delegates.order_by("id"):
+        message = f"revoked {delegate.resource} of {holder_name(delegate)}, delegated from {capability_name(row.id)}: {why}"
+        _record(delegate, AuditAction.CAPABILITY_REVOKED, actor, message)
+    return len(revoked)
 
 
 def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: str, actor: str) -> int:
     """Revoke the direct grants of one action of these agents, or with None that of all agents. The caller audits it."""
     held = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
     rows = CapabilityGrant.objects.filter(held, resource=action_resource(action), revoked_at=None)
-    return _revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor)
+    return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
 
 
 def sign_rows(rows: Iterable[CapabilityGrant], key: SigningKey | None = None) -> None:
@@ -281,13 +288,22 @@ def _create_direct(
     return rows
 
 
-def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> int:
-    """Revoke grants and those below them; return how many were in force."""
-    if not roots:
-        return 0
-    ids = [capability_id for (capability_id,) in fetch(_DELEGATES, roots=list(roots))]
-    rows = CapabilityGrant.objects.filter(id__in=ids, revoked_at=None)
-    return rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
+def _revoke(roots: Sequence[UUID], *, reason: str, actor: str) -> list[UUID]:
+    """Revoke grants and those below them; return those that were in force."""
+    revoked: list[UUID] = []
+    # The update waits for delegations of these grants that are under way, so it is repeated until it finds no new delegate.
+    while roots and (in_force := [row[0] for row in fetch(_IN_FORCE, roots=list(roots))]):
+        rows = CapabilityGrant.objects.filter(id__in=in_force, revoked_at=None)
+        rows.update(revoked_at=datetime.now(UTC), revoked_by=actor, revoked_reason=reason[:REASON_LENGTH])
+        revoked += in_force
+    return revoked
+
+
+def _holder_of(capability_id: UUID) -> UUID | None:
+    """Return the agent that holds a grant; None for all agents, and for a grant that does not exist."""
+    holders = CapabilityGrant.objects.filter(id=capability_id).values_list("agent_id", flat=True)
+    holder: UUID | None = holders.first()
+    return holder
 
 
 def _lock_grant(capability_id: UUID) -> CapabilityGrant:

@@ -13,6 +13,7 @@ from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustScore
+from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.agents.template import TrustTier
 from arbor.authority.approvals import ApprovalStatus, Suggestion, suggestion_of
@@ -32,6 +33,7 @@ from arbor.authority.modes import (
 from arbor.authority.trust_tiers import TIER_PRESETS
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.heartbeat.actions import ACTIONS
+from arbor.signals import SignalName, signal
 
 #: The latest decisions of one agent that streaks are counted in.
 _COUNTED = 200
@@ -91,6 +93,7 @@ def set_preset(*, agent_id: UUID, preset: TrustPreset, actor: str) -> None:
         message=f"set the trust in {agent.name} to {preset}",
         detail={"preset": preset.value},
     )
+    _emit(agent_id, name=agent.name, trust=preset.value, actor=actor)
 
 
 @transaction.atomic
@@ -119,6 +122,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
         message=f"set {prefix} to {mode} for {whose}",
         detail={"prefix": prefix, "mode": mode.value},
     )
+    _emit(agent_id, name=whose, resource=prefix, trust=mode.value, actor=actor)
     return row
 
 
@@ -137,6 +141,7 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
         message=f"removed the rule for {prefix} of {whose}",
         detail={"prefix": prefix},
     )
+    _emit(agent_id, name=whose, resource=prefix, actor=actor)
 
 
 def suggestions_of(agent_id: UUID) -> list[Suggestion]:
@@ -153,6 +158,14 @@ def suggestions_of(agent_id: UUID) -> list[Suggestion]:
         for suggestion in found
         if suggestion is not None and effective_mode(suggestion.resource, profile).mode is TrustMode.ASK
     ]
+
+
+def _emit(agent_id: UUID | None, *, name: str, actor: str, resource: str = "", trust: str = "") -> None:
+    """Emit the signal of a change for one agent; a rule for all agents is in the audit log alone."""
+    if agent_id is not None:
+        emit(
+            signal(SignalName.TRUST_CHANGED, agent_id, name=name, resource=resource, trust=trust, actor=actor)
+        )
 
 
 def _rows(agent_id: UUID | None) -> QuerySet[ModeRule]:

@@ -18,6 +18,7 @@ from apps.console.admin import (  # noqa: F401
     proposals,
     seeds,
     selves,
+    skills,
     tenants,
     tools,
     trust_tiers,

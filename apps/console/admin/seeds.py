@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
 
 from apps.console import cells, columns
-from apps.console.listing import ConsoleAdmin
+from apps.console.access import Right, has_right
+from apps.console.forms import agent_choices
+from apps.console.listing import PageAdmin
+from apps.console.pages.seeds import read_seed
+from apps.console.views import console_page
 from apps.fleet.models import SavedSeed
 
 
 @admin.register(SavedSeed)
-class SavedSeedAdmin(ConsoleAdmin):
+class SavedSeedAdmin(PageAdmin):
     """List the saved seeds of the tenant, those of destroyed agents among them."""
 
+    page_template = "console/seed.html"
+    read_page = staticmethod(read_seed)
     list_display = ("name", "why", "captured", "memories", "kilobytes", "beginning_of_digest", "actor")
     search_fields = ("name", "public_id")
-    fields = (
-        "name",
-        "agent_id",
-        "public_id",
-        "why",
-        "captured",
-        "actor",
-        "digest",
-        "kilobytes",
-        "rows_shown",
+    when_empty = (
+        "The installation saves a seed of an agent before a restore, a merge and a move to another embedding model, and when"
+        " the agent is destroyed."
     )
-    when_empty = "The installation saves a seed of an agent before a restore or merge, and when the agent is destroyed."
     when_empty_see = "arbor seed save --help"
 
     why = columns.cell("saved because of", lambda seed: cells.badge(seed.reason, "calm"))
@@ -34,4 +37,26 @@ class SavedSeedAdmin(ConsoleAdmin):
     memories = columns.cell("memories", lambda seed: seed.rows.get("memories", 0))
     kilobytes = columns.cell("kilobytes", lambda seed: f"{seed.bytes / 1000:,.1f}")
     beginning_of_digest = columns.cell("digest", lambda seed: seed.digest[:12])
-    rows_shown = columns.json("rows", "rows by section")
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Allow operators to save seeds."""
+        return has_right(request, Right.OPERATE)
+
+    def page_context(self, request: HttpRequest, row: SavedSeed) -> dict[str, Any]:
+        """Add whether the person may use seeds."""
+        return super().page_context(request, row) | {"may_own": has_right(request, Right.OWN)}
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the forms that save a seed, fork an agent and send a seed."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return console_page(
+            request,
+            "console/seed_new.html",
+            title="New seed",
+            opts=self.opts,
+            agents=agent_choices(),
+            may_own=has_right(request, Right.OWN),
+        )

@@ -12,7 +12,7 @@ from apps.selves.models import ProposalCalibration
 
 @admin.register(TrustScore)
 class TrustScoreAdmin(AgentRowsAdmin):
-    """List agents' trust tiers and scores; changed by `arbor agent tier set`."""
+    """List agents' trust tiers and scores; changed on the page of the trust in an agent."""
 
     when_empty = "No agent has a score yet; maintenance computes one within a minute of its creation."
     list_display = ("agent_link", "tier", "score", "since", "by_person", "computed_at")

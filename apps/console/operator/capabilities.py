@@ -37,6 +37,8 @@ from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, Per
 from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
 
+#: The longest time of a grant in the form; a date or none at all is entered by other doors.
+_MOST_DAYS = 36_500
 #: Agents that the form of a delegation offers.
 _AGENTS_OFFERED = 200
 
@@ -186,6 +188,10 @@ def _constraints(request: HttpRequest) -> Constraints:
     days, uses = (request.POST.get(name, "").strip() for name in ("days", "uses"))
     if not all(number.isdecimal() and len(number) < 8 for number in (days, uses) if number):
         raise Invalid("days and uses are whole numbers")
+    if days and int(days) > _MOST_DAYS:
+        raise Invalid(
+            f"a grant lasts at most {_MOST_DAYS:,} days, got {days}; leave the days out for one without an end"
+        )
     return entered_constraints(
         expires_at=datetime.now(UTC) + timedelta(days=int(days)) if days else None,
         max_uses=int(uses) if uses else None,

@@ -13,7 +13,8 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.models import DailyUsage
-from apps.console.paging import ROWS_COUNTED, RowCount
+from apps.console.badges import RowCount
+from apps.console.paging import ROWS_COUNTED
 from apps.memories.models import BufferItem, Cluster, Concept, Edge, Episode, Memory, Upkeep
 from apps.memories.services.recall.activation import activated_clusters
 from arbor.memory.activation import ActiveCluster

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.calls.models import ExternalCall
-from apps.console.paging import ROWS_COUNTED, RowCount
+from apps.console.badges import RowCount
+from apps.console.paging import ROWS_COUNTED
 from apps.contacts.models import OutboxMessage
 from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import SILENT_AFTER

@@ -21,7 +21,7 @@ _LINE = re.compile(r"^line (\d+)(?:, )?")
 
 @dataclass(frozen=True, kw_only=True)
 class FaultLine:
-    """A fault of a template, with its line and the text there; 0 and empty for the whole file."""
+    """A fault of a template or skill, with its line and the text there; 0 and empty for the whole file."""
 
     line: int
     text: str
@@ -81,7 +81,7 @@ def check_text(text: str, *, name: str, templates: Sequence[tuple[str, bool]] = 
         name=name,
         templates=templates,
         checked=True,
-        faults=[_fault(fault, text.splitlines()) for fault in faults],
+        faults=[fault_line(fault, text.splitlines()) for fault in faults],
         spec=spec,
         system_prompt=_preview(spec) if spec else "",
     )
@@ -109,7 +109,8 @@ def _preview(spec: TemplateSpec) -> str:
     return to_system_prompt(spec.character, name=PREVIEW_NAME, genome=spec.genome)
 
 
-def _fault(message: str, lines: Sequence[str]) -> FaultLine:
+def fault_line(message: str, lines: Sequence[str]) -> FaultLine:
+    """Return a fault with the line of the text that it names."""
     found = _LINE.match(message)
     line = int(found[1]) if found else 0
     text = lines[line - 1].strip()[:120] if 0 < line <= len(lines) else ""

@@ -26,7 +26,7 @@ from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_tu
 from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat_finalize import emit_turn, resume_schedule, store_silence
-from apps.contacts.services.chat_prepare import models_at, prepare
+from apps.contacts.services.chat_prepare import models_at, prepare, store_preparation
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
@@ -35,7 +35,7 @@ from apps.tenants.services import require_active
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
 from arbor.contacts.client_messages import ClientTurn
 from arbor.contacts.values import Speaker
-from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.errors import ContextTooLarge, Invalid, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import limit_skip_reason
 from arbor.heartbeat.working_memory import WorkingMemory, after_conversation
 from arbor.memory.content import check_line
@@ -184,6 +184,9 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
     except (OperationalError, InterfaceError):
         # The database is unavailable: the sweep enqueues the turn again.
         raise
+    except ContextTooLarge as error:
+        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {error}")
+        return True
     except Exception as error:
         # Any other error would recur at each retry while the person waits, so it is stored as the answer.
         log.exception("turn_preparation_failed", turn_id=str(turn_id))
@@ -194,9 +197,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         lock_session(turn.session_id)
         if not _is_pending(turn_id):
             return False
-        if prepared.boundary_matches:
-            turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
-            turn.save(update_fields=["detail"])
+        store_preparation(turn, prepared)
         written = write_maintenance_call(
             agent_id=turn.session.agent_id,
             call=MaintenanceCall(

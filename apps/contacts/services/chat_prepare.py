@@ -11,18 +11,23 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models.expressions import RawSQL
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.agents.services.profile import own_model
+from apps.agents.services.profile import agent_by_id, own_model
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
+from apps.contacts.services.chat_turns import turns_before
 from apps.goals.models import Goal
+from apps.knowledge.services.skill_texts import skill_views, skills_column
 from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.store.snippets import find_code
-from apps.providers import default_model
+from apps.providers import default_model, token_counters
 from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
@@ -35,19 +40,12 @@ from apps.selves.services.salience import (
 )
 from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.scope import tenant_transaction
-from arbor.contacts.chat import SHOWN_TURNS
-from arbor.contacts.chat_prompt import (
-    SCHEMA,
-    SCHEMA_NAME,
-    ChatBoundaryMatch,
-    ChatView,
-    CodeView,
-    TurnView,
-    build_chat_prompt,
-    shown_turns,
-)
+from arbor.contacts.chat_prompt import SCHEMA, SCHEMA_NAME, build_chat_prompt
+from arbor.contacts.chat_room import cut_of, reply_limit, require_room
+from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
-from arbor.heartbeat.prompts.token_shares import reply_room
+from arbor.heartbeat.prompts.cuts import CutContext
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
@@ -85,6 +83,11 @@ class Prepared:
     recalled: Sequence[dict[str, Any]]
     #: Boundary matches of the person's turn, as its row stores them.
     boundary_matches: Sequence[dict[str, Any]]
+    #: The origins of the summaries of earlier turns, as `TurnSummary` without its text.
+    summarized: Sequence[dict[str, Any]] = ()
+    #: What the prompt leaves out, and the window that it was cut to.
+    cut: CutContext | None = None
+    window: int = 0
 
 
 def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
@@ -96,6 +99,8 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
         agent: Agent = turn.session.agent
         filters = _filters(agent.id)
+    # Reads their files at the first call.
+    counters = token_counters()
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
         tenant_id=tenant_id,
@@ -115,11 +120,13 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         own = _self_rows(agent.id)
         view = _view(turn, state, own, relevant, matched)
     # The prompt must fit into the window of every model that may be asked.
+    ratios = ratios_of(state.token_ratios)
     limits = prompt_limits(
         models,
         otherwise=settings.ARBOR_MODEL_CONTEXT,
         reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
-        ratios=ratios_of(state.token_ratios),
+        ratios=ratios,
+        tokenizers=counters,
     )
     prompt = build_chat_prompt(
         view,
@@ -127,7 +134,9 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         nonce=secrets.token_hex(8),
         window=limits.window,
         reply_tokens=limits.reply_tokens,
+        count=counters.get(limits.tokenizer, estimate_tokens),
     )
+    require_room(prompt, limits, models)
     return Prepared(
         request=ModelRequest(
             purpose=CallPurpose.CHAT,
@@ -135,8 +144,13 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             messages=(PromptMessage(role="user", content=prompt.user),),
             schema=SCHEMA,
             schema_name=SCHEMA_NAME,
-            max_tokens=reply_room(
-                window=min(window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models),
+            max_tokens=reply_limit(
+                prompt,
+                limits,
+                windows={
+                    handle: window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models
+                },
+                ratios=ratios,
                 reply=settings.ARBOR_MODEL_MAX_TOKENS,
             ),
             temperature=TEMPERATURE,
@@ -150,6 +164,38 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
         boundary_matches=[match_detail(match, withheld=False) for match in matched],
+        summarized=[summary.model_dump(mode="json", exclude={"text"}) for summary in view.summaries],
+        cut=cut_of(prompt, view, models),
+        window=limits.window,
+    )
+
+
+def store_preparation(turn: ChatMessage, prepared: Prepared) -> None:
+    """Store with a person's turn which boundaries it matches and which turns were summarized, and audit what was cut.
+
+    In the open transaction; without any of these, no statement.
+    """
+    detail: dict[str, Any] = {}
+    if prepared.boundary_matches:
+        detail["boundaries"] = list(prepared.boundary_matches)
+    if prepared.summarized:
+        detail["summarized"] = list(prepared.summarized)
+    if detail:
+        turn.detail = {**turn.detail, **detail}
+        turn.save(update_fields=["detail"])
+    if prepared.cut is None:
+        return
+    agent = agent_by_id(turn.session.agent_id)
+    record(
+        action=AuditAction.TRUNCATED,
+        actor=f"agent:{agent.public_id}",
+        agent_id=agent.id,
+        message=f"the prompt of an answer was cut to the window of {prepared.model}: {prepared.cut.in_words}",
+        detail={
+            "conversation": str(turn.session_id),
+            "turn": str(turn.id),
+            **prepared.cut.to_json(model=prepared.model, window=prepared.window),
+        },
     )
 
 
@@ -179,7 +225,7 @@ def _view(
     matched: Sequence[BoundaryMatch],
 ) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
-    turns, earlier = _turns_before(turn)
+    earlier = turns_before(turn, count=estimate_tokens)
     return ChatView(
         name=agent.name,
         person=turn.session.person,
@@ -187,6 +233,7 @@ def _view(
         client_note=turn.detail.get("client_note", ""),
         now=now,
         hours_since_user=_hours_before(turn),
+        skills=skill_views([state.skills])[0],
         **choose_self(own, about=turn.content, now=now),
         mood=_mood(agent.id, state.mood, now),
         # Goals may have changed since the last heartbeat.
@@ -205,36 +252,23 @@ def _view(
             )
             for match in matched
         ],
-        turns=turns,
-        earlier=earlier,
+        turns=list(earlier.shown),
+        summaries=list(earlier.summaries),
+        earlier=earlier.not_shown,
     )
 
 
 def _state(agent_id: UUID) -> Any:
-    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, and `token_ratios`."""
+    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, `token_ratios` and `skills`."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
     ratios = ArraySubquery(ratio_objects())
-    return AgentState.objects.annotate(active_goals=titles, token_ratios=ratios).get(agent_id=agent_id)
-
-
-def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
-    """Return the latest turns with this person before `turn`, oldest first, and the number of still earlier ones.
-
-    Turns of earlier conversations with the same person are included, but not those of other conversations that the person's
-    program keeps apart; a turn without an answer is left out.
-    """
-    earlier = ChatMessage.objects.filter(
-        session__agent_id=turn.session.agent_id,
-        session__person=turn.session.person,
-        session__client_key=turn.session.client_key,
-        at__lt=turn.at,
-        error="",
+    column = skills_column(tenant="agents_agentstate.tenant_id", agent="agents_agentstate.agent_id")
+    # The driver parses json.
+    skills = RawSQL(column, ())  # noqa: S611 (no external input)
+    return AgentState.objects.annotate(active_goals=titles, token_ratios=ratios, skills=skills).get(
+        agent_id=agent_id
     )
-    rows = list(earlier.order_by("-at")[:SHOWN_TURNS])
-    turns = [TurnView(speaker=row.speaker, text=row.content, at=row.at) for row in reversed(rows)]
-    shown = shown_turns(turns)
-    return shown, (earlier.count() if len(rows) == SHOWN_TURNS else len(rows)) - len(shown)
 
 
 def _hours_before(turn: ChatMessage) -> float | None:

@@ -14,7 +14,7 @@ from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_to, open_session, receive_turn
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer
-from apps.contacts.services.chat_prepare import Prepared, prepare
+from apps.contacts.services.chat_prepare import Prepared, prepare, store_preparation
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat_reply import read_chat_reply
@@ -54,10 +54,8 @@ def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> 
         turn = receive_turn(session_id=session.id, text=text, enqueued=False)
         model = own_model(session.agent) or default_model()
     prepared = prepare(tenant_id=tenant_id, turn_id=turn.id, models=(model,))
-    if prepared.boundary_matches:
-        with tenant_transaction(tenant_id):
-            turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
-            turn.save(update_fields=["detail"])
+    with tenant_transaction(tenant_id):
+        store_preparation(turn, prepared)
     return ProgramTurn(turn_id=turn.id, session_id=session.id, prepared=prepared)
 
 

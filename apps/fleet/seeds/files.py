@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 from uuid import UUID
 
 from django.conf import settings
 
+from apps.fleet.seeds.refusals import auditing_refusals
 from apps.fleet.seeds.signing import verify_seed_signatures
 from arbor.errors import SeedInvalid
 from arbor.seeds.limits import MEGABYTE, SeedLimits
 from arbor.seeds.manifest import SeedManifest
-from arbor.seeds.reading import SeedReader
+from arbor.seeds.reading import SeedReader, SeedRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +27,25 @@ class VerifiedSeed:
     ids: dict[str, set[bytes]]
     _source: BinaryIO
 
-    def read(self) -> SeedReader:
-        """Return a reader at the beginning of the seed; it verifies the digests again."""
+    def rows(self) -> Iterator[SeedRow]:
+        """Yield the rows from the beginning. Raises SeedInvalid at the end if they are not those that were verified."""
         self._source.seek(0)
-        return SeedReader(self._source, seed_limits())
+        reader = SeedReader(self._source, seed_limits())
+        yield from reader.rows()
+        if reader.manifest != self.manifest:
+            raise SeedInvalid("the file of the seed was replaced while it was read; nothing was used from it")
 
 
 def seed_limits() -> SeedLimits:
     """Return the limits of the installation."""
     most = settings.ARBOR_SEED_MAX_MB * MEGABYTE
     return SeedLimits(compressed_bytes=most, uncompressed_bytes=most * 4)
+
+
+def receive_seed(source: BinaryIO, *, tenant_id: UUID, actor: str) -> VerifiedSeed:
+    """Verify a seed that somebody hands in, outside of transactions; a refusal is audited. Raises SeedInvalid."""
+    with auditing_refusals(tenant_id=tenant_id, actor=actor):
+        return verify_seed(source)
 
 
 def verify_seed(source: BinaryIO) -> VerifiedSeed:

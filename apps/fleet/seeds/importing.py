@@ -17,7 +17,7 @@ from apps.audit.services import record
 from apps.authority.services.trust_tiers import create_tiers
 from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed, verify_seed
+from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.profiles import checked_profile, interval_of
 from apps.fleet.seeds.refusals import auditing_refusals
 from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, carried_model, known_ids
@@ -88,7 +88,7 @@ def fork_agent(
     with temporary_file() as file:
         options = CaptureOptions(reason="fork", with_vectors=with_vectors)
         export_seed(tenant_id=tenant_id, agent_id=agent_id, output=file, options=options, actor=actor)
-        seed = verify_seed(file)
+        seed = receive_seed(file, tenant_id=tenant_id, actor=actor)
         with (
             auditing_refusals(tenant_id=tenant_id, actor=actor),
             tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT),
@@ -117,8 +117,10 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
             texts={header.public_id: agent.public_id},
         ),
         known=known_ids(seed, frozenset(SeedGroup), agent.id),
+        # Events on their way to the agent of the seed are not answered by its copy as well, and who sent them is not known.
+        leaves=frozenset({"percepts"}),
     )
-    writer.write(seed.read())
+    writer.write(seed.rows())
     if "state" not in writer.written:
         AgentState.objects.create(tenant_id=agent.tenant_id, agent=agent)
     report = SeedReport(
@@ -139,7 +141,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
 def _profile_of(seed: VerifiedSeed) -> dict[str, list[Values]]:
     """Return the rows of the first sections of a seed, which are no tables."""
     found: dict[str, list[Values]] = {PROFILE: [], REQUESTS: []}
-    for row in seed.read().rows():
+    for row in seed.rows():
         if row.section not in found:
             break
         found[row.section].append(row.values)

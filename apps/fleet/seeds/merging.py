@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import batched
 from typing import Any
@@ -15,6 +16,8 @@ from apps.fleet.seeds.files import VerifiedSeed
 from apps.fleet.seeds.refusals import auditing_refusals
 from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, require_no_heartbeat
 from apps.fleet.seeds.saving import save_seed
+from apps.fleet.seeds.sections import BY_NAME
+from apps.fleet.seeds.writing import checked_values
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, Preference
@@ -22,7 +25,16 @@ from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, SeedInvalid
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.seeds.merging import LEARNED, SECOND_HAND, MergeConflict, MergePlan, OwnKnowledge, plan_merge
+from arbor.seeds.merging import (
+    LEARNED,
+    MERGED,
+    SECOND_HAND,
+    MergeConflict,
+    MergePlan,
+    OwnKnowledge,
+    plan_merge,
+)
+from arbor.seeds.reading import SeedRow
 from arbor.seeds.saving import SeedReason
 from arbor.selves.proposals import NewProposal, ProposalKind
 
@@ -81,21 +93,19 @@ def merge_seed(
 def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str) -> MergeReport:
     agent = lock_whole_agent(agent_id)
     require_no_heartbeat(agent)
-    try:
-        plan = plan_merge(seed.read().rows(), _own_knowledge(agent_id))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SeedInvalid(f"a row of the seed lacks a value: {error}") from error
+    plan = plan_merge(_checked(seed.rows()), _own_knowledge(agent_id))
+    proposals = len(plan.beliefs) + len(plan.preferences)
     saved = None
     if not options.dry_run:
         saved = save_seed(agent_id=agent_id, reason=SeedReason.MERGE, actor=actor)
-        _write(agent_id, plan, f"seed:{seed.manifest.trailer.digest}")
+        proposals = _write(agent_id, plan, f"seed:{seed.manifest.trailer.digest}")
     report = MergeReport(
         agent_id=agent_id,
         name=agent.name,
         from_name=seed.manifest.header.name,
         digest=seed.manifest.trailer.digest,
         memories=len(plan.memories),
-        proposals=len(plan.beliefs) + len(plan.preferences),
+        proposals=proposals,
         known=plan.known,
         conflicts=tuple(plan.conflicts),
         postponed=plan.postponed,
@@ -105,6 +115,14 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
     if not options.dry_run:
         _record(report, seed, actor)
     return report
+
+
+def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
+    """Yield the rows that a merge reads, their values checked as those of a restore. Raises SeedInvalid."""
+    for row in rows:
+        if row.section in MERGED:
+            values, _ = checked_values(BY_NAME[row.section], row.values)
+            yield replace(row, values=values)
 
 
 def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
@@ -118,16 +136,17 @@ def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
     )
 
 
-def _write(agent_id: UUID, plan: MergePlan, source: str) -> None:
+def _write(agent_id: UUID, plan: MergePlan, source: str) -> int:
+    """Store the memories and the proposals of a plan, and return the number of new proposals."""
     try:
-        memories = (_memory(values, source) for values in plan.memories)
-        for batch in batched(memories, _BATCH, strict=False):
-            store(agent_id=agent_id, memories=batch, vectors=None)
+        memories = [_memory(values, source) for values in plan.memories]
         proposals = [_belief(values, source) for values in plan.beliefs]
         proposals += [_preference(values, source) for values in plan.preferences]
-    except Invalid as error:
+    except (Invalid, ValueError) as error:
         raise SeedInvalid(f"a row of the seed is not valid: {error}") from error
-    propose(agent_id=agent_id, proposals=proposals)
+    for batch in batched(memories, _BATCH, strict=False):
+        store(agent_id=agent_id, memories=batch, vectors=None)
+    return len(propose(agent_id=agent_id, proposals=proposals).made)
 
 
 def _memory(values: dict[str, Any], source: str) -> NewMemory:

@@ -12,8 +12,11 @@ from apps.agents.services.profile import valid_name
 from apps.fleet.seeds.sections import Values
 from arbor.agents.character import Character
 from arbor.agents.genome import AgentGenome
-from arbor.agents.template import MAX_INTERVAL_S
-from arbor.errors import AlreadyExists, SeedInvalid
+from arbor.agents.template import MAX_INTERVAL_S, TrustTier
+from arbor.errors import AlreadyExists, Invalid, SeedInvalid
+from arbor.heartbeat.steps import HANDLERS
+from arbor.models.handles import Handle
+from arbor.pipeline.graph import load_graph
 
 #: The columns of an agent that a seed carries.
 PROFILE_COLUMNS = (
@@ -30,6 +33,14 @@ PROFILE_COLUMNS = (
 )
 
 
+#: The types of the columns that are no text.
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "character": dict,
+    "genome": (dict, type(None)),
+    "published": bool,
+}
+
+
 def profile_values(agent: Agent) -> Values:
     """Return the profile of an agent."""
     interval = (
@@ -42,14 +53,26 @@ def checked_profile(values: Values) -> Values:
     """Return the columns of a profile of a seed. Raises SeedInvalid."""
     if missing := set(PROFILE_COLUMNS) - values.keys():
         raise SeedInvalid(f"the profile of the seed has no {', '.join(sorted(missing))}")
+    checked: dict[str, Any] = {column: values[column] for column in PROFILE_COLUMNS}
+    for column, value in checked.items():
+        if not isinstance(value, _TYPES.get(column, str)):
+            raise SeedInvalid(
+                f"the profile of the seed has {column} {str(value)[:60]!r}, which cannot be read"
+            )
     try:
-        Character.model_validate(values["character"])
-        if values["genome"] is not None:
-            AgentGenome.model_validate(values["genome"])
+        Character.model_validate(checked["character"])
+        if checked["genome"] is not None:
+            AgentGenome.model_validate(checked["genome"])
+        checked["name"] = valid_name(checked["name"])
+        checked["trust_tier"] = TrustTier(checked["trust_tier"])
+        if checked["model"]:
+            Handle.entered(checked["model"])
+        if checked["pipeline"]:
+            load_graph(checked["pipeline"], handlers=HANDLERS)
     except ValidationError as error:
         raise SeedInvalid(f"the character of the seed cannot be read: {error.errors()[0]['msg']}") from error
-    checked: dict[str, Any] = {column: values[column] for column in PROFILE_COLUMNS}
-    checked["name"] = valid_name(str(checked["name"]))
+    except (Invalid, ValueError) as error:
+        raise SeedInvalid(f"the profile of the seed cannot be read: {error}") from error
     return checked
 
 

@@ -60,6 +60,13 @@ def delete_all(name: str) -> str:
 
 
 @cache
+def free_places(name: str) -> str:
+    """Return the statement that makes room in a unique index of a section."""
+    section = BY_NAME[name]
+    return f"UPDATE {section.model._meta.db_table} t SET {section.frees} t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s"  # noqa: S608
+
+
+@cache
 def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     """Return the statement that writes rows of a section, over those that exist unless rows are only added."""
     section = BY_NAME[name]

@@ -121,7 +121,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
         known=known_ids(seed, groups, agent_id),
     )
     writer.delete_others(seed.ids)
-    others = writer.write(seed.read())
+    others = writer.write(seed.rows())
     if SeedGroup.MEMORIES in groups:
         set_mind(agent_id, agent.tenant_id, model)
     if SeedGroup.PROFILE in groups:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, cast
 from uuid import UUID
 
@@ -13,18 +14,28 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.models import SavedSeed, SavedSeedPart
 from apps.fleet.seeds.capture import CaptureOptions, capture
-from apps.fleet.seeds.files import verify_seed
+from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.refusals import auditing_refusals
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
-from arbor.errors import NotFound
+from arbor.errors import NotFound, SeedInvalid
+from arbor.seeds.identities import derived_id
 from arbor.seeds.limits import MEGABYTE
 from arbor.seeds.manifest import SeedManifest
-from arbor.seeds.saving import SavedAt, SeedReason, expired_seeds
+from arbor.seeds.saving import AFTER_DESTRUCTION, DAILY, LATEST, SavedAt, SeedReason, expired_seeds
 from arbor.signals import SignalName, signal
 
 #: Bytes of a seed that stay in memory while it is written or read; larger ones are in a temporary file.
 IN_MEMORY = 4 * MEGABYTE
+_JOB_RUN_DURATION = timedelta(seconds=6)
+# Agents with saved seeds that `arbor.seeds.saving.expired_seeds` does not retain.
+_EXPIRED = f"""
+SELECT s.agent_id FROM fleet_savedseed s WHERE s.tenant_id = t.id GROUP BY s.agent_id HAVING
+    count(*) > {LATEST} AND min(s.saved_at) < now() - interval '{DAILY.days} days'
+    OR min(s.saved_at) < now() - interval '{AFTER_DESTRUCTION.days} days'
+        AND NOT EXISTS (SELECT FROM agents_agent a WHERE a.tenant_id = t.id AND a.id = s.agent_id)
+"""  # noqa: S608 (no external input)
 
 
 def temporary_file() -> BinaryIO:
@@ -39,7 +50,7 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
         manifest = capture(agent_id=agent_id, output=file, options=options)
         row = _stored(manifest, reason, actor)
         _store_parts(row, file)
-    delete_expired_seeds()
+    delete_expired_seeds(agent_id)
     record(
         action=AuditAction.SEED_EXPORTED,
         actor=actor,
@@ -57,12 +68,16 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
 
 def save_upload(*, tenant_id: UUID, source: BinaryIO, actor: str) -> SavedSeed:
     """Verify a seed from elsewhere and save it; one that is saved already is returned. Raises SeedInvalid."""
+    manifest = receive_seed(source, tenant_id=tenant_id, actor=actor).manifest
     with auditing_refusals(tenant_id=tenant_id, actor=actor), tenant_transaction(tenant_id):
-        manifest = verify_seed(source).manifest
-        known: SavedSeed | None = SavedSeed.objects.filter(id=manifest.header.id).first()
+        # Another tenant may have the seed too, and ids of rows are those of the whole installation.
+        own_id = derived_id(manifest.header.id, owner=tenant_id)
+        known: SavedSeed | None = SavedSeed.objects.filter(id__in=(manifest.header.id, own_id)).first()
         if known is not None:
+            if known.digest != manifest.trailer.digest:
+                raise SeedInvalid(f"the saved seed {known.id} has the id of this one, and another digest")
             return known
-        row = _stored(manifest, SeedReason.UPLOADED, actor)
+        row = _stored(manifest, SeedReason.UPLOADED, actor, seed_id=own_id)
         _store_parts(row, source)
         record(
             action=AuditAction.OPERATOR_ACT,
@@ -81,6 +96,15 @@ def saved_seed(seed_id: UUID) -> SavedSeed:
     return row
 
 
+@contextmanager
+def verified_saved_seed(*, tenant_id: UUID, seed_id: UUID, actor: str) -> Iterator[VerifiedSeed]:
+    """Open and verify a saved seed, outside of transactions. Raises NotFound, SeedInvalid."""
+    with tenant_transaction(tenant_id):
+        file = open_saved_seed(seed_id)
+    with file:
+        yield receive_seed(file, tenant_id=tenant_id, actor=actor)
+
+
 def open_saved_seed(seed_id: UUID) -> BinaryIO:
     """Return the file of a saved seed, read in the open transaction. Raises NotFound."""
     row = saved_seed(seed_id)
@@ -90,6 +114,19 @@ def open_saved_seed(seed_id: UUID) -> BinaryIO:
         file.write(bytes(data))
     file.seek(0)
     return file
+
+
+def download_saved_seed(*, seed_id: UUID, actor: str) -> BinaryIO:
+    """Return the file of a saved seed for somebody who takes it away, which is audited as an export. Raises NotFound."""
+    row = saved_seed(seed_id)
+    record(
+        action=AuditAction.SEED_EXPORTED,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=f"downloaded the saved seed of {row.name} of {row.at:%Y-%m-%d %H:%M} UTC",
+        detail={"seed_id": str(row.id), "digest": row.digest, "bytes": row.bytes},
+    )
+    return open_saved_seed(seed_id)
 
 
 def delete_saved_seed(*, seed_id: UUID, actor: str) -> SavedSeed:
@@ -106,24 +143,33 @@ def delete_saved_seed(*, seed_id: UUID, actor: str) -> SavedSeed:
     return row
 
 
-def delete_expired_seeds(now: datetime | None = None) -> int:
-    """Delete the current tenant's saved seeds that the policy no longer retains, and return their number."""
-    saved = [
-        SavedAt(id=seed_id, agent_id=agent_id, at=at)
-        for seed_id, agent_id, at in SavedSeed.objects.values_list("id", "agent_id", "at")
-    ]
-    agents = {seed.agent_id for seed in saved}
-    existing = frozenset(Agent.objects.filter(id__in=agents).values_list("id", flat=True))
-    expired = expired_seeds(saved, existing=existing, now=now or datetime.now(UTC))
+def sweep_saved_seeds() -> JobRunResult:
+    """Delete the saved seeds that the policy no longer retains, agent by agent."""
+
+    def delete(tenant_id: UUID, agent_id: UUID) -> int:
+        with tenant_transaction(tenant_id):
+            return delete_expired_seeds(agent_id)
+
+    return run_job("saved seeds", waiting=_EXPIRED, step=delete, max_duration=_JOB_RUN_DURATION)
+
+
+def delete_expired_seeds(agent_id: UUID) -> int:
+    """Delete an agent's saved seeds that the policy no longer retains, and return their number."""
+    rows = SavedSeed.objects.filter(agent_id=agent_id).values_list("id", "saved_at")
+    saved = [SavedAt(id=seed_id, agent_id=agent_id, at=saved_at) for seed_id, saved_at in rows]
+    existing = frozenset(Agent.objects.filter(id=agent_id).values_list("id", flat=True))
+    expired = expired_seeds(saved, existing=existing, now=datetime.now(UTC))
     if expired:
         SavedSeed.objects.filter(id__in=expired).delete()
     return len(expired)
 
 
-def _stored(manifest: SeedManifest, reason: SeedReason, actor: str) -> SavedSeed:
+def _stored(
+    manifest: SeedManifest, reason: SeedReason, actor: str, *, seed_id: UUID | None = None
+) -> SavedSeed:
     header = manifest.header
     row: SavedSeed = SavedSeed.objects.create(
-        id=header.id,
+        id=seed_id or header.id,
         tenant_id=current_tenant(),
         agent_id=header.agent_id,
         name=header.name,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import AgentPolicy, AgentState, Percept
@@ -43,6 +44,7 @@ from apps.selves.models import (
 from apps.tenants.fields import PackedJSON, WithinTenant
 from apps.tenants.models import TenantModel
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus
 
 type Values = dict[str, Any]
 
@@ -72,8 +74,10 @@ class ColumnCheck:
     """A column of a section, the values that it may have, and its default."""
 
     column: str
-    #: None: any value of its type.
+    #: None: any value of its types.
     allowed: frozenset[Any] | None
+    #: The types that its JSON may have.
+    types: tuple[type, ...]
     default: Callable[[], Any]
 
 
@@ -94,6 +98,8 @@ class SeedSection:
     appended: bool = False
     #: The condition of the rows that are carried, in SQL about the row `t`; empty: all rows.
     only: str = ""
+    #: What makes room in a unique index before rows are restored, in SQL after SET; empty: nothing needs it.
+    frees: str = ""
     #: Changes the values of a row before they are written to the seed.
     prepare: Callable[[Values], Values] | None = None
 
@@ -121,7 +127,8 @@ class SeedSection:
         return tuple(
             ColumnCheck(
                 column=str(field.column),
-                allowed=frozenset(value for value, _ in field.flatchoices) if field.choices else None,
+                allowed=_allowed(field),
+                types=_types(field),
                 default=field.get_default,
             )
             for field in self.columns
@@ -153,6 +160,25 @@ class SeedSection:
             for field in self.columns
             if isinstance(field, WithinTenant)
         }
+
+
+def _allowed(field: Any) -> frozenset[Any] | None:
+    if not field.choices:
+        return None
+    return frozenset(value for value, _ in field.flatchoices) | ({None} if field.null else frozenset())
+
+
+def _types(field: Any) -> tuple[type, ...]:
+    """Return the types of a column's values in JSON."""
+    types: tuple[type, ...] = (str,)
+    if isinstance(field, models.JSONField | PackedJSON):
+        default = field.get_default()
+        types = (type(default),) if isinstance(default, dict | list) else (object,)
+    elif isinstance(field, models.BooleanField):
+        types = (bool,)
+    elif isinstance(field, models.IntegerField | models.FloatField | models.DecimalField):
+        types = (int, float)
+    return (*types, type(None)) if field.null else types
 
 
 def _released(values: Values) -> Values:
@@ -197,7 +223,13 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="self_history", model=SelfChange, group=SeedGroup.SELF, digested=False, appended=True),
     SeedSection(name="goals", model=Goal, group=SeedGroup.GOALS),
     SeedSection(name="notes", model=ProgressNote, group=SeedGroup.GOALS, of="goal"),
-    SeedSection(name="plans", model=Plan, group=SeedGroup.GOALS),
+    # A goal has one active plan: another one may be active in the seed.
+    SeedSection(
+        name="plans",
+        model=Plan,
+        group=SeedGroup.GOALS,
+        frees=f"status = '{PlanStatus.DRAFT}' WHERE t.status = '{PlanStatus.ACTIVE}' AND",
+    ),
     SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, of="plan"),
     SeedSection(
         name="intents",
@@ -216,6 +248,10 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="percepts",
         model=Percept,
         group=SeedGroup.STATE,
+        # Events on their way to the agent are no part of its state: one that came after the capture is not lost by a restore,
+        # and one that was taken in since is not pending again.
+        digested=False,
+        appended=True,
         # A sealed message opens with a private key only, which no seed has.
         omit=frozenset({"heartbeat_id", "sealed"}),
         only="t.heartbeat_id IS NULL AND t.sealed IS NULL",
@@ -248,6 +284,10 @@ LEFT_OUT: dict[str, str] = {
     "authority.CapabilityUse": "uses of a right at this installation",
     "agents.HeartbeatSchedule": "the time of the next heartbeat is the dispatcher's; the section `profile` has the interval",
     "agents.Template": "a tenant's own text, which agents only name",
+    "knowledge.AgentSkill": "chosen by people from the skills of their tenant, which a seed does not have",
+    "knowledge.SignalSubscription": "about peers and documents of the tenant, with a position in this installation's signals",
+    "knowledge.Skill": "a tenant's own text, which agents only name",
+    "knowledge.SkillVersion": "a tenant's own text, which agents only name",
     "heartbeats.Heartbeat": "a record of this installation; experiences and memories are what the agent took from it",
     "heartbeats.SpanExport": "a position in this installation's signals",
     "calls.ExternalCall": "requests under way, and records of this installation",

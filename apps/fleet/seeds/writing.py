@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
 from arbor.seeds.identities import IdMapping
-from arbor.seeds.reading import SeedReader, SeedRow
+from arbor.seeds.reading import SeedRow
 
 type Vector = npt.NDArray[np.float16]
 
@@ -51,6 +51,8 @@ class RowWriter:
     mapping: IdMapping | None = None
     #: The ids that rows may refer to, by table.
     known: Mapping[str, Set[bytes]]
+    #: Sections of these groups that are not written.
+    leaves: frozenset[str] = frozenset()
     written: dict[str, int] = field(default_factory=dict)
     #: The number of rows that refer to what is not known, by section.
     dropped: dict[str, int] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class RowWriter:
     _words: list[Mapping[int, float]] = field(default_factory=list)
 
     def delete_others(self, ids: Mapping[str, set[bytes]]) -> None:
-        """Delete the agent's rows that the seed does not have."""
+        """Delete the agent's rows that the seed does not have, and free the places of those that it moves."""
         for section in reversed(SECTIONS):
             if section.group not in self.groups or section.appended:
                 continue
@@ -71,17 +73,19 @@ class RowWriter:
                 change(queries.delete_others(section.name), agent=self.agent_id, ids=retained)
             else:
                 change(queries.delete_all(section.name), agent=self.agent_id)
+            if section.frees:
+                change(queries.free_places(section.name), agent=self.agent_id)
 
-    def write(self, reader: SeedReader) -> dict[str, list[Values]]:
+    def write(self, rows: Iterable[SeedRow]) -> dict[str, list[Values]]:
         """Write all rows, and return those of the sections that are no tables."""
         others: dict[str, list[Values]] = {}
         section: SeedSection | None = None
-        for row in reader.rows():
+        for row in rows:
             found = BY_NAME.get(row.section)
             if found is None:
                 others.setdefault(row.section, []).append(self._mapped(row.values))
                 continue
-            if found.group not in self.groups:
+            if found.group not in self.groups or found.name in self.leaves:
                 continue
             if section is not found:
                 self._flush(section)
@@ -93,8 +97,8 @@ class RowWriter:
             if len(self._batch) >= _BATCH:
                 self._flush(section)
         self._flush(section)
-        for (name, column), rows in self._later.items():
-            change(queries.update_references(name, column), rows=to_json(rows))
+        for (name, column), references in self._later.items():
+            change(queries.update_references(name, column), rows=to_json(references))
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
             count_terms(self.agent_id, self._words, sign=1)
@@ -116,7 +120,9 @@ class RowWriter:
         return True
 
     def _row(self, section: SeedSection, row: SeedRow) -> Values:
-        values = self._carried(section, self._mapped(row.values))
+        values, unknown = checked_values(section, self._mapped(row.values))
+        if unknown:
+            self.unknown.setdefault(section.name, set()).update(unknown)
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
             if target == own and values[column] is not None:
@@ -127,20 +133,6 @@ class RowWriter:
             values[column] = f"\\x{pack(values[column]).hex()}"
         self._add_vectors(section, values, row.vectors)
         return values
-
-    def _carried(self, section: SeedSection, values: Values) -> Values:
-        """Return the values of all columns. Raises SeedInvalid for one that this Arbor does not know."""
-        carried: Values = {}
-        for check in section.checks:
-            column = check.column
-            value = carried[column] = values[column] if column in values else check.default()
-            if check.allowed is not None and value not in check.allowed:
-                raise SeedInvalid(
-                    f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
-                )
-        if more := values.keys() - carried.keys():
-            self.unknown.setdefault(section.name, set()).update(more)
-        return carried
 
     def _add_vectors(self, section: SeedSection, values: Values, vectors: Mapping[str, str]) -> None:
         for vector_field in section.vectors:
@@ -175,7 +167,7 @@ class RowWriter:
     def _vector(self, text: str) -> Vector:
         try:
             numbers = np.frombuffer(base64.b64decode(text, validate=True)[_HEAD_BYTES:], dtype=">f2")
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise SeedInvalid("a vector of the seed cannot be read") from error
         if len(numbers) != self.model.dimension or not np.isfinite(numbers).all():
             raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
@@ -193,6 +185,19 @@ class RowWriter:
         change(statement, agent=self.agent_id, rows=to_json(self._batch), **sent)
         self.written[section.name] = self.written.get(section.name, 0) + len(self._batch)
         self._batch, self._numbers = [], []
+
+
+def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[str]]:
+    """Return the values of all columns of a section, and the names of others. Raises SeedInvalid for a wrong value."""
+    carried: Values = {}
+    for check in section.checks:
+        column = check.column
+        value = carried[column] = values[column] if column in values else check.default()
+        if not isinstance(value, check.types) or (check.allowed is not None and value not in check.allowed):
+            raise SeedInvalid(
+                f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
+            )
+    return carried, values.keys() - carried.keys()
 
 
 def read_bytes(text: Any) -> bytes:

@@ -13,6 +13,8 @@ from apps.mcp_server.tools.graph import connect, show_connections
 from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
 from apps.mcp_server.tools.memories import recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
+from apps.mcp_server.tools.selves import show_self
+from apps.mcp_server.tools.skills import list_skills, read_skill
 
 TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
@@ -31,9 +33,12 @@ TOOLS: tuple[ToolDefinition, ...] = (
     writing(notify_agent, "Notify of an event"),
     reading(list_heartbeats, "List heartbeats"),
     reading(trace_heartbeat, "Trace a heartbeat"),
+    reading(show_self, "Show a self"),
     reading(list_proposals, "List proposals"),
     writing(decide_proposal, "Decide a proposal", destructive=True),
     reading(list_approvals, "List requests for approval"),
     reading(why_denied, "Explain a denial"),
+    reading(list_skills, "List skills"),
+    reading(read_skill, "Read a skill"),
     reading(show_health, "Show health"),
 )

@@ -114,6 +114,10 @@ def _restore_aspect(agent_id: UUID, row_id: UUID, values: Mapping[str, Any]) -> 
     )
     _assign(row, values)
     row.content_hash = content_hash(row.content)
+    if values:
+        # A seed that was restored may have deleted the row, so that the same words came back under another id.
+        same = IdentityAspect.objects.filter(agent_id=agent_id, kind=row.kind, content_hash=row.content_hash)
+        same.filter(status=BeliefStatus.DROPPED).exclude(id=row_id).delete()
     row.save()
     return aspect_values(row)
 
@@ -131,6 +135,9 @@ def _restore_belief(agent_id: UUID, row_id: UUID, values: Mapping[str, Any]) -> 
     _assign(row, values)
     row.filters = values.get("filters", []) if values else row.filters
     row.statement_hash = content_hash(row.statement)
+    if values:
+        same = Belief.objects.filter(agent_id=agent_id, statement_hash=row.statement_hash)
+        same.filter(status=BeliefStatus.DROPPED).exclude(id=row_id).delete()
     row.save()
     update_related_trust(agent_id=agent_id, belief_id=row.id)
     return belief_values(row)

@@ -13,6 +13,7 @@ from arbor.goals.plans import OPEN_STEPS
 from arbor.heartbeat.prompts.reductions import SHEDS
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
+from arbor.models.token_counts import CountTokens
 from arbor.quotations import RenderedSection
 
 #: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
@@ -21,10 +22,11 @@ SPARE_SHARE = 0.9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """A situation cut to its prompt, and the number of dropped entries by section."""
+    """A situation cut to its prompt, and by section the dropped entries and the removed tokens, those of clipped texts too."""
 
     situation: Situation
     cut: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
 
 
 def fit(
@@ -33,6 +35,7 @@ def fit(
     render: Callable[[Situation], Sequence[RenderedSection]],
     *,
     room: int = 0,
+    count: CountTokens = estimate_tokens,
 ) -> tuple[Fitted, Sequence[RenderedSection]]:
     """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
@@ -40,15 +43,15 @@ def fit(
     situation that fits is rendered once and returned as it is.
     """
     spare = int(room * SPARE_SHARE)
-    rendered = render(situation)
-    over = _over(rendered, allowed, spare)
+    whole = rendered = render(situation)
+    over = _over(rendered, allowed, spare, count)
     if not over:
         return Fitted(situation=situation), rendered
     cut: dict[str, int] = {}
     for side in over:
         for shed in SHEDS[side]:
-            while (excess := _over(rendered, allowed, spare).get(side, 0)) > 0:
-                lighter, dropped = shed.lighten(situation, excess)
+            while (excess := _over(rendered, allowed, spare, count).get(side, 0)) > 0:
+                lighter, dropped = shed.lighten(situation, excess, count)
                 if lighter is situation:
                     break
                 situation = lighter
@@ -61,18 +64,33 @@ def fit(
         else section
         for section in rendered
     ]
-    return Fitted(situation=situation, cut=cut), noted
+    return Fitted(situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)), noted
 
 
-def _over(rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
+def removed_tokens(
+    whole: Sequence[RenderedSection], shown: Sequence[RenderedSection], count: CountTokens
+) -> dict[str, int]:
+    """Return how many tokens the sections of a prompt have lost, by name."""
+    left = {section.name: section.text for section in shown}
+    return {
+        section.name: lost
+        for section in whole
+        if section.text != left.get(section.name, "")
+        and (lost := count(section.text) - count(left.get(section.name, ""))) > 0
+    }
+
+
+def _over(
+    rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int, count: CountTokens
+) -> dict[Side, int]:
     """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
     used = dict.fromkeys(Side, 0)
     for section in rendered:
         side = side_of(section.name)
         if side is not None:
-            used[side] += estimate_tokens(section.text)
+            used[side] += count(section.text)
         else:
-            spare -= estimate_tokens(section.text)
+            spare -= count(section.text)
     spare -= sum(min(used[side], allowed[side]) for side in Side)
     over: dict[Side, int] = {}
     for side in _SPARE_ORDER:
@@ -84,7 +102,8 @@ def _over(rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spar
     return over
 
 
-_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
+# Passages of documents come last: they are dropped before anything else is.
+_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY, Side.KNOWLEDGE)
 
 
 #: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the

@@ -7,17 +7,18 @@ prompt, so no text inside can close its block or open another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import approvals, goals, moment, selfhood, tools
+from arbor.heartbeat.prompts.sections import approvals, goals, knowledge, moment, selfhood, signals, tools
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
 from arbor.heartbeat.situation import Situation
+from arbor.models.token_counts import CountTokens
 from arbor.quotations import Data, RenderedSection
 
 # Limits of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
@@ -30,7 +31,7 @@ _NONCE = re.compile(r"[0-9A-Za-z]{16,64}")
 
 
 class PromptSection(NamedTuple):
-    """One section of a prompt; `tokens` is an estimate, `cut` counts the dropped entries."""
+    """One section of a prompt; `tokens` is counted or estimated, `cut` counts the dropped entries."""
 
     name: str
     text: str
@@ -46,6 +47,13 @@ class Prompt:
     user: str
     sections: tuple[PromptSection, ...]
     percepts: tuple[str, ...]
+    #: Tokens that did not fit, by section, those of clipped texts too.
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of all sections."""
+        return sum(section.tokens for section in self.sections)
 
 
 def build_prompt(
@@ -55,11 +63,12 @@ def build_prompt(
     *,
     window: int = DEFAULT_WINDOW,
     reply_tokens: int = DEFAULT_REPLY_TOKENS,
+    count: CountTokens = estimate_tokens,
 ) -> Prompt:
     """Render a situation for a model, each side within its token share (seed 003, 10.6).
 
     `nonce` is 16 to 64 random letters and digits, new for each prompt; `window` and `reply_tokens` are the tokens of
-    the model's window and of its longest reply.
+    the model's window and of its longest reply, as `count` counts them.
     """
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
@@ -67,38 +76,39 @@ def build_prompt(
     system = [
         *instructions(situation.actions, compact=compact),
         RenderedSection("character", character_prompt.strip()),
+        RenderedSection("skills", knowledge.skills(situation.skills)),
     ]
     mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
     last = (
         RenderedSection("further_keys", further_keys(asked_keys(situation))),
         RenderedSection("closing", CLOSING),
     )
-    fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
+    fixed = sum(count(section.text) for section in (*system, mark, *last))
     reserved = 0
     if compact:
         fixed += int(window * FURTHER_TURN_SHARE)
         # A large window has room for these short sections beside the shares; a small one counts them.
         reserved = sum(
-            estimate_tokens(section.text)
-            for section in render(situation, nonce)
-            if side_of(section.name) is None
+            count(section.text) for section in render(situation, nonce) if side_of(section.name) is None
         )
     fitted, shown = fit(
         situation,
         shares(window=window, fixed=fixed + reserved, reply=reply_tokens),
         lambda cut: render(cut, nonce),
         room=room_of(window=window, fixed=fixed, reply=reply_tokens),
+        count=count,
     )
     user = [mark, *shown, *last]
     return Prompt(
         system=_join(system),
         user=_join(user),
         sections=tuple(
-            PromptSection(name, text, tokens=estimate_tokens(text), cut=fitted.cut.get(name, 0))
+            PromptSection(name, text, tokens=count(text), cut=fitted.cut.get(name, 0))
             for name, text in (*system, *user)
             if text
         ),
         percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
+        removed=fitted.removed,
     )
 
 
@@ -122,6 +132,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection(
             "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
         ),
+        RenderedSection("passages", knowledge.passages(situation.passages, data)),
         RenderedSection("themes", moment.clusters(situation.themes, data)),
         RenderedSection("held", moment.buffer_items(situation.held, data)),
         RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
@@ -137,6 +148,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
             "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
         ),
         RenderedSection("notices", moment.notices(situation.notices, data)),
+        RenderedSection("signals", signals.signals(situation.signals, data)),
         RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
         RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
         RenderedSection("directive", moment.directive(situation)),

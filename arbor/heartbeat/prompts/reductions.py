@@ -11,9 +11,11 @@ from typing import Any
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
+from arbor.heartbeat.prompts.sections.knowledge import PASSAGE_LENGTH
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.models.token_counts import CountTokens
 from arbor.quotations import line
 
 # Tokens of an entry's id, date and punctuation.
@@ -34,14 +36,16 @@ class Shed:
     put: Callable[[Situation, list[Any]], Situation]
     #: The indexes of droppable entries, the least important first.
     order: Callable[[list[Any]], Sequence[int]]
+    #: The most characters that the section shows of an entry.
+    longest: int = _ENTRY_CHARACTERS
 
-    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Drop entries for the excess of tokens, at least one; return their number."""
         entries = self.entries(situation)
         gone: set[int] = set()
         for place in self.order(entries):
             gone.add(place)
-            excess -= _size(entries[place])
+            excess -= _size(entries[place], self.longest, count)
             if excess <= 0:
                 break
         if not gone:
@@ -58,7 +62,7 @@ class Clip:
     of: Callable[[PerceptView], bool]
     length: int
 
-    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Clip percepts for the excess of tokens, the longest first."""
         percepts = list(situation.percepts)
         long = [
@@ -70,7 +74,7 @@ class Clip:
             whole = percepts[place]
             short = line(whole.content, self._length_of(whole.content))
             percepts[place] = whole.model_copy(update={"content": short})
-            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            excess -= count(whole.content) - count(percepts[place].content)
             if excess <= 0:
                 break
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
@@ -96,12 +100,12 @@ def _is_users(percept: PerceptView) -> bool:
     return percept.kind == USER_MESSAGE
 
 
-def _size(entry: Any) -> int:
-    """Return the estimated tokens of an entry."""
+def _size(entry: Any, longest: int, count: CountTokens) -> int:
+    """Return about the tokens of an entry of which `longest` characters are shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
-    tokens = sum(estimate_tokens(text) for text in texts)
-    longest = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
-    return int(tokens * min(1.0, longest)) + _ENTRY_OVERHEAD
+    tokens = sum(count(text) for text in texts)
+    shown = longest / max(sum(map(len, texts)), 1)
+    return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 
 
 def _last_first(entries: list[Any]) -> Sequence[int]:
@@ -139,13 +143,19 @@ def _goals_in_order(entries: list[Any]) -> Sequence[int]:
     return [place for *_, place in sorted(shown)[:-1]]
 
 
-def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
+def _listed(
+    name: str,
+    order: Callable[[list[Any]], Sequence[int]],
+    section: str = "",
+    longest: int = _ENTRY_CHARACTERS,
+) -> Shed:
     """Return the reduction of a list of the situation, shown by the section of the same name by default."""
     return Shed(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
         order=order,
+        longest=longest,
     )
 
 
@@ -237,6 +247,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
     ),
     Side.WORLD_STATE: (
         _listed("peers", _last_first),
+        _listed("signals", _but_the_first),
         _listed("issues", _last_first),
         _listed("approvals", _last_first),
         _listed("contradictions", _but_the_first),
@@ -251,8 +262,10 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         _listed("contradictions", _last_first),
         _listed("proposals", _last_first),
         _listed("notices", _last_first),
+        _listed("signals", _last_first),
         # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),
     Side.ACTION_HISTORY: (_outcomes(),),
+    Side.KNOWLEDGE: (_listed("passages", _last_first, longest=PASSAGE_LENGTH),),
 }

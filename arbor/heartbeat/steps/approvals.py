@@ -15,8 +15,9 @@ from arbor.authority.approvals import (
     Permission,
     permission_of,
 )
+from arbor.authority.authorization import Authorization, DenialCode
 from arbor.authority.grants import action_resource
-from arbor.authority.modes import DEFAULT_PROFILE, effective_mode, limit_of_model
+from arbor.authority.modes import DEFAULT_PROFILE, ModeDecision, TrustMode, effective_mode, limit_of_model
 from arbor.authority.requests import body_hash, canonical_body
 from arbor.heartbeat.boundary_guard import opening_text
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse
@@ -108,7 +109,7 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
     match allowed.permission:
         case Permission.REFUSED:
             refused = refuse(decision, DecisionVerdict.NOT_AUTHORIZED, allowed.reason)
-            return refused.model_copy(update={"approval_id": approval_id})
+            return refused.model_copy(update={"approval_id": approval_id, "why": _blocking(mode)})
         case Permission.FULL:
             return refuse(decision, DecisionVerdict.TOO_MANY, allowed.reason)
         case Permission.ASK | Permission.WAITS:
@@ -120,6 +121,13 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
         reason = "it was approved for one time, and this heartbeat executes it already"
         return refuse(decision, DecisionVerdict.TOO_MANY, reason)
     return decision.model_copy(update={"approval_id": approval_id})
+
+
+def _blocking(mode: ModeDecision) -> Authorization | None:
+    """Return the reason of a refusal for the audit log, if the mode is the reason."""
+    if mode.mode is not TrustMode.BLOCK:
+        return None
+    return Authorization(granted=False, code=DenialCode.BLOCKED, reason=str(mode))
 
 
 def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:

@@ -9,6 +9,7 @@ from arbor.goals.review import GoalFlag
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import PeerNote, Reply
@@ -21,7 +22,7 @@ from arbor.heartbeat.results import (
     is_effort,
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
-from arbor.heartbeat.state import HeartbeatState, MoodShift, Selfhood
+from arbor.heartbeat.state import HeartbeatState, MoodShift
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import (

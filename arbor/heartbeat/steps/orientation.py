@@ -11,6 +11,7 @@ from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
+from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.pacing import (
@@ -23,7 +24,7 @@ from arbor.heartbeat.pacing import (
     off_hours_reason,
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
-from arbor.heartbeat.state import Focus, HeartbeatState, Opening
+from arbor.heartbeat.state import Focus, HeartbeatState
 from arbor.heartbeat.steps.approvals import approved_requests
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
@@ -160,6 +161,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
+        signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
         proposals=len(situation.proposals),
         urgent_drive=_has_urgent_drive(heartbeat),

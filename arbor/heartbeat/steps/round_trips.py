@@ -11,21 +11,26 @@ from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Questio
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.replies.reply_schema import SCHEMA_NAME, asked_keys
-from arbor.heartbeat.replies.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
+from arbor.heartbeat.replies.turns import (
+    goes_on,
+    merge_replies,
+    within_heartbeat,
+)
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
+from arbor.heartbeat.steps.cut_notes import RESULTS, with_cuts_audited
+from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
+    count_tokens,
+    counter_of,
     fault_without_room,
     limits_of,
-    max_prompt_tokens,
     max_reply_tokens,
-    quotable,
     retry_messages,
 )
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
@@ -53,6 +58,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         nonce=heartbeat.nonce,
         window=limits.window,
         reply_tokens=limits.reply_tokens,
+        count=counter_of(heartbeat, limits),
     )
     sections = tuple(section._asdict() for section in prompt.sections)
     heartbeat = replace(
@@ -65,6 +71,12 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         model=models[0],
         models_left=list(models[1:]),
         tier=tier.value,
+    )
+    heartbeat = with_cuts_audited(
+        heartbeat,
+        removed=prompt.removed,
+        entries={section.name: section.cut for section in prompt.sections if section.cut},
+        window=limits.window,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
@@ -119,7 +131,7 @@ class Think:
         asked_tokens = sum(section["tokens"] for section in sections)
         if heartbeat.unreadable:
             messages += retry_messages(heartbeat, asked_tokens)
-        if fault := fault_without_room(heartbeat, asked_tokens):
+        if fault := fault_without_room(heartbeat, asked_tokens, sections):
             return NodeResult(state=replace(heartbeat, failure=fault), outcome=NodeOutcome.FAILURE)
         situation = heartbeat.situation
         request = ModelRequest(
@@ -186,7 +198,7 @@ def _conversation(
         {
             "name": "follow_up",
             "text": heartbeat.follow_up,
-            "tokens": estimate_tokens(heartbeat.follow_up),
+            "tokens": count_tokens(heartbeat, heartbeat.follow_up),
             "cut": 0,
         },
     )
@@ -228,16 +240,9 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     situation = heartbeat.situation_now
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
-    tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
-    text = follow_up_text(
-        situation,
-        results,
-        turn=heartbeat.turn + 1,
-        most=heartbeat.turns_allowed,
-        nonce=heartbeat.mark,
-        room=quotable(heartbeat, tokens),
-    )
-    if tokens + estimate_tokens(text) > max_prompt_tokens(heartbeat):
+    tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
+    message = follow_up_message(heartbeat, spent=tokens)
+    if message is None:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -249,7 +254,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         goes_on=True,
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
-        follow_up=text,
+        follow_up=message.text,
         said_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
@@ -259,15 +264,27 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         decisions=[],
         vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
     )
+    further = with_cuts_audited(
+        further,
+        removed={RESULTS: message.clipped} if message.clipped > 0 else {},
+        entries={},
+        window=limits_of(further, [further.model]).window,
+    )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Mark the percepts of the prompt as received, once."""
-    if heartbeat.heard or not heartbeat.situation.percepts:
+    """Mark the percepts and signals of the prompt as received, once."""
+    if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
-    percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
-    return replace(heartbeat.bringing(received_percepts=percept_ids), heard=True)
+    received = heartbeat.bringing(
+        received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
+        signal_positions=[
+            (UUID(subscription), UUID(position))
+            for subscription, position in heartbeat.signal_positions.items()
+        ],
+    )
+    return replace(received, heard=True)
 
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:

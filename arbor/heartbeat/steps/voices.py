@@ -18,9 +18,8 @@ from arbor.heartbeat.dialogue import (
     voice_text,
 )
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, max_prompt_tokens
+from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, count_tokens, max_prompt_tokens
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
@@ -43,7 +42,7 @@ class InnerVoices:
             )
             # The views need room beside the conversation so far.
             views = heartbeat.voices * VIEW_LENGTH // CHARACTERS_PER_TOKEN + MESSAGE_OVERHEAD
-            needed = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text) + views
+            needed = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text) + views
             if needed > max_prompt_tokens(heartbeat):
                 return NodeResult(
                     state=replace(heartbeat, hard=[]),
@@ -107,15 +106,15 @@ def _with_question(heartbeat: HeartbeatState) -> HeartbeatState:
         heartbeat,
         answered=heartbeat.call_id,
         follow_up=reconsider_text(heartbeat.views, nonce=heartbeat.mark),
-        said_tokens=heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text),
+        said_tokens=heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text),
         views=[],
         hard=[],
     )
 
 
 def _sections(heartbeat: HeartbeatState, text: str) -> tuple[dict[str, Any], ...]:
-    tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
     return (
         {"name": "conversation", "text": "", "tokens": tokens, "cut": 0},
-        {"name": "voice", "text": text, "tokens": estimate_tokens(text), "cut": 0},
+        {"name": "voice", "text": text, "tokens": count_tokens(heartbeat, text), "cut": 0},
     )

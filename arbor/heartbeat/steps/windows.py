@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from arbor.heartbeat.prompts.cuts import without_room
 from arbor.heartbeat.prompts.prompt import retry_note
-from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room, room_of
+from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, estimate_tokens, reply_room, room_of
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage
+from arbor.models.token_counts import CountTokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 
-#: Tokens without which a reply is not worth its call.
-LEAST_REPLY = 256
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
 #: The least characters of an unreadable reply that are quoted.
@@ -28,13 +29,33 @@ def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
         otherwise=heartbeat.rules.model_context,
         reply_tokens=heartbeat.rules.reply_tokens,
         ratios=heartbeat.routing.ratios,
+        tokenizers=_tokenizers(heartbeat),
     )
+
+
+def counter_of(heartbeat: HeartbeatState, limits: PromptLimits) -> CountTokens:
+    """Return how the tokens of a prompt with these limits are counted."""
+    return heartbeat.rules.tokenizers.get(limits.tokenizer, estimate_tokens)
+
+
+def count_tokens(heartbeat: HeartbeatState, text: str) -> int:
+    """Return the tokens of a text that follows the prompt, counted as those of the prompt."""
+    return counter_of(heartbeat, limits_of(heartbeat, [heartbeat.model]))(text)
+
+
+def _tokenizers(heartbeat: HeartbeatState) -> Mapping[str, CountTokens]:
+    """Return the tokenizers that may count: before the prompt all, then that which counted the prompt."""
+    known, terms = heartbeat.rules.tokenizers, heartbeat.situation.terms
+    if terms is None or not known:
+        return known
+    return {terms.tokenizer: known[terms.tokenizer]} if terms.tokenizer in known else {}
 
 
 def max_reply_tokens(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     """Return the limit of a reply to a prompt of `asked_tokens`, in the tokens of its model."""
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
-    ratio = bounded_ratio(heartbeat.routing.ratios.get(heartbeat.model, 1.0))
+    exact = limits_of(heartbeat, [heartbeat.model]).tokenizer
+    ratio = 1.0 if exact else bounded_ratio(heartbeat.routing.ratios.get(heartbeat.model, 1.0))
     # A prompt with nothing left to leave out may take a part of the reply's share.
     left = max(window - math.ceil(asked_tokens * ratio), LEAST_REPLY)
     return min(reply_room(window=window, reply=heartbeat.rules.reply_tokens), left)
@@ -52,21 +73,21 @@ def quotable(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     return max(room, 0) * CHARACTERS_PER_TOKEN
 
 
-def fault_without_room(heartbeat: HeartbeatState, asked_tokens: int) -> str:
+def fault_without_room(
+    heartbeat: HeartbeatState, asked_tokens: int, sections: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
     window = limits_of(heartbeat, [heartbeat.model]).window
     if heartbeat.model.startswith(f"{REFLEX}/") or asked_tokens + LEAST_REPLY <= window:
         return ""
-    return (
-        f"the window of {heartbeat.model} has about {window} tokens, too few for a reply to a prompt of {asked_tokens}: set"
-        " ARBOR_MODEL_CONTEXT if the server has more, use another model, or shorten the character"
-    )
+    sizes = {section["name"]: section["tokens"] for section in sections}
+    return without_room(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
 
 
 def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:
     """Return the messages after an unreadable reply, which is quoted as far as the window has room."""
     note = retry_note(heartbeat.unreadable)
-    room = max(quotable(heartbeat, asked_tokens + estimate_tokens(note)), LEAST_QUOTED)
+    room = max(quotable(heartbeat, asked_tokens + count_tokens(heartbeat, note)), LEAST_QUOTED)
     return [
         PromptMessage(role="assistant", content=heartbeat.reply_text[:room] or "(nothing)"),
         PromptMessage(role="user", content=note),

@@ -25,6 +25,8 @@ from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
 from arbor_client.signals import Signals, Webhooks
+from arbor_client.skills import Skills
+from arbor_client.subscriptions import Subscriptions
 from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
 from arbor_client.tiers import Tiers
@@ -67,6 +69,8 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)
         self.signals: Signals[C] = Signals(client)
+        self.skills: Skills[C] = Skills(client)
+        self.subscriptions: Subscriptions[C] = Subscriptions(client)
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
         self.themes: Themes[C] = Themes(client)

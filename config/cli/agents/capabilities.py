@@ -106,7 +106,8 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
     report = explain_denial(agent_id=agent.id, resource=resource)
     found = report.authorization
     if found.granted:
-        text = f"{agent.name} may use {report.resource}, by {found.capability_id}"
+        first = f"; {found.reason}" if found.reason else ""
+        text = f"{agent.name} may use {report.resource}, by {found.capability_id}{first}"
     else:
         text = f"{agent.name} may not use {report.resource}: {found.reason}"
     tried = "".join(f"\n  {one.capability_id} ({one.resource}): {one.reason}" for one in found.tried)

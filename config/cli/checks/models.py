@@ -12,7 +12,7 @@ from apps.calls.services.token_ratios import read_token_ratios
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
-from apps.providers import default_model, model_for
+from apps.providers import default_model, model_for, token_counters
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
@@ -69,6 +69,19 @@ def check_token_ratios() -> Finding:
             "set ARBOR_MODEL_CONTEXT lower than the server's window",
         )
     return ok("token estimate", detail)
+
+
+def check_tokenizers() -> Finding:
+    """Check that the files of tokenizers can be read."""
+    files = settings.ARBOR_TOKENIZERS
+    loaded = token_counters()
+    if faulty := sorted(set(files) - set(loaded)):
+        return warn(
+            "tokenizers",
+            f"the file of {', '.join(faulty)} is no tokenizer.json, so tokens are estimated",
+            "set ARBOR_TOKENIZERS to the tokenizer.json that comes with the model's weights",
+        )
+    return ok("tokenizers", ", ".join(sorted(loaded)) or "none: tokens are estimated")
 
 
 def _fleet_model(own: str) -> str:

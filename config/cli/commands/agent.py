@@ -7,6 +7,7 @@ from decimal import Decimal
 import click
 
 from arbor.heartbeat.budgets import BudgetKind
+from config.cli.commands.agent_knowledge import SKILL, SUBSCRIPTION
 from config.cli.commands.approval import TRUST
 from config.cli.commands.options import energy_options
 from config.cli.commands.tier import TIER
@@ -361,6 +362,8 @@ _agent = group(
     _capability,
     _identity,
     TIER,
+    SKILL,
+    SUBSCRIPTION,
     _policy,
     _template,
     TRUST,

@@ -1,4 +1,4 @@
-"""The commands that rotate the master key."""
+"""The commands that rotate the master key and the System Authority's key."""
 
 from __future__ import annotations
 
@@ -6,9 +6,38 @@ import click
 
 from config.cli.kit.declarations import command, group, option
 
+_authority = group(
+    "authority",
+    "Rotate the System Authority's key, which endorses agents and signs their capabilities.",
+    command(
+        "status",
+        "Show what each key of the System Authority has signed that is in force.",
+        run="authority_keys:status",
+    ),
+    command(
+        "rotate",
+        "Sign all endorsements and capabilities with a new key, while Arbor runs.",
+        run="authority_keys:rotate",
+        details="With one key in use it makes a new one; with two it continues, so an interrupted run is finished by the next."
+        " Both keys are valid until `arbor keys authority retire`. Exit code 1 when rows are left that are not genuine.",
+        examples=("arbor keys authority rotate",),
+    ),
+    command(
+        "retire",
+        "Delete the private half of the old key, once nothing in force is signed by it.",
+        option(
+            "--force",
+            is_flag=True,
+            help="Give up what is still signed by it: it authorizes nothing any more.",
+        ),
+        run="authority_keys:retire",
+        details="Whatever the old key signed is valid no more: a leaked key, or a copy of an old row, is worth nothing then. Seeds from"
+        " before the rotation count as those of another installation. Exit code 1 while it has signed something in force.",
+    ),
+)
 _keys = group(
     "keys",
-    "Rotate the master key, and show what each key seals.",
+    "Rotate the master key and the System Authority's key, and show what each key seals or signs.",
     command(
         "status",
         "Show which master key seals how many secrets.",
@@ -37,6 +66,7 @@ _keys = group(
         details="Keep a copy as long as you keep backups from before the rotation: they open under the old key only."
         " Exit code 1 while it still seals something.",
     ),
+    _authority,
 )
 
 COMMANDS = (_keys,)

@@ -135,8 +135,9 @@ UPKEEP = (
             show_default=True,
             help="Memories to embed at once.",
         ),
+        option("--no-seed", is_flag=True, help="Do not save a seed of each agent first."),
         run="memory.maintenance:reembed",
-        details="New vectors are computed beside the present ones and replace them all at once for each agent, so recall works"
+        details="A seed of each agent is saved first, with its present vectors. New vectors are computed beside the present ones and replace them all at once for each agent, so recall works"
         " throughout. Ctrl-C is safe: run it again, and it resumes. New agents get the model of the settings anyway; set"
         " ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then run this.",
         examples=(

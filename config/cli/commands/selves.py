@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.selves.history import GROWTH_LOG, PartKind
 from arbor.selves.memory_filters import FilterEffect
 from arbor.selves.proposals import ProposalKind
@@ -18,10 +17,10 @@ from arbor.selves.values import (
     BeliefCategory,
     BeliefStatus,
 )
-from config.cli.commands.options import types_option
+from config.cli.commands.boundary import BOUNDARY, PREFERENCE
+from config.cli.commands.options import SHARE, types_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 
-_share = click.FloatRange(0, 1)
 #: The kinds of proposals that consist of a text only; the others also name the row that they change.
 _TEXT_KINDS = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
 
@@ -35,7 +34,7 @@ def _audit_reason() -> click.Option:
 
 
 def _stability(**attributes: Any) -> click.Option:
-    return option("--stability", type=_share, help="Resistance to change, from 0 to 1.", **attributes)
+    return option("--stability", type=SHARE, help="Resistance to change, from 0 to 1.", **attributes)
 
 
 _belief = group(
@@ -62,7 +61,7 @@ _belief = group(
         ),
         option(
             "--confidence",
-            type=_share,
+            type=SHARE,
             default=DEFAULT_CONFIDENCE,
             show_default=True,
             help="Confidence, from 0 to 1.",
@@ -77,7 +76,7 @@ _belief = group(
         "revise",
         "Change a belief's confidence, stability or status.",
         argument("belief_id", metavar="ID"),
-        option("--confidence", type=_share, help="Confidence, from 0 to 1."),
+        option("--confidence", type=SHARE, help="Confidence, from 0 to 1."),
         _stability(),
         option("--status", type=one_of(BeliefStatus), help="Its status."),
         _audit_reason(),
@@ -136,7 +135,7 @@ _identity = group(
         ),
         option(
             "--strength",
-            type=_share,
+            type=SHARE,
             default=DEFAULT_STRENGTH,
             show_default=True,
             help="Strength of a trait, importance of a value, proficiency of a capability, from 0 to 1.",
@@ -152,7 +151,7 @@ _identity = group(
         "revise",
         "Change an aspect's strength, stability or status.",
         argument("aspect_id", metavar="ID"),
-        option("--strength", type=_share, help="Strength, importance or proficiency, from 0 to 1."),
+        option("--strength", type=SHARE, help="Strength, importance or proficiency, from 0 to 1."),
         _stability(),
         option("--status", type=one_of(BeliefStatus), help="Its status."),
         _audit_reason(),
@@ -203,7 +202,7 @@ _proposal = group(
             help="Its kind.",
         ),
         option(
-            "--confidence", type=_share, default=0.7, show_default=True, help="Your confidence, from 0 to 1."
+            "--confidence", type=SHARE, default=0.7, show_default=True, help="Your confidence, from 0 to 1."
         ),
         run="selves.proposals:add",
         examples=('arbor self proposal add Vega "The river floods in March."',),
@@ -211,103 +210,6 @@ _proposal = group(
     _decision("accept", "Accept a proposal and apply its change."),
     _decision("reject", "Reject a proposal without applying its change."),
     _decision("defer", "Defer a proposal. It expires when deferred for the fifth time."),
-)
-
-_boundary = group(
-    "boundary",
-    "Manage an agent's boundaries: what it does not do, whoever asks.",
-    agent_command(
-        "list",
-        "List an agent's boundaries, the most important first, and the disabled ones.",
-        run="selves.boundaries:list_boundaries",
-        examples=("arbor self boundary list Vega",),
-    ),
-    agent_command(
-        "add",
-        "Add a boundary to an agent; it replaces a common boundary of the same name.",
-        argument("name"),
-        option("--pattern", "patterns", multiple=True, help="A word or phrase; `word*` matches its forms."),
-        option("--example", "examples", multiple=True, help="A sentence; texts of the same meaning match."),
-        option(
-            "--response",
-            type=one_of(BoundaryResponse),
-            default=BoundaryResponse.REFUSE.value,
-            show_default=True,
-            help="Its response to a text that matches.",
-        ),
-        option(
-            "--type",
-            "kind",
-            type=one_of(BoundaryType),
-            default=BoundaryType.ETHICAL.value,
-            show_default=True,
-            help="Its type.",
-        ),
-        option("--description", default="", help="Its description, in the agent's own words."),
-        option(
-            "--flexibility",
-            type=_share,
-            default=0.0,
-            show_default=True,
-            help="From 0 (absolute) to 1 (negotiable).",
-        ),
-        option(
-            "--importance", type=_share, default=0.5, show_default=True, help="Its rank among the boundaries."
-        ),
-        run="selves.boundaries:add",
-        examples=(
-            'arbor self boundary add Vega no_gossip --pattern gossip --example "What did Bo say about Ada?"',
-        ),
-    ),
-    agent_command(
-        "remove",
-        "Remove an agent's own boundary, or disable a common one.",
-        argument("name"),
-        run="selves.boundaries:remove",
-        examples=("arbor self boundary remove Vega no_gossip",),
-    ),
-    agent_command(
-        "restore",
-        "Reset a common boundary to Arbor's default.",
-        argument("name"),
-        run="selves.boundaries:restore",
-        examples=("arbor self boundary restore Vega resource_limit",),
-    ),
-    agent_command(
-        "test",
-        "Check a text against an agent's boundaries. Nothing is stored.",
-        argument("text"),
-        run="selves.boundaries:check_text",
-        examples=('arbor self boundary test Vega "Please lie to the harbour master."',),
-    ),
-    details="Five boundaries are common to all agents; others are an agent's own. They are checked against the messages that"
-    " an agent receives and against the actions that it chooses.",
-)
-
-_preference = group(
-    "preference",
-    "Manage an agent's preferences: each is a key with one line of text.",
-    agent_command(
-        "list",
-        "List an agent's preferences.",
-        run="selves.identity:list_preferences",
-        examples=("arbor self preference list Vega",),
-    ),
-    agent_command(
-        "set",
-        "Set an agent's preference under a key.",
-        argument("key"),
-        argument("value"),
-        run="selves.identity:set_one",
-        examples=('arbor self preference set Vega tone "short and dry"',),
-    ),
-    agent_command(
-        "remove",
-        "Remove an agent's preference.",
-        argument("key"),
-        run="selves.identity:remove",
-        examples=("arbor self preference remove Vega tone",),
-    ),
 )
 
 _version = group(
@@ -382,8 +284,8 @@ _self = group(
     _belief,
     _identity,
     _proposal,
-    _boundary,
-    _preference,
+    BOUNDARY,
+    PREFERENCE,
     agent_command(
         "drives",
         "Show an agent's drives and their present levels.",

@@ -189,6 +189,7 @@ def _line(turn: ChatMessage) -> dict[str, Any]:
         "model": turn.model,
         "error": turn.error,
         "boundaries": turn.detail.get("boundaries", []),
+        "summarized": turn.detail.get("summarized", []),
         "at": turn.at,
     }
 

@@ -14,6 +14,7 @@ from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.fleet.accounts import create_account
 from apps.fleet.capabilities import sign_all_pending_grants
 from apps.fleet.identities import endorse_all_agents
+from apps.knowledge.services.global_skills import load_global_skills
 from apps.providers import default_model
 from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User
@@ -38,6 +39,7 @@ def prepare(demo: bool, report: Path | None) -> None:
     if continue_positions():
         click.echo("the positions of signals continue after those of the restored ones")
     _seed_templates()
+    _load_skills()
     _endorse_agents()
     if signed := sign_all_pending_grants(actor=ACTOR):
         click.echo(f"signed {signed} grants of actions")
@@ -64,6 +66,15 @@ def _seed_templates() -> None:
     changes = Counter(seed_builtin_templates().values())
     news = ", ".join(f"{changes[change]} {change}" for change in SeedChange if changes[change])
     click.echo(f"built-in templates: {news}")
+
+
+def _load_skills() -> None:
+    changes = load_global_skills(actor=ACTOR)
+    parts = {"new": changes.added, "changed": changes.changed, "withdrawn": changes.withdrawn}
+    news = [f"{len(names)} {word}" for word, names in parts.items() if names]
+    click.echo(f"global skills: {', '.join([*news, f'{changes.unchanged} unchanged'])}")
+    for file in changes.unreadable:
+        click.echo(f"not loaded: {file.path}: {file.fault}")
 
 
 def _endorse_agents() -> None:

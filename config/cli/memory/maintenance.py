@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from rich.console import Group
 from rich.markup import escape
@@ -11,12 +12,14 @@ from rich.progress import (
     TextColumn,
 )
 
+from apps.fleet.seeds.saving import save_seed
 from apps.memories.services.embedding.minds import check_dimension, installation_model
 from apps.memories.services.embedding.reembed import ModelSwitch, Move, Reembedding, find_moves
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.maintenance.health import HealthState
+from arbor.seeds.saving import SeedReason
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import progress_bar, table
 from config.cli.kit.tenancy import ChosenAgent, actor, with_optional_agent
@@ -77,6 +80,7 @@ def reembed(
     name: str | None,
     dimension: int | None,
     batch: int,
+    no_seed: bool,
     tenant_slug: str | None,
 ) -> Output:
     """Move agents to another embedding model or dimension, while they run."""
@@ -88,8 +92,18 @@ def reembed(
         agent_id=agent.id if agent else None,
     )
     with progress_bar("embedding", "memories", _Rate()) as progress:
-        switches = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
+        switches = Reembedding(
+            model=model,
+            actor=actor(),
+            batch=batch,
+            before=None if no_seed else _save_seed,
+            progress=progress,
+        ).run(moves)
     return Output(_value(model, moves, switches), text=_for_people(model, moves, switches))
+
+
+def _save_seed(agent_id: UUID) -> None:
+    save_seed(agent_id=agent_id, reason=SeedReason.REEMBED, actor=actor())
 
 
 def _model_of_options(name: str | None, dimension: int | None) -> EmbeddingModel:

@@ -59,6 +59,14 @@ LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id LEFT JOIN calls_ledgeren
 WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
 HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
 """
+# Each agent had one approved action, which its heartbeats execute once, with its parameters.
+APPROVALS = """
+SELECT a.name, r.status,
+    (SELECT count(*) FROM heartbeats_heartbeat h WHERE h.id = r.executed_by AND h.agent_id = r.agent_id AND h.status = 'done'),
+    (SELECT count(*) FROM memories_memory m WHERE m.agent_id = r.agent_id AND m.content = r.about),
+    (SELECT count(*) FROM audit_auditevent e WHERE e.agent_id = r.agent_id AND e.action = 'approval.executed')
+FROM authority_actionapproval r JOIN agents_agent a ON a.id = r.agent_id
+"""
 TRACES = "SELECT trace FROM heartbeats_heartbeat"
 
 
@@ -80,6 +88,9 @@ def assert_exactly_once(fleet: RealFleet) -> None:
         assert (name, counted) == (name, recalled + shown)
     assert fleet.rows(DOUBLED_NOTES) == []
     assert fleet.rows(CALLS) == []
+    for name, *executed in fleet.rows(APPROVALS):
+        decides = name not in unreadable and fleet.due[name] > 0
+        assert (name, executed) == (name, ["executed", 1, 1, 1] if decides else ["approved", 0, 0, 0])
     for (trace,) in fleet.rows(TRACES):
         steps = unpack_list(trace)
         assert [step["sequence"] for step in steps] == list(range(1, len(steps) + 1))

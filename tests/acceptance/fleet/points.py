@@ -40,6 +40,7 @@ POINTS = (
     "model worker is about to publish",
     "model worker has told",
     "think goes on",
+    "use of an approval is written",
     "finish is written",
 )
 #: Unreadable replies lead to the one node that other heartbeats do not pass.

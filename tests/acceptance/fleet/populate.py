@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import django
 
@@ -19,12 +19,17 @@ django.setup()
 from django.core.management import call_command  # noqa: E402 (the models need Django set up)
 from django.db.models.functions import Now  # noqa: E402
 
-from apps.agents.models import HeartbeatSchedule  # noqa: E402
+from apps.agents.models import Agent, HeartbeatSchedule  # noqa: E402
 from apps.agents.services.templates import seed_builtin_templates  # noqa: E402
+from apps.authority.models import ActionApproval  # noqa: E402
 from apps.fleet.creation import create_agent  # noqa: E402
 from apps.fleet.lifecycle import start_agent  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
 from apps.tenants.services import create_tenant  # noqa: E402
+from arbor.authority.approvals import LASTS, ApprovalStatus  # noqa: E402
+from arbor.authority.grants import action_resource  # noqa: E402
+from arbor.authority.requests import body_hash, canonical_body  # noqa: E402
+from arbor.heartbeat.params.memory import RememberParams  # noqa: E402
 
 INTERVAL = timedelta(hours=1)
 TEMPLATES = ("Researcher", "Scout", "Monitor")
@@ -49,10 +54,32 @@ def main() -> None:
                 model=wish["model"],
             )
             start_agent(agent_id=agent.id, actor="test")
+            _approve(agent)
             # The first heartbeat may be due at any moment of the interval; here a test makes it due.
             HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + INTERVAL)
         agents.append({"name": agent.name, "agent_id": str(agent.id)})
     json.dump(agents, sys.stdout)
+
+
+def _approve(agent: Agent) -> None:
+    """Store an action of the agent that a person has approved: its first heartbeat that decides executes it."""
+    params = RememberParams(content=f"An approval of {agent.name}.").model_dump(mode="json")
+    now = datetime.now(UTC)
+    ActionApproval.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        action="remember",
+        resource=action_resource("remember"),
+        body=canonical_body(params).decode(),
+        body_hash=body_hash(params),
+        about=params["content"],
+        why="ask by the rule of a test",
+        status=ApprovalStatus.APPROVED,
+        asked_at=now,
+        expires_at=now + LASTS,
+        decided_by="test",
+        decided_at=now,
+    )
 
 
 if __name__ == "__main__":

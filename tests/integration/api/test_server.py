@@ -148,6 +148,24 @@ def test_documents_may_be_larger_than_other_bodies(server: str, tenant: Tenant) 
     assert response.status_code == 201, response.text
 
 
+def test_a_large_file_is_read_from_an_owner_only(server: str, tenant: Tenant) -> None:
+    def send(role: Role) -> httpx.Response:
+        return httpx.post(
+            f"{server}/api/v1/seeds",
+            content=b"x" * 100_000,
+            headers={
+                "Authorization": f"Bearer {caller_of(tenant, role).token}",
+                "Content-Type": "application/octet-stream",
+                "Idempotency-Key": "once",
+            },
+            timeout=60,
+        )
+
+    refused = send(Role.OWNER)
+    assert (refused.status_code, "not a seed" in refused.text) == (422, True)
+    assert send(Role.OPERATOR).status_code == 413
+
+
 def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
     assert httpx.get(f"{server}/healthz", timeout=60).status_code == 200
     assert httpx.get(f"{server}/readyz", timeout=60).json() == {"database": True, "broker": True}

@@ -9,6 +9,7 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent
+from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.explaining import authority_of, explain_denial
@@ -25,6 +26,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.authority.constraints import Constraints, Rate
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, NotFound
 from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import ScheduleFactory
+from tests.support.threads import await_blocked_session, in_own_connection
 
 ACTOR = "test"
 DOCS = "arbor://fs/read/docs/*"
@@ -115,7 +118,49 @@ def test_a_revocation_reaches_delegates_of_delegates(ada: Agent, bo: Agent) -> N
     assert may(cy, "arbor://fs/read/docs/b") == "no_grant"
     with tenant_transaction(ada.tenant_id):
         assert revoke_capability(capability_id=grant.id, reason="over", actor=ACTOR) == 3
+    assert [len(audited(agent, AuditAction.CAPABILITY_REVOKED)) for agent in (ada, bo, cy)] == [1, 1, 1]
     assert [may(agent, "arbor://fs/read/docs/a") for agent in (ada, bo, cy)] == ["revoked"] * 3
+
+
+def test_a_revocation_reaches_a_delegation_under_way(ada: Agent, bo: Agent) -> None:
+    with tenant_transaction(ada.tenant_id):
+        cy = AgentFactory(name="Cy")
+    grant = granted(ada)
+    delegate = delegated(grant, bo)
+
+    def revoke() -> None:
+        with tenant_transaction(ada.tenant_id):
+            revoke_capability(capability_id=grant.id, reason="over", actor=ACTOR)
+
+    with tenant_transaction(ada.tenant_id):
+        delegate_capability(capability_id=delegate.id, to_agent_id=cy.id, actor=ACTOR)
+        thread = in_own_connection(revoke)
+        await_blocked_session()
+    thread.join(20)
+    assert may(cy, "arbor://fs/read/docs/a") == "revoked"
+
+
+def test_uses_are_given_away_while_no_heartbeat_uses_them(ada: Agent, bo: Agent) -> None:
+    with tenant_transaction(ada.tenant_id):
+        ScheduleFactory(agent=ada)
+    grant = granted(ada, constraints=Constraints(max_uses=1))
+    refusals: list[CapabilityDenied] = []
+
+    def delegate() -> None:
+        try:
+            delegated(grant, bo)
+        except CapabilityDenied as refusal:
+            refusals.append(refusal)
+
+    with tenant_transaction(ada.tenant_id):
+        # As a leg of the holder's heartbeat, which uses the grant and ends.
+        lock_schedule(ada.id)
+        thread = in_own_connection(delegate)
+        await_blocked_session()
+        CapabilityUse.objects.create(tenant_id=ada.tenant_id, capability=grant, at=NOW)
+    thread.join(20)
+    assert "0 left" in str(refusals)
+    assert may(bo, "arbor://fs/read/docs/a") == "no_grant"
 
 
 @pytest.mark.parametrize(

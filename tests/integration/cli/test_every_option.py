@@ -70,7 +70,7 @@ def test_every_command_resolves_its_tenant(
         (("memory", "mind", "active", "Vega", "-k", "3"), "Nothing is active"),
         (("tenant", "member", "list", "acme", "--json"), "acme"),
         (("memory", "code", "list", "Vega", "-n", "3"), "has no such code"),
-        (("memory", "reembed", "--batch", "7", "--tenant", "acme"), "Every agent's vectors"),
+        (("memory", "reembed", "--batch", "7", "--no-seed", "--tenant", "acme"), "Every agent's vectors"),
         (("goal", "list", "Vega", "--all"), "goal"),
         (
             (

@@ -89,3 +89,16 @@ def test_a_damaged_secret_is_an_exit_code(arbor: Arbor, source: KeySource, tenan
         ran = arbor(*arguments)
         assert ran.code == 1
         assert "does not open" in ran.out
+
+
+def test_a_rotation_of_the_system_authority_by_command(arbor: Arbor, tenant: Tenant) -> None:
+    make_secrets(tenant, agents=2)
+    refused = arbor("keys", "authority", "retire")
+    assert (refused.code, "there is none to retire" in refused.err) == (1, True)
+    rotated = arbor("keys", "authority", "rotate", "--json")
+    assert (rotated.code, rotated.json["number"], rotated.json["refused"]) == (0, 2, [])
+    shown = arbor("keys", "authority", "status", "--json").json["keys"]
+    assert [(key["signs"], key["retired"]) for key in shown] == [(False, False), (True, False)]
+    retired = arbor("keys", "authority", "retire", "--force", "--json")
+    assert retired.json == {"retired": [1]}
+    assert "retired" in arbor("keys", "authority", "status").out

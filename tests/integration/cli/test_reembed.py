@@ -34,6 +34,10 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert recalled.code == 0
     assert "cook" in recalled.out
+    saved = remembering("seed", "list", "--tenant", "acme", "--json").json["seeds"]
+    assert {(seed["name"], seed["reason"]) for seed in saved} == {("Vega", "reembed"), ("Deneb", "reembed")}
+    assert remembering("memory", "reembed", "--tenant", "acme", "--no-seed").code == 0
+    assert len(remembering("seed", "list", "--tenant", "acme", "--json").json["seeds"]) == 2
 
 
 def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:

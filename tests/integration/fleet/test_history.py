@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connections
@@ -12,6 +12,8 @@ from django.db.models import Sum
 
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.authority.models import CapabilityUse
+from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatMessage, HookDelivery, OutboxMessage
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
@@ -21,10 +23,12 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
 from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.authority.constraints import LONGEST_PERIOD_S, Constraints, Rate
 from arbor.clock import FrozenClock
 from arbor.errors import NotFound
 from arbor.history import Record
 from arbor.ids import uuid7
+from tests.factories.authority import CapabilityUseFactory
 from tests.factories.contacts import (
     ChatMessageFactory,
     ChatSessionFactory,
@@ -248,3 +252,24 @@ def test_expired_sessions_and_jobs_of_old_versions_go(database: None) -> None:
     sweep_history()
     assert ConsoleSession.objects.get().session_key == "new"
     assert JobRun.objects.get().name == "arbor.current"
+
+
+def test_uses_of_capabilities_go_once_nothing_counts_them(agent: Agent) -> None:
+    def used(*, at: datetime, **limits: Any) -> UUID:
+        grant = grant_capability(
+            agent_id=agent.id, resource="arbor://fs/read/**", actor="test", constraints=Constraints(**limits)
+        )
+        CapabilityUseFactory(capability=grant, at=at)
+        return grant.id
+
+    now = datetime.now(UTC)
+    long_ago, lately = now - timedelta(days=32), now - timedelta(days=30)
+    rate = Rate(uses=5, seconds=LONGEST_PERIOD_S)
+    with tenant_transaction(agent.tenant_id):
+        used(at=long_ago, rate=rate)
+        revoked = used(at=long_ago, max_uses=9)
+        revoke_capability(capability_id=revoked, reason="over", actor="test")
+        counted = {used(at=lately, rate=Rate(uses=6, seconds=60)), used(at=long_ago, rate=rate, max_uses=8)}
+    sweep_history()
+    with tenant_transaction(agent.tenant_id):
+        assert set(CapabilityUse.objects.values_list("capability_id", flat=True)) == counted

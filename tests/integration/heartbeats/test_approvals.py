@@ -13,6 +13,7 @@ from apps.agents.models import Agent, AgentState, Trigger
 from apps.audit.models import AuditEvent
 from apps.authority.models import ActionApproval
 from apps.authority.services.approvals import approve, deny, expire_approvals
+from apps.authority.services.explaining import explain_denial
 from apps.authority.services.modes import set_mode, suggestions_of, trust_of
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.services.legs import approvals as writing
@@ -299,3 +300,18 @@ def test_model_limits_the_trust(agent: Agent, heartbeats: HeartbeatRunner, setti
 
     (entry,) = heartbeats_of(agent)[-1].actions
     assert entry["verdict"] == "awaits_approval"
+
+
+def test_blocked_action_is_neither_offered_nor_executed(agent: Agent, heartbeats: HeartbeatRunner) -> None:
+    offer = "\n- remember"
+    assert offer in heartbeats.run(REST)
+    with tenant_transaction(agent.tenant_id):
+        set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.BLOCK, actor=PERSON)
+        explained = explain_denial(agent_id=agent.id, resource="remember").authorization
+    assert (explained.granted, explained.code) == (False, "blocked")
+    assert offer not in heartbeats.run(REMEMBER)
+    (entry,) = heartbeats_of(agent)[-1].actions
+    assert (entry["verdict"], remembered(agent)) == ("not_authorized", 0)
+    with tenant_transaction(agent.tenant_id):
+        denied = AuditEvent.objects.get(agent_id=agent.id, action="denied")
+    assert denied.detail["code"] == "blocked"

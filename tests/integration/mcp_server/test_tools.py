@@ -14,6 +14,7 @@ from django.db import connections
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.services.chat import answer_turn
+from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.knowledge.services.categories import set_categories
@@ -246,6 +247,15 @@ class TestResources:
         core = client.run(use)
         assert set(core) == {"Ada: identity", "Ada: goals", "Ada: self"}
         assert "Ada" in core["Ada: identity"]["character"]
+        endorsement = core["Ada: identity"]["endorsement"]
+        assert (endorsement["status"], endorsement["refusal"]) == ("active", "")
+        with tenant_transaction(agent.tenant_id):
+            suspend_identity(agent_id=agent.id, reason="its key leaked", actor="test")
+        endorsement = client.run(use)["Ada: identity"]["endorsement"]
+        assert (endorsement["status"], endorsement["refusal"]) == (
+            "suspended",
+            "the identity is suspended: its key leaked",
+        )
         assert core["Ada: goals"]["goals"]
 
     def test_names_are_quoted_in_addresses(

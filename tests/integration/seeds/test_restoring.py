@@ -7,20 +7,27 @@ from uuid import UUID
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.files import verify_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
 from apps.fleet.seeds.sections import SECTIONS, SeedGroup
-from apps.goals.models import Goal
+from apps.goals.models import Goal, Plan
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.memories.models import Memory
 from apps.selves.models import Belief, Preference, SelfChange
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.beliefs import add_belief
+from apps.selves.services.history import latest_version, load_self, self_at
+from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import SeedInvalid, TransitionIllegal
+from arbor.goals.plans import PlanStatus
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
-from tests.factories.goals import GoalFactory
+from tests.factories.goals import GoalFactory, PlanFactory
+from tests.factories.heartbeats import PerceptFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
@@ -159,3 +166,79 @@ def test_a_restore_waits_for_the_end_of_a_heartbeat(world: World, export: Export
 
     with pytest.raises(TransitionIllegal, match="under way"):
         restore(world, file)
+
+
+def test_a_message_that_came_since_the_capture_stays(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    with tenant_transaction(world.tenant.id):
+        taken_in = Percept.objects.filter(agent=world.agent, heartbeat=None, sealed__isnull=True)
+        assert taken_in.update(heartbeat=world.beat.id)
+        waiting = PerceptFactory(agent=world.agent, content="Are you there?")
+
+    restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        pending = Percept.objects.filter(agent=world.agent, heartbeat=None, sealed__isnull=True)
+        assert list(pending.values_list("id", flat=True)) == [waiting.id]
+
+
+def test_the_active_plan_of_a_goal_changes_places(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent)
+        first = PlanFactory(goal=goal, agent=world.agent, status=PlanStatus.ACTIVE)
+        second = PlanFactory(goal=goal, agent=world.agent, status=PlanStatus.DRAFT)
+    file = export(world.agent.id)
+    with tenant_transaction(world.tenant.id):
+        Plan.objects.filter(id=first.id).update(status=PlanStatus.ABANDONED)
+        Plan.objects.filter(id=second.id).update(status=PlanStatus.ACTIVE)
+
+    restore(world, file)
+
+    with tenant_transaction(world.tenant.id):
+        assert Plan.objects.get(goal=goal, status=PlanStatus.ACTIVE).id == first.id
+
+
+def test_a_file_that_is_replaced_after_its_check_changes_nothing(world: World, export: Export) -> None:
+    file = export(world.agent.id)
+    seed = verify_seed(file)
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent, content="Something else happened.")
+    other = export(world.agent.id).getvalue()
+    before = digest(io.BytesIO(other))
+    file.seek(0)
+    file.write(other)
+    file.truncate()
+
+    with pytest.raises(SeedInvalid, match="replaced while it was read"):
+        restore_seed(
+            tenant_id=world.tenant.id,
+            agent_id=world.agent.id,
+            seed=seed,
+            options=RestoreOptions(),
+            actor="cli:ann",
+        )
+
+    assert digest(export(world.agent.id)) == before
+
+
+def test_a_rollback_crosses_a_restore(world: World, export: Export) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent_id = AgentFactory().id
+
+    def learn() -> int:
+        with tenant_transaction(world.tenant.id):
+            trait = NewAspect(content="stubborn", kind=AspectKind.TRAIT)
+            add_aspect(agent_id=agent_id, aspect=trait, actor="cli:ann")
+            belief = NewBelief(statement="Fog never lifts.", category=BeliefCategory.WORLD, source="operator")
+            add_belief(agent_id=agent_id, belief=belief, actor="cli:ann")
+            return latest_version(agent_id)
+
+    file = export(agent_id)
+    learnt = learn()
+    restore(world, file, SeedGroup.PROFILE, agent_id=agent_id)
+    learn()
+
+    with tenant_transaction(world.tenant.id):
+        before = self_at(agent_id, learnt)
+        roll_back(agent_id=agent_id, to=learnt, actor="cli:ann")
+        assert load_self(agent_id) == before

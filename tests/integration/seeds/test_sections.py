@@ -21,13 +21,13 @@ def test_no_section_carries_a_secret() -> None:
     }
 
 
-def test_write_once_tables_are_added_to() -> None:
-    for section in SECTIONS:
-        write_once = "DELETE" not in section.model.app_privileges
-        assert (section.appended, section.digested) == (
-            write_once,
-            not write_once and section.name != "upkeep",
-        )
+def test_write_once_tables_and_pending_events_are_added_to() -> None:
+    added_to = {section.name for section in SECTIONS if "DELETE" not in section.model.app_privileges} | {
+        "percepts"
+    }
+
+    assert {section.name for section in SECTIONS if section.appended} == added_to
+    assert {section.name for section in SECTIONS if not section.digested} == added_to | {"upkeep"}
 
 
 def test_sections_of_one_app_follow_what_they_refer_to() -> None:

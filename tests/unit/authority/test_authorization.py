@@ -10,9 +10,17 @@ from uuid import UUID
 
 import pytest
 
-from arbor.authority.authorization import AgentAuthority, Authorization, GrantUses, authorize, explain
+from arbor.authority.authorization import (
+    AgentAuthority,
+    Authorization,
+    GrantUses,
+    authorize,
+    explain,
+    with_trust,
+)
 from arbor.authority.constraints import Constraints, Rate, TimeWindow
 from arbor.authority.grants import ALL_AGENTS, Capability
+from arbor.authority.modes import TrustMode, TrustProfile, TrustRule
 from arbor.authority.requests import ActionRequest, KeySigner, Nonce, SignedRequests, body_hash
 from tests.support.authority import (
     AGENT_KEY,
@@ -210,3 +218,22 @@ def test_a_resource_outside_the_grammar_is_denied(resource: str) -> None:
 def test_the_body_hash_ignores_the_order_of_names() -> None:
     assert body_hash({"a": 1, "b": [1.5]}) == body_hash({"b": [1.5], "a": 1})
     assert body_hash({"a": 1}) != body_hash({"a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "offered", "granted", "code", "reason"),
+    [
+        (TrustMode.BLOCK, False, False, "blocked", "a person blocks it"),
+        (TrustMode.ASK, True, True, None, "a person is asked first"),
+        (TrustMode.ALLOW, True, True, None, ""),
+    ],
+)
+def test_trust_says_what_a_grant_does_not(
+    mode: TrustMode, offered: bool, granted: bool, code: str | None, reason: str
+) -> None:
+    profile = TrustProfile(rules=(TrustRule(prefix=RECALL, mode=mode),))
+    authority = replace(authority_of(GRANT), modes=profile)
+    assert authority.permits(RECALL, now=NOW) is offered
+    found = with_trust(explain(RECALL, authority=authority, now=NOW), RECALL, profile)
+    assert (found.granted, found.code) == (granted, code)
+    assert found.reason.startswith(reason)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.authority.constraints import Constraints, Rate, TimeWindow
+from arbor.authority.constraints import Constraints, Rate, TimeWindow, entered_constraints
 from arbor.authority.grants import CapabilityUri, is_subset, matches, read_uri, widening
 from arbor.errors import CapabilityInvalid
 from tests.support.authority import OTHER_KEY, SYSTEM, grant_of
@@ -193,3 +193,10 @@ def test_constraints_survive_the_round_trip() -> None:
 def test_damaged_constraints_are_refused(stored: dict[str, Any]) -> None:
     with pytest.raises(CapabilityInvalid):
         Constraints.from_json(stored)
+
+
+def test_a_rate_without_a_period_is_refused() -> None:
+    # It would otherwise be a grant without a rate.
+    for uses, seconds in ((5, 0), (0, 60), (5, None)):
+        with pytest.raises(CapabilityInvalid, match="rate"):
+            entered_constraints(rate_uses=uses, rate_seconds=seconds)

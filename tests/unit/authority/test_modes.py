@@ -87,6 +87,24 @@ def test_longer_rule_of_tenant_wins() -> None:
     assert effective_mode(_PUBLIC, profile).mode is TrustMode.BLOCK
 
 
+@pytest.mark.parametrize(
+    ("rule", "preset", "mode", "source"),
+    [
+        # The rule of a person holds, although the preset has a longer prefix.
+        (TrustMode.BLOCK, TrustPreset.HANDS_OFF, TrustMode.BLOCK, ModeSource.RULE),
+        (TrustMode.ASK, TrustPreset.HANDS_OFF, TrustMode.ASK, ModeSource.RULE),
+        # A longer prefix of the preset tightens it.
+        (TrustMode.AUTO, TrustPreset.BALANCED, TrustMode.ASK, ModeSource.PRESET),
+    ],
+)
+def test_preset_never_loosens_a_broader_rule(
+    rule: TrustMode, preset: TrustPreset, mode: TrustMode, source: ModeSource
+) -> None:
+    profile = TrustProfile(preset=preset, rules=(_rule(f"{SCHEME}**", rule),))
+    decision = effective_mode(_PUBLIC, profile)
+    assert (decision.mode, decision.source) == (mode, source)
+
+
 def test_limit_of_the_model_only_tightens() -> None:
     trusted = TrustProfile(preset=TrustPreset.FULL_TRUST)
     limited = effective_mode(_PUBLIC, trusted, model_limit=TrustPreset.BALANCED)

@@ -46,7 +46,7 @@ def names_read(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            reads = name == "secret" or re.fullmatch(
+            reads = name in ("secret", "whole_number") or re.fullmatch(
                 r"(env\.(str|int|float|bool|list|dict)|os\.environ\.get|os\.getenv)", name
             )
             first = node.args[0] if node.args else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import runpy
 from collections.abc import Callable, Iterator
@@ -24,11 +25,14 @@ from arbor.errors import ConfigurationInvalid
 from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
+from config.cli.checks.finding import CheckVerdict
+from config.cli.checks.models import check_tokenizers
 from config.cli.installation import up
 from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
+from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
 ROOT = Path(__file__).parents[3]
@@ -180,6 +184,7 @@ PROBES: dict[str, Probe] = {
     ),
     "ARBOR_LOG_LEVEL": Probe(values=("DEBUG", "ERROR"), shows=lambda: loaded("LOGGING")["root"]["level"]),
     "ARBOR_DISPATCH_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.DISPATCH, "ARBOR_DISPATCH_PERIOD")),
+    "ARBOR_SKILLS_PERIOD_S": Probe(values=("5", "10"), shows=period(Task.LOAD_SKILLS, "ARBOR_SKILLS_PERIOD")),
     "ARBOR_OUTBOX_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.SWEEP_OUTBOX, "ARBOR_OUTBOX_PERIOD")),
     "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool("model", "concurrency")),
     "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool("model", "env")),
@@ -225,7 +230,7 @@ PROBES: dict[str, Probe] = {
 
 
 #: By tests of their own in this file.
-VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS"}
+VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS", "ARBOR_TOKENIZERS"}
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -264,6 +269,22 @@ def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "words.yaml").write_text("remember: [mark my words]")
     monkeypatch.setenv("ARBOR_IMPORTANCE_WORDS", str(tmp_path / "words.yaml"))
     assert applied("ARBOR_IMPORTANCE_WORDS", word_lists)() != word_lists()
+
+
+def test_a_tokenizer_counts_for_its_models_and_a_wrong_file_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check_tokenizers().detail == "none: tokens are estimated"
+    words, broken = tmp_path / "tokenizer.json", tmp_path / "broken.json"
+    words.write_text(json.dumps(WORDS))
+    broken.write_text("{}")
+    monkeypatch.setenv("ARBOR_TOKENIZERS", f"ollama={words},vllm={broken}")
+
+    counters = applied("ARBOR_TOKENIZERS", providers.token_counters)()
+    assert counters["ollama"]("the tide") == 2
+    assert "vllm" not in counters
+    finding = applied("ARBOR_TOKENIZERS", check_tokenizers)()
+    assert (finding.verdict, finding.detail.split(" is ")[0]) == (CheckVerdict.WARN, "the file of vllm")
 
 
 def test_each_setting_is_varied_by_a_test() -> None:
@@ -310,12 +331,12 @@ def _attributes() -> dict[str, set[str]]:
 
 
 def _read_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that `env.…("NAME")` and `secret("NAME")` read."""
+    """Yield the names that `env.…("NAME")`, `secret("NAME")` and `whole_number("NAME")` read."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             function, name = node.func, node.args[0].value
             is_env = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "env"
-            if isinstance(name, str) and (is_env or ast.unparse(function) == "secret"):
+            if isinstance(name, str) and (is_env or ast.unparse(function) in ("secret", "whole_number")):
                 yield name
 
 

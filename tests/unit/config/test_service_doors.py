@@ -65,6 +65,8 @@ WITHOUT_COMMAND = {
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }
 WITHOUT_OPERATION = {
+    "fleet.authority_rotation.retire_authority": _INSTALLATION,
+    "fleet.authority_rotation.rotate_authority": _INSTALLATION,
     "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,
@@ -84,6 +86,7 @@ WITHOUT_OPERATION = {
     "fleet.pauses.suspend_all_tenants": _INSTALLATION,
     "heartbeats.services.inline.allocate_cycle": _MACHINE,
     "heartbeats.services.working_memory.rebuild_working_memory": _UPKEEP,
+    "knowledge.services.global_skills.load_global_skills": _INSTALLATION,
     "maintenance.services.recovery.retry_failed_maintenance_calls": _UPKEEP,
     "memories.services.embedding.reembed.find_moves": _INSTALLATION,
     "memories.services.retention.buffer.promote": _UPKEEP,

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.clock import when
 from arbor.contacts.chat import WeighedTurn, check_turn, human_of, significance
-from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, shown_turns
+from arbor.contacts.chat_prompt import build_chat_prompt, shown_turns
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
+from arbor.contacts.chat_view import ChatView, TurnView
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, initial_working_memory
@@ -136,11 +138,12 @@ def test_a_chat_prompt_fits_the_context_window_of_its_model(window: int) -> None
     if window == 200_000:
         assert cut == {}
     elif window == 10_000:
-        assert set(cut) == {"conversation"}
+        assert set(cut) == {"relevant", "code", "conversation"}
+        assert cut["relevant"] == 2
         assert f"Earlier turns not shown: {3 + cut['conversation']}." in prompt.user
         # The oldest turns are cut, the newest remain.
         assert "they: " + ("t" * 1_200) in prompt.user
-        assert "they: " + "a" * 100 not in prompt.user
+        assert f"{when(NOW)}, they: " + "a" * 100 not in prompt.user
     else:
         # The last turns and the best memories are worth more than stored code.
         assert cut["code"] == 3

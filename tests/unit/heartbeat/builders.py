@@ -39,10 +39,12 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
+    PassageView,
     PeerView,
     PlanView,
     PreferenceView,
     ProposalView,
+    SignalView,
     StepView,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -153,6 +155,24 @@ def full_situation() -> Situation:
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
+        signals=[
+            SignalView(
+                name="memory.goal_achieved",
+                source="Ben",
+                count=2,
+                at=NOW,
+                subjects=["Chart the reef", "Rest"],
+            )
+        ],
+        passages=[
+            PassageView(
+                id="passage-1",
+                title="Harbour rules",
+                place="page 3, Lamps",
+                text="Lamps are lit at dusk.",
+                similarity=0.8,
+            )
+        ],
         themes=[
             ClusterView(
                 name="The harbour at night",

@@ -18,10 +18,11 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
+from arbor.heartbeat.inputs import Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
-from arbor.heartbeat.state import HeartbeatState, Moment, Opening, Rules, Selfhood
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.authority import sign
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS

@@ -19,20 +19,17 @@ from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.dialogue import VoiceView
+from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
-    BudgetTerms,
     Focus,
     HeartbeatState,
     Inquiry,
-    Moment,
     MoodShift,
     PromptParts,
-    Routing,
-    Selfhood,
     StateChanges,
     ToolCall,
 )
@@ -148,6 +145,7 @@ FULL: dict[str, Any] = {
     "moved": MoodShift(valence=0.1, arousal=0.0),
     "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
     "heard": True,
+    "signal_positions": {str(UUID(int=60)): str(UUID(int=61))},
 }
 #: Set for each leg, committed with the leg, or stored in a separate column.
 STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}

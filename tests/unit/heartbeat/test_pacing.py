@@ -164,6 +164,7 @@ def wake_reasons(**changes: Any) -> WakeReasons:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
+        "signals": 0,
         "work": 0,
         "proposals": 0,
         "urgent_drive": False,

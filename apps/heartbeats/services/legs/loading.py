@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
@@ -17,30 +17,23 @@ from apps.agents.services.energy import energy_terms
 from apps.agents.services.keychain import RefusedMessage, open_percepts
 from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
-from apps.calls.services.usage import budget_status
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
 from apps.heartbeats.services.schedule import JITTER
+from apps.heartbeats.services.situations.knowledge import with_knowledge
+from apps.heartbeats.services.situations.opening import opening_of, situation_of
 from apps.heartbeats.services.situations.recent_activity import (
-    exhausted_heartbeats_of,
-    limits_of,
-    presence_of,
-    recent_heartbeats_of,
     schedule_policy_of,
-    spending_of,
-    used_of,
 )
-from apps.heartbeats.services.situations.self_situation import view_self, with_identity
 from apps.heartbeats.services.situations.situation import load_situations
-from apps.heartbeats.services.situations.tools import AgentTools, tools_of
+from apps.heartbeats.services.situations.tools import tools_of
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
-from apps.providers import default_model
+from apps.providers import default_model, token_counters
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.web import web_missing
 from arbor.agents.character import Character, to_system_prompt
-from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.authority.authorization import AgentAuthority
 from arbor.authority.grants import action_resource
@@ -48,33 +41,24 @@ from arbor.authority.requests import KeySigner
 from arbor.clock import Clock
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.embedding.models import EmbeddingModel
-from arbor.goals.intents import IntentStatus
-from arbor.goals.review import GoalFlag
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
+from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.effects import AuditNote, Effects
-from arbor.heartbeat.failure_modes import RecentActivity
-from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
+from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Rules, Selfhood
 from arbor.heartbeat.replies.turns import turns_allowed
-from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
-from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.approvals import request_views
-from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST
-from arbor.memory.detail_text import detail_lines
-from arbor.memory.values import MemoryType, Retention
-from arbor.models.handles import REFLEX
+from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
-from arbor.selves.memory_filters import filters_of
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
-#: Stale goals named in a notice.
-_STALE_NAMED = 3
 
 _NO_PUBLIC_CHANNEL = (
     "no public channel is set up for you; a person can add one with"
@@ -89,15 +73,17 @@ def load_batch(
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Three statements; two if none starts. `running`: as in `resolve`.
+    Three statements; two if none starts, one more where a skill's text is not cached, or an agent has subscriptions. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
     beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
     columns = (
-        load_situations(
-            [agent.id for agent in beginning],
-            writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
-            publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+        with_knowledge(
+            load_situations(
+                [agent.id for agent in beginning],
+                writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
+                publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+            )
         )
         if beginning
         else {}
@@ -133,6 +119,7 @@ def _rules() -> Rules:
         word_lists=word_lists(),
         reflexes=reflex_terms(),
         model_trust=settings.ARBOR_MODEL_TRUST,
+        tokenizers=token_counters(),
     )
 
 
@@ -195,11 +182,11 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         permitted = [name for name in permitted if name != REACH_OUT_AGENT]
     handle = columns["model"] or rules.default_model
     possible = [name for name in permitted if name not in missing]
-    situation = _situation(columns, budget, genome, handle, possible, tools, now)
+    situation = situation_of(columns, budget, genome, handle, possible, tools, now)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
         view=_with_approvals(situation, due.agent.authority, now),
-        opening=_opening(columns, situation, genome, now),
+        opening=opening_of(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=due.agent.id,
         heartbeat_id=heartbeat_id,
@@ -210,6 +197,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
         rhythm=schedule_policy_of(columns["pulse"]),
         embedding_model=model,
+        signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
         allowed=[*possible, *(tool.action for tool in tools.allowed)],
         # Permitted actions that the installation cannot execute: a refusal names the missing setting.
@@ -298,101 +286,6 @@ def _selfhood(columns: _Columns) -> Selfhood:
     )
 
 
-def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
-    activity = columns["pulse"]
-    status = budget_status(limits_of(activity), used_of(activity))
-    stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
-    mood = situation.mood.valence if columns["mood"] and situation.mood else None
-    return Opening(
-        recent_activity=RecentActivity(
-            heartbeats=recent_heartbeats_of(activity),
-            energy=spending_of(activity),
-            regeneration=situation.regeneration,
-            stale_goals=stale[:_STALE_NAMED],
-            reached_out=activity["reached_out"],
-            nops=activity["nops"],
-            waiting_percepts=activity["percepts"],
-            pending_intents=sum(intent.status is IntentStatus.PENDING for intent in situation.intents),
-            stuck_intents=activity["stuck"],
-            stale_neighborhoods=activity["stale"],
-            unsummarized_episodes=activity["unsummarized"],
-            level=status.level,
-            scarcest=status.nearest,
-        ),
-        level_before=Degradation((activity["used"] or {}).get("level", Degradation.NORMAL)),
-        idle_beats=activity["idle_beats"],
-        held=columns["held"],
-        mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
-        filters=filters_of(columns["beliefs"]),
-        circumstances=circumstances_of(
-            columns, genome, exhausted_heartbeats=exhausted_heartbeats_of(activity)
-        ),
-        scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
-    )
-
-
-def _situation(
-    columns: _Columns,
-    terms: BudgetTerms | None,
-    genome: AgentGenome | None,
-    model: str,
-    possible: Sequence[str],
-    tools: AgentTools,
-    now: datetime,
-) -> Situation:
-    energy = (terms.energy if terms else None) or EnergyTerms()
-    budget = budget_of(terms.kind, terms.allowance, energy) if terms else DEFAULT_BUDGET
-    default_prices = budget.kind is BudgetKind.ENERGY and not energy.costs
-    holdings = BudgetBalance(
-        energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
-    )
-    situation = Situation.model_validate(
-        {
-            "agent_id": str(columns["id"]),
-            "name": columns["name"],
-            "public_id": columns["public_id"],
-            "tenant": columns["tenant"],
-            "model_is_reflex": model.startswith(f"{REFLEX}/"),
-            "beat_number": columns["beats"] + 1,
-            "environment": _environment(columns, now),
-            "energy": budget.begin(holdings),
-            "max_energy": budget.most(holdings),
-            "energy_unit": budget.unit,
-            "regeneration": energy.regeneration,
-            "actions": [
-                *ACTIONS.offers(possible, price=None if default_prices else budget.price),
-                *tools.offers(price=budget.price),
-            ],
-            **view_goals(columns, traits=genome.traits if genome else None, now=now),
-            "percepts": columns["percepts"],
-            "recent": [_recent(memory) for memory in columns["recent"]],
-            **view_self(columns, now=now),
-            "working_memory": columns["working_memory"],
-            "themes": columns["themes"],
-            "last_beat": _last_heartbeat(columns["last_beat"]),
-        }
-    )
-    return with_identity(situation, columns)
-
-
-def _recent(memory: Mapping[str, Any]) -> dict[str, Any]:
-    return {**memory, "details": detail_lines(MemoryType(memory["type"]), memory["detail"] or {})}
-
-
-def _environment(columns: _Columns, now: datetime) -> Environment:
-    contact = columns["last_user_contact_at"]
-    return Environment(
-        now=now,
-        user_waiting=columns["user_messages"] > 0,
-        user_messages=columns["user_messages"],
-        hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
-        pending_percepts=columns["pulse"]["percepts"],
-        published_today=columns["published_today"],
-        other_agents=columns["other_agents"],
-        **presence_of(columns["pulse"], last_contact=contact, now=now),
-    )
-
-
 def _with_approvals(situation: Situation, authority: AgentAuthority, now: datetime) -> Situation:
     """Return the situation with the agent's requests for approval."""
     requests = [approval for approval in authority.approvals if approval.is_open(now)]
@@ -406,18 +299,6 @@ def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:
 
 def _permits(authority: AgentAuthority, now: datetime, action: str) -> bool:
     return authority.permits(action_resource(action), now=now)
-
-
-def _last_heartbeat(heartbeat: Mapping[str, Any] | None) -> LastHeartbeat | None:
-    if heartbeat is None:
-        return None
-    outcomes = [f"{action['action']}: {action['summary']}" for action in heartbeat["actions"]]
-    return LastHeartbeat(
-        number=heartbeat["number"],
-        mode=Mode(heartbeat["mode"]),
-        narrative=heartbeat["narrative"],
-        outcomes=outcomes,
-    )
 
 
 def missing_actions(*, has_public_channel: bool) -> dict[str, str]:

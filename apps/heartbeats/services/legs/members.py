@@ -8,14 +8,23 @@ from uuid import UUID
 
 from apps.agents.services.identity_column import AgentIdentity
 from apps.calls.models import CallStatus
+from apps.heartbeats.models import HeartbeatStatus
 from arbor.authority.authorization import AgentAuthority
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
-from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
+from arbor.pipeline.engine import Checkpoint, NodeOutcome, Progress, ProgressStatus, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph
+
+_ENDED = {
+    NodeOutcome.SUCCESS: HeartbeatStatus.DONE,
+    NodeOutcome.PARTIAL: HeartbeatStatus.DONE,
+    NodeOutcome.SKIPPED: HeartbeatStatus.SKIPPED,
+    NodeOutcome.FAILURE: HeartbeatStatus.FAILED,
+    NodeOutcome.RETRY: HeartbeatStatus.FAILED,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,3 +155,12 @@ class LeasedHeartbeat:
         if self.progress is not None:
             return self.progress.checkpoint.state
         return self.checkpoint.state if self.checkpoint is not None else None
+
+    @property
+    def ended_as(self) -> HeartbeatStatus | None:
+        """Return the status of an ended heartbeat; None if it is suspended."""
+        progress = self.progress
+        assert progress is not None
+        if progress.status is ProgressStatus.SUSPENDED:
+            return None
+        return _ENDED[progress.outcome or NodeOutcome.FAILURE]

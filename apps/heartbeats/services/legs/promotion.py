@@ -63,10 +63,10 @@ EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
                     AND ({_NO_OWN_NOTE})))"""
 
 # Part: the calibrated threshold of a kind of proposals, or its base.
-_THRESHOLD = """coalesce((SELECT k.threshold FROM selves_calibration k
+THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
                 WHERE k.tenant_id = %(tenant)s AND k.agent_id = %(agent)s AND k.kind = {kind}), {base})"""
 # Part: the kind that a memory `m` is proposed as, by the beginnings of `_OF_ITSELF`.
-_KIND = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
+PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _OF_ITSELF = ("I ", "I'm ", "I’m ", "My ")
 
 _CANDIDATES = f"""
@@ -75,7 +75,7 @@ SELECT
         SELECT m.id, m.content, m.trust FROM memories_memory m
         JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
         WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
-            AND c.count >= %(recalled)s AND m.trust >= {_THRESHOLD.format(kind=_KIND, base="%(sure)s")}
+            AND c.count >= %(recalled)s AND m.trust >= {THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")}
             AND length(m.content) <= 1000
             AND m.created_at <= now() - make_interval(days => %(days)s)
             AND {RELEVANCE} >= %(relevant)s
@@ -102,7 +102,7 @@ SELECT
         ) member) AS members
         FROM memories_cluster t
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
-            AND 1 - %(theme_size)s / 2.0 / t.size >= {_THRESHOLD.format(kind="'insight'", base="%(insight)s")}
+            AND 1 - %(theme_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND p.change->>'theme' = t.id::text)
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
@@ -116,7 +116,7 @@ SELECT
             WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'done'
             ORDER BY started_at DESC LIMIT %(lookback)s) b) since
         WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.at >= since.began
-            AND x.level >= {_THRESHOLD.format(kind="'preconscious'", base="%(edge_level)s")}
+            AND x.level >= {THRESHOLD_OF.format(kind="'preconscious'", base="%(edge_level)s")}
             AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
             AND (c.last_at IS NULL OR c.last_at < since.began)
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id

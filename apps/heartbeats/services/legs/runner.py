@@ -21,6 +21,7 @@ from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed, Refusal, e
 from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.legs.loading import load_batch
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.providers import token_counters
 from apps.queues import MAX_BATCH_SIZE
 from apps.signals.services.emission import collected_signals
 from apps.tenants.scope import APP, tenant_transaction
@@ -75,6 +76,8 @@ def advance_heartbeats(
     lost the leases. Raises the last database error when all are done.
     """
     clock = clock or SystemClock()
+    # Reads their files at the first call, while no transaction is open.
+    token_counters()
     advanced: set[UUID] = set()
     # Doubled leases are removed; their heartbeats would run twice in one transaction.
     left = list(dict.fromkeys(leases))

@@ -11,10 +11,12 @@ from uuid import UUID
 from apps.heartbeats.services.legs.promotion import (
     EVIDENCED,
     OLD_ENOUGH_DAYS,
+    PROMOTED_AS,
     RECALLED_ENOUGH,
     RELEVANCE,
     RELEVANT_ENOUGH,
     SURE_ENOUGH,
+    THRESHOLD_OF,
 )
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
@@ -22,17 +24,20 @@ from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 #: Candidates shown at most.
 MOST_SHOWN = 200
 
+# Part: the trust from which on a memory `m` is proposed, as calibration has moved it.
+_SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
+
 # Facts that were recalled at least once, the nearest to a proposal first. Evidence is looked for last, for the rows shown.
 _NEAREST = f"""
 SELECT m.id, m.content, m.trust, c.count, c.last_at, m.relevance, m.age_days, {EVIDENCED},
     (SELECT p.status FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-        AND p.change->>'memory' = m.id::text ORDER BY p.created_at DESC LIMIT 1)
+        AND p.change->>'memory' = m.id::text ORDER BY p.created_at DESC LIMIT 1), m.sure
 FROM (
-    SELECT m.*, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
+    SELECT m.*, {_SURE} AS sure, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
     FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.type = 'semantic' AND m.status = 'active'
         AND c.count > 0 AND length(m.content) <= 1000
-    ORDER BY (c.count >= %(recalled)s)::int + (m.trust >= %(sure)s)::int + ({RELEVANCE} >= %(relevant)s)::int
+    ORDER BY (c.count >= %(recalled)s)::int + (m.trust >= {_SURE})::int + ({RELEVANCE} >= %(relevant)s)::int
         + (m.created_at <= now() - make_interval(days => %(days)s))::int DESC, m.trust DESC, m.importance DESC, m.id
     LIMIT %(most)s
 ) m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
@@ -47,6 +52,8 @@ class PromotionCandidate:
     content: str
     #: The agent's confidence in it, from 0 to 1.
     trust: float
+    #: The confidence from which on the agent's facts are proposed.
+    needed_trust: float
     relevance: float
     recalled: int
     recalled_at: datetime | None
@@ -69,8 +76,8 @@ class PromotionCandidate:
     def _missing(self) -> Iterator[str]:
         if self.age_days < OLD_ENOUGH_DAYS:
             yield f"{self.age_days:.1f} of {OLD_ENOUGH_DAYS} days old"
-        if self.trust < SURE_ENOUGH:
-            yield f"trust {self.trust:.2f} of {SURE_ENOUGH:g}"
+        if self.trust < self.needed_trust:
+            yield f"trust {self.trust:.2f} of {self.needed_trust:g}"
         if self.recalled < RECALLED_ENOUGH:
             yield f"recalled {self.recalled} of {RECALLED_ENOUGH} times"
         if self.relevance < RELEVANT_ENOUGH:
@@ -99,11 +106,12 @@ def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[Promoti
 
 
 def _candidate(row: Sequence[Any]) -> PromotionCandidate:
-    memory_id, content, trust, recalled, recalled_at, relevance, age_days, evidenced, proposal = row
+    memory_id, content, trust, recalled, recalled_at, relevance, age_days, evidenced, proposal, needed = row
     return PromotionCandidate(
         memory_id=memory_id,
         content=content,
         trust=trust,
+        needed_trust=needed,
         relevance=relevance,
         recalled=recalled,
         recalled_at=recalled_at,

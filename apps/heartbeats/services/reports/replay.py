@@ -16,11 +16,13 @@ from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import Heartbeat
-from apps.providers import model_for, tenant_model
+from apps.knowledge.services.skill_texts import with_texts
+from apps.providers import model_for, tenant_model, token_counters
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.questions import request_of, sections_of
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.history import Record, setting_of
@@ -69,7 +71,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
             raise Invalid(
                 f"heartbeat {heartbeat_id} is {heartbeat.status}{why}; only one that came to a decision can be replayed"
             )
-        situation = _read_situation(heartbeat)
+        situation = _with_skills(_read_situation(heartbeat))
         if situation.terms is None:
             raise Invalid(
                 f"heartbeat {heartbeat_id} was recorded by a version of Arbor that did not record its terms (budget,"
@@ -137,6 +139,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
                 first_call.model if first_call else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
+            count=token_counters().get(situation.terms.tokenizer, estimate_tokens),
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),
@@ -155,6 +158,13 @@ def _read_situation(heartbeat: Heartbeat) -> Situation:
             f"heartbeat {heartbeat.id} was recorded by another version of Arbor, which this version cannot read"
             f" ({first}: {faults[0]['msg']}; {len(faults)} faults); newer heartbeats can be replayed"
         ) from error
+
+
+def _with_skills(situation: Situation) -> Situation:
+    """Return the situation with the texts of the versions of its skills."""
+    if not situation.skills:
+        return situation
+    return situation.model_copy(update={"skills": with_texts(situation.skills)})
 
 
 def _missing(heartbeat_id: UUID) -> str:

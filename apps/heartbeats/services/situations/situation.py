@@ -20,6 +20,8 @@ from apps.heartbeats.services.situations.self_situation import (
     view_identity,
     view_self,
 )
+from apps.knowledge.services.signal_reading import subscriptions_column
+from apps.knowledge.services.skill_texts import skills_column
 from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import cluster_values
 from apps.providers import default_model
@@ -100,7 +102,9 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
     ) beat) AS last_beat,
-    (SELECT coalesce(json_agg(theme), '[]') FROM ({queries.ACTIVE_CLUSTERS}) theme) AS themes
+    (SELECT coalesce(json_agg(theme), '[]') FROM ({queries.ACTIVE_CLUSTERS}) theme) AS themes,
+    {skills_column(tenant="a.tenant_id", agent="a.id")} AS skills,
+    {subscriptions_column(tenant="a.tenant_id", agent="a.id")} AS subscriptions
 FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id

@@ -46,6 +46,8 @@ TRIES = 4
 CATCHES = 10
 
 type OnProgress = Callable[[int, int], None]
+#: Called in a transaction before an agent is moved, with its id.
+type BeforeMove = Callable[[UUID], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,8 @@ class Reembedding:
     #: The actor for the audit log.
     actor: str
     batch: int = BATCH
+    #: Saves the agent as it is; not called again where an interrupted run continues.
+    before: BeforeMove | None = None
     #: Called with the number of memories that have their next vector, and the total number.
     progress: OnProgress | None = None
     #: Waits for a number of seconds when the embedder does not answer.
@@ -105,6 +109,9 @@ class Reembedding:
         return [self._move(move) for move in moves]
 
     def _move(self, move: Move) -> ModelSwitch:
+        if self.before is not None and move.memories and not move.made:
+            with tenant_transaction(move.tenant_id):
+                self.before(move.agent_id)
         for catch in range(CATCHES + 1):
             self._make_missing(move)
             with tenant_transaction(move.tenant_id):

@@ -11,8 +11,12 @@ from django.db import connections
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.fleet.policy import set_policy
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
@@ -32,7 +36,13 @@ INQUIRES = json.dumps(
 )
 
 
-@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop", "voices"}))
+def _giving_up(goal: Goal) -> str:
+    """Return a reply that leads to the node of the inner voices."""
+    update = {"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"}
+    return json.dumps({"thinking": "", "actions": [], "memory_notes": [], "goal_updates": [update]})
+
+
+@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
 def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     node: str,
     fleet: Fleet,
@@ -45,7 +55,10 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
 
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
-    scripted(INQUIRES if node == "work" else REST)
+    with tenant_transaction(agent.tenant_id):
+        goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
+        set_policy(agent_id=agent.id, changes={"voices": 2}, actor="cli:ada")
+    scripted({"work": INQUIRES, "voices": _giving_up(goal)}.get(node, REST))
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
         # The next heartbeat consolidates, and so visits each node except that of inquiries.

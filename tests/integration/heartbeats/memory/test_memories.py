@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, Percept, PerceptKind
+from apps.agents.models import Agent
+from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
@@ -245,12 +246,8 @@ def test_a_request_of_a_stranger_is_stored_as_data(
         else:
             name = "user" if sender.endswith("user") else "Vega"
             other = create_agent(template_name="Researcher", name=name, actor="cli:tests")
-            Percept.objects.create(
-                tenant_id=agent.tenant_id,
-                agent_id=agent.id,
-                peer_id=other.id,
-                kind=PerceptKind.PEER_MESSAGE,
-                content=STRANGER,
+            sealed_percept(sender_id=other.id, receiver_id=agent.id, content=STRANGER, detail={}).save(
+                force_insert=True
             )
     pilot_heartbeats.run(REST)
     (item,) = _buffer_items(agent)

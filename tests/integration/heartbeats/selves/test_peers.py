@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, Percept, PerceptKind
+from apps.agents.models import Agent
+from apps.agents.services.keychain import sealed_percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
 from apps.memories.models import Memory
@@ -35,13 +36,12 @@ def test_a_note_about_a_peer_is_stored_and_shown(
         tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
     with tenant_transaction(agent.tenant_id):
-        Percept.objects.create(
-            tenant_id=agent.tenant_id,
-            agent=agent,
-            kind=PerceptKind.PEER_MESSAGE,
+        sealed_percept(
+            sender_id=bo.id,
+            receiver_id=agent.id,
             content="The eels have left the river early this autumn.",
-            peer=bo,
-        )
+            detail={},
+        ).save(force_insert=True)
     note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
     heartbeats.run(
         reply_of(
@@ -102,13 +102,9 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
     bo = new_agent(tenant, name="Bo")
     with tenant_transaction(agent.tenant_id):
         if wrote:
-            Percept.objects.create(
-                tenant_id=agent.tenant_id,
-                agent=agent,
-                kind=PerceptKind.PEER_MESSAGE,
-                content="The eels have left.",
-                peer=bo,
-            )
+            sealed_percept(
+                sender_id=bo.id, receiver_id=agent.id, content="The eels have left.", detail={}
+            ).save(force_insert=True)
         else:
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
     heartbeats.run(
@@ -147,8 +143,8 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
 
 def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
     with tenant_transaction(agent.tenant_id):
-        Percept.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, kind=PerceptKind.PEER_MESSAGE, content=text, peer=sender
+        sealed_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
+            force_insert=True
         )
 
 

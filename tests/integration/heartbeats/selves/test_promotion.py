@@ -19,6 +19,7 @@ from apps.selves.models import (
     Experience,
     Preference,
     Proposal,
+    ProposalCalibration,
     SelfChange,
 )
 from apps.selves.services.proposals import accept
@@ -26,6 +27,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source
+from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
@@ -175,6 +177,25 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
             False,
         )
         assert len(promotion_candidates(agent_id=agent.id, limit=2)) == 2
+
+
+def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        fact = memory(agent, "Eels leave the river in autumn.")
+        Memory.objects.filter(id=fact).update(trust=0.8)
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id, memory_id=fact, defaults={"count": 4, "last_at": datetime.now(UTC)}
+        )
+        ProposalCalibration.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            kind=ProposalKind.BELIEF,
+            threshold=0.85,
+            computed_at=datetime.now(UTC),
+        )
+        (found,) = (one for one in promotion_candidates(agent_id=agent.id) if str(one.memory_id) == str(fact))
+
+    assert "trust 0.80 of 0.85" in found.missing
 
 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:

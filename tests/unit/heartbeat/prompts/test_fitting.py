@@ -53,7 +53,13 @@ def test_a_small_window_makes_every_share_smaller(
 
 
 def test_the_shares_are_those_of_the_seed() -> None:
-    assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
+    assert dict(SHARES) == {
+        "identity": 500,
+        "memory": 2_000,
+        "world_state": 1_500,
+        "action_history": 1_000,
+        "knowledge": 0,
+    }
 
 
 def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
@@ -64,7 +70,7 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
         rendered.append(situation)
         return render(situation, NONCE)
 
-    fit_result, _ = fit(view, SHARES, rendering)
+    fit_result, _ = fit(view, SHARES, rendering, room=16_000)
 
     assert fit_result.situation is view
     assert fit_result.cut == {}
@@ -318,6 +324,7 @@ def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) 
         ("🌊🌊🌊🌊", 5, 12),
         ("01a2066b-4e69-76fe-988b-e8018c9ad457", 22, 34),
         ("2026-11-23 03:41", 8, 16),
+        ('{"goals": [{"id": "a", "notes": ["b", "c"]}]}', 16, 26),
     ],
 )
 def test_tokens_are_estimated_by_script(text: str, least: int, most: int) -> None:

@@ -14,9 +14,10 @@ from arbor.errors import ArborError, NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Placing, Service
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
-from arbor.heartbeat.state import BudgetTerms, HeartbeatState
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence, Source

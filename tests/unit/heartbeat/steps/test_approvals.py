@@ -16,9 +16,10 @@ from arbor.authority.requests import body_hash, canonical_body
 from arbor.goals.intents import IntentStatus
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.inputs import Rules
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
-from arbor.heartbeat.state import HeartbeatState, Rules
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.backlog import goals, store_decompositions
 from arbor.heartbeat.steps.decisions import decide

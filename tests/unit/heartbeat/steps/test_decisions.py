@@ -8,11 +8,12 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.inputs import BudgetTerms, Selfhood
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
-from arbor.heartbeat.state import BudgetTerms, HeartbeatState, Selfhood
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.decisions import decide, embed
 from tests.unit.heartbeat.builders import NOW, situation
 from tests.unit.heartbeat.state_builders import (

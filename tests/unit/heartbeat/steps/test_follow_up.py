@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import HeartbeatState
@@ -98,6 +99,25 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
     assert changed == why
     assert not heartbeat.goes_on
     assert heartbeat.reply_or_empty.thinking == "Who?"
+
+
+def test_results_that_the_window_clips_are_audited() -> None:
+    long = action_record_of("recall", brought="[m] Ines keeps it. " * 400, cost=1)
+    present = TurnRecord(action_records=[long], reasoning="Who?")
+    whole, _ = run_follow_up(heartbeat_after_actions(present=present))
+    assert whole.effects.audit == ()
+
+    # 8,192 less a quarter for the reply leave about 1,000 tokens.
+    small = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096))
+    clipped, changed = run_follow_up(
+        heartbeat_after_actions(present=present, moment=small, asked_tokens=5_000)
+    )
+
+    assert changed == ("goes on to turn 2",)
+    (note,) = clipped.effects.audit
+    lost = estimate_tokens(whole.follow_up) - estimate_tokens(clipped.follow_up)
+    assert note.action == "truncated"
+    assert note.detail["sources"] == {"results": {"tokens": lost, "entries": 0}}
 
 
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:

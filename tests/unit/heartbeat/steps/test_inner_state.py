@@ -9,10 +9,11 @@ import pytest
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.state import HeartbeatState, Selfhood
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.inner_state import feel
 from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse

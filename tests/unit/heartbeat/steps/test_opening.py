@@ -11,9 +11,10 @@ import pytest
 
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
+from arbor.heartbeat.inputs import Opening, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
-from arbor.heartbeat.state import HeartbeatState, Opening, Selfhood
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState

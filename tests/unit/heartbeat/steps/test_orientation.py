@@ -12,10 +12,11 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import CONSOLIDATION_REFUSAL
+from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
-from arbor.heartbeat.state import Focus, HeartbeatState, Selfhood
+from arbor.heartbeat.state import Focus, HeartbeatState
 from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
 from arbor.memory.recall.recall_request import EVERYTHING, RecallRequest

@@ -8,13 +8,14 @@ from uuid import UUID
 
 import pytest
 
+from arbor.heartbeat.inputs import Routing
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.prompts.questions import request_of
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.state import HeartbeatState, PromptParts, Routing
+from arbor.heartbeat.state import HeartbeatState, PromptParts
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation

@@ -1,0 +1,67 @@
+"""Sign the grants of agents anew with the System Authority's latest key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.agents.services.authority import authority_public_keys, ensure_system_authority
+from apps.agents.services.reendorsement import SignedAnew
+from apps.authority.models import CapabilityGrant
+from apps.authority.services.authority_column import issuer_of, to_record
+from apps.authority.services.grants import to_value
+from arbor.agents.keys import SigningKey
+from arbor.authority.grants import Capability
+from arbor.values import replace
+
+
+def signed_by(numbers: Collection[int]) -> Q:
+    """Return the condition of grants in force that keys of the System Authority signed, or whose copies of those above they did."""
+    issuers = [issuer_of(number) for number in numbers]
+    found = Q(issuer__in=issuers)
+    for issuer in issuers:
+        found |= Q(ancestors__contains=[{"issuer": issuer}])
+    return found & Q(revoked_at=None)
+
+
+@transaction.atomic
+def resign_grants(*, after: UUID | None, batch: int) -> SignedAnew:
+    """Sign a batch of grants of the current tenant anew, in the order of their ids, with the copies of those above them.
+
+    A grant whose signature is not valid is left as it is, and so are revoked ones, which authorize nothing.
+    Raises ConfigurationInvalid without a master key, and SealBroken.
+    """
+    key, public_keys = ensure_system_authority(), authority_public_keys()
+    issuers = {issuer_of(number): public for number, public in public_keys.items()}
+    rows = CapabilityGrant.objects.filter(signed_by(public_keys.keys() - {key.number})).order_by("id")
+    if after is not None:
+        rows = rows.filter(id__gt=after)
+    found = list(rows.select_related("agent").select_for_update(of=("self",), no_key=True)[:batch])
+    signed: list[CapabilityGrant] = []
+    refused: list[str] = []
+    for row in found:
+        grant = to_value(row)
+        if not all(_is_genuine(one, issuers) for one in (grant, *grant.ancestors)):
+            refused.append(f"the signature of {grant.id} is not that of the System Authority")
+            continue
+        anew = _signed(grant, key)
+        row.issuer, row.signature = anew.issuer, anew.signature
+        row.ancestors = [to_record(_signed(above, key)) for above in grant.ancestors] or None
+        signed.append(row)
+    CapabilityGrant.objects.bulk_update(signed, ["issuer", "signature", "ancestors"])
+    return SignedAnew(
+        read=len(found), signed=len(signed), refused=tuple(refused), last=found[-1].id if found else None
+    )
+
+
+def _is_genuine(grant: Capability, issuers: Mapping[str, bytes]) -> bool:
+    key = issuers.get(grant.issuer)
+    return key is not None and grant.is_signed_by(key)
+
+
+def _signed(grant: Capability, key: SigningKey) -> Capability:
+    unsigned = replace(grant, issuer=issuer_of(key.number))
+    return replace(unsigned, signature=key.sign(unsigned.message()).hex())

@@ -1,0 +1,88 @@
+"""Lists of skills and their versions, of active skills and subscriptions; changed on the page *Skills* and on those of agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from apps.console import cells, columns
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
+from apps.knowledge.models import (
+    AgentSkill,
+    GlobalSkill,
+    GlobalSkillVersion,
+    SignalSubscription,
+    Skill,
+    SkillVersion,
+)
+
+
+class _SkillAdmin(ConsoleAdmin):
+    list_display: tuple[str, ...] = ("name", "version", "tokens", "summary", "updated_at")
+    search_fields = ("name",)
+    ordering = ("name",)
+    fields: tuple[str, ...] = ("name", "version", "description", "tags", "tokens", "digest", "updated_at")
+
+    summary = columns.beginning("description", "description")
+
+
+@admin.register(Skill)
+class SkillAdmin(_SkillAdmin):
+    """List the tenant's own skills."""
+
+
+@admin.register(GlobalSkill)
+class GlobalSkillAdmin(_SkillAdmin):
+    """List the skills of the installation."""
+
+    list_display = ("name", "version", "tokens", "is_present", "summary", "updated_at")
+    fields = (*_SkillAdmin.fields, "is_present")
+
+
+class _SkillVersionAdmin(ConsoleAdmin):
+    list_display = ("name", "version", "digest", "created_by", "created_at")
+    search_fields = ("name",)
+    ordering = ("name", "-created_at")
+    fields = ("name", "version", "digest", "created_by", "created_at", "file")
+
+    file = columns.cell("file", lambda version: cells.block(version.text))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Defer the files, which only the page of one version shows."""
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer("text")
+
+
+@admin.register(SkillVersion)
+class SkillVersionAdmin(_SkillVersionAdmin):
+    """List the versions of the tenant's own skills."""
+
+
+@admin.register(GlobalSkillVersion)
+class GlobalSkillVersionAdmin(_SkillVersionAdmin):
+    """List the versions of the installation's skills."""
+
+
+@admin.register(AgentSkill)
+class AgentSkillAdmin(AgentRowsAdmin):
+    """List the active skills of agents; chosen on the page of an agent's skills."""
+
+    list_display = ("agent_link", "position", "name")
+    search_fields = ("name", "agent__name")
+    ordering = ("-agent_id", "position")
+    fields = ("agent", "position", "name")
+
+
+@admin.register(SignalSubscription)
+class SignalSubscriptionAdmin(AgentRowsAdmin):
+    """List the subscriptions of agents to signals; changed on the page of an agent's subscriptions."""
+
+    list_display = ("agent_link", "signals", "source", "created_by", "created_at")
+    list_select_related = ("agent", "source")
+    ordering = ("-agent_id", "created_at")
+    fields = ("agent", "signals", "source", "position", "created_by", "created_at")
+
+    signals = columns.cell("signals", lambda row: ", ".join(row.names))

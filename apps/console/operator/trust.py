@@ -1,0 +1,144 @@
+"""The page of the trust in an agent: preset, rules, tier, and how far its self is from its birth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import agent_by_id
+from apps.authority.models import TrustScore
+from apps.authority.services.modes import (
+    ActionMode,
+    action_modes,
+    clear_mode,
+    set_mode,
+    set_preset,
+    suggestions_of,
+    trust_of,
+)
+from apps.authority.services.trust_tiers import read_trust_score, set_tier
+from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.views import console_page, refuse
+from apps.selves.services.drift import SelfDrift, measure_self_drift
+from apps.tenants.scope import APP
+from arbor.agents.capabilities import SCHEME
+from arbor.agents.template import TrustTier
+from arbor.authority.approvals import Suggestion
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
+from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.heartbeat.actions import ACTIONS
+
+_REASON_LENGTH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustPage:
+    """The trust in an agent."""
+
+    agent: Agent
+    profile: TrustProfile
+    #: The resulting mode of each action.
+    modes: list[ActionMode]
+    suggestions: list[Suggestion]
+    score: TrustScore
+    drift: SelfDrift
+    may_operate: bool
+    presets: tuple[TrustPreset, ...] = tuple(TrustPreset)
+    rule_modes: tuple[TrustMode, ...] = tuple(TrustMode)
+    tiers: tuple[TrustTier, ...] = tuple(TrustTier)
+    #: Names of actions, to choose from.
+    actions: tuple[str, ...] = tuple(ACTIONS)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    """Show the trust in an agent; apply a posted act."""
+    if access_of(request) is None:
+        raise PermissionDenied("only members of a tenant see the trust in its agents")
+    if request.method == "POST":
+        if not has_right(request, Right.OPERATE):
+            return refuse(request, agent_id=agent_id, attempted="change the trust in an agent")
+        _apply(request, agent_id)
+        return HttpResponseRedirect(reverse("admin:agent-trust", args=[agent_id]))
+    agent = agent_by_id(agent_id)
+    profile = trust_of(agent.id)
+    page = TrustPage(
+        agent=agent,
+        profile=profile,
+        modes=action_modes(profile),
+        suggestions=suggestions_of(agent.id),
+        score=read_trust_score(agent),
+        drift=measure_self_drift(agent.id),
+        may_operate=has_right(request, Right.OPERATE),
+    )
+    return console_page(request, "console/trust.html", title=f"Trust in {agent.name}", page=page)
+
+
+def _apply(request: HttpRequest, agent_id: UUID) -> None:
+    act = _ACTS.get(request.POST.get("act", ""))
+    if act is None:
+        raise NotFound(f"the act must be one of {', '.join(_ACTS)}")
+    try:
+        with transaction.atomic(using=APP):
+            done = act(request, agent_id)
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    else:
+        messages.success(request, done)
+
+
+def _preset(request: HttpRequest, agent_id: UUID) -> str:
+    preset = request.POST.get("preset", "")
+    if preset not in TrustPreset:
+        raise Invalid(f"a preset is one of {', '.join(TrustPreset)}")
+    set_preset(agent_id=agent_id, preset=TrustPreset(preset), actor=actor_of(request))
+    return f"The preset is {preset} now."
+
+
+def _rule(request: HttpRequest, agent_id: UUID) -> str:
+    mode = request.POST.get("mode", "")
+    if mode not in TrustMode:
+        raise Invalid(f"a mode is one of {', '.join(TrustMode)}")
+    whose = _whose(request, agent_id)
+    row = set_mode(agent_id=whose, prefix=_prefix(request), mode=TrustMode(mode), actor=actor_of(request))
+    return f"{row.prefix} is set to {mode}{'' if whose else ' for all agents'}."
+
+
+def _clear(request: HttpRequest, agent_id: UUID) -> str:
+    prefix = _prefix(request)
+    clear_mode(agent_id=_whose(request, agent_id), prefix=prefix, actor=actor_of(request))
+    return f"The rule for {prefix} is removed."
+
+
+def _tier(request: HttpRequest, agent_id: UUID) -> str:
+    tier, reason = request.POST.get("tier", ""), request.POST.get("reason", "")
+    if tier not in TrustTier:
+        raise Invalid(f"a tier is one of {', '.join(TrustTier)}")
+    reason = reason[:_REASON_LENGTH].replace("\0", "")
+    set_tier(agent_id=agent_id, tier=TrustTier(tier), actor=actor_of(request), reason=reason)
+    return f"The tier is {tier} now; no score lowers it."
+
+
+_ACTS: Mapping[str, Callable[[HttpRequest, UUID], str]] = MappingProxyType(
+    {"preset": _preset, "rule": _rule, "clear": _clear, "tier": _tier}
+)
+
+
+def _prefix(request: HttpRequest) -> str:
+    resource = request.POST.get("resource", "").strip()
+    return resource if resource.startswith(SCHEME) else action_resource(resource)
+
+
+def _whose(request: HttpRequest, agent_id: UUID) -> UUID | None:
+    """Return the agent that the posted rule is for; None for all agents."""
+    return None if "all" in request.POST else agent_id

@@ -1,0 +1,131 @@
+"""Rotate the System Authority's key: sign endorsements and grants anew, in small transactions and while the fleet runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from apps.agents.models import AgentEndorsement, AuthorityKey
+from apps.agents.services.authority import (
+    add_authority_key,
+    authority_keys,
+    ensure_system_authority,
+    retire_authority_keys,
+)
+from apps.agents.services.reendorsement import SignedAnew, reendorse_agents
+from apps.audit.models import AuditAction
+from apps.audit.services import record_platform
+from apps.authority.models import CapabilityGrant
+from apps.authority.services.resigning import resign_grants, signed_by
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, ops_scope, tenant_transaction
+from arbor.errors import TransitionIllegal
+
+#: Rows signed anew in one transaction, which locks them.
+BATCH = 500
+#: The errors of a report at most.
+_ERRORS_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorityKeyUse:
+    """A key of the System Authority, and what it has signed that is in force."""
+
+    number: int
+    created_at: datetime
+    #: The key signs; one before it is only verified by, until it is retired.
+    signs: bool
+    retired: bool
+    endorsements: int = 0
+    grants: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorityRotation:
+    """The result of one run: what was signed anew, and why other rows were not."""
+
+    number: int
+    endorsements: int
+    grants: int
+    refused: tuple[str, ...] = field(default=())
+
+
+def authority_key_uses() -> list[AuthorityKeyUse]:
+    """Return the System Authority's keys with what they have signed, the first one first."""
+    in_use = set(authority_keys().values_list("number", flat=True))
+    rows = list(AuthorityKey.objects.order_by("number"))
+    with ops_scope():
+        return [
+            AuthorityKeyUse(
+                number=row.number,
+                created_at=row.created_at,
+                signs=row is rows[-1],
+                retired=row.number not in in_use,
+                endorsements=AgentEndorsement.objects.filter(authority_number=row.number).count(),
+                grants=CapabilityGrant.objects.filter(signed_by([row.number])).count(),
+            )
+            for row in rows
+        ]
+
+
+def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
+    """Create a further key of the System Authority, and sign with it what the keys before have signed.
+
+    With two keys in use, the rotation that was begun is continued. Both are valid until `retire_authority`. Rows that are not genuine
+    are left as they are, and reported. Raises ConfigurationInvalid without a master key, and SealBroken.
+    """
+    key = ensure_system_authority()
+    if authority_keys().count() == 1:
+        key = add_authority_key()
+    _record(actor, f"began to sign with the key {key.number} of the System Authority", {"key": key.number})
+    endorsements = grants = 0
+    refused: list[str] = []
+    for tenant_id in list(Tenant.objects.using(OPS).order_by("id").values_list("id", flat=True)):
+        signed, faults = _sign_all(tenant_id, reendorse_agents, batch)
+        endorsements, refused = endorsements + signed, refused + faults
+        signed, faults = _sign_all(tenant_id, resign_grants, batch)
+        grants, refused = grants + signed, refused + faults
+    message = f"signed with the key {key.number} of the System Authority: {endorsements} endorsements, {grants} grants"
+    _record(actor, message, {"key": key.number, "endorsements": endorsements, "grants": grants})
+    return AuthorityRotation(
+        number=key.number, endorsements=endorsements, grants=grants, refused=tuple(refused[:_ERRORS_SHOWN])
+    )
+
+
+def retire_authority(*, actor: str, force: bool = False) -> list[int]:
+    """Retire all keys of the System Authority but the latest, and return their numbers: what they signed is valid no more.
+
+    Raises TransitionIllegal without a key to retire, or while one has signed something in force, unless `force` gives that up.
+    """
+    outdated = [use for use in authority_key_uses() if not use.signs and not use.retired]
+    if not outdated:
+        raise TransitionIllegal("one key of the System Authority is in use: there is none to retire")
+    used = [use for use in outdated if use.endorsements or use.grants]
+    if used and not force:
+        left = ", ".join(
+            f"the key {use.number} has signed {use.endorsements} endorsements and {use.grants} grants"
+            for use in used
+        )
+        raise TransitionIllegal(f"{left}: run `arbor keys authority rotate` first")
+    numbers = retire_authority_keys()
+    _record(actor, f"retired keys of the System Authority: {', '.join(map(str, numbers))}", {"keys": numbers})
+    return numbers
+
+
+def _sign_all(tenant_id: Any, sign: Callable[..., SignedAnew], batch: int) -> tuple[int, list[str]]:
+    """Sign all rows of a tenant anew, in a transaction for each batch."""
+    signed, after = 0, None
+    refused: list[str] = []
+    while True:
+        with tenant_transaction(tenant_id):
+            done = sign(after=after, batch=batch)
+        signed, after = signed + done.signed, done.last
+        refused += done.refused
+        if done.read < batch:
+            return signed, refused
+
+
+def _record(actor: str, message: str, detail: dict[str, Any]) -> None:
+    record_platform(action=AuditAction.OPERATOR_ACT, actor=actor, message=message, detail=detail)

@@ -1,0 +1,91 @@
+"""Choose the active skills of agents: by a person, or at birth by the template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import agent_by_id, lock_agent_row
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.knowledge.models import AgentSkill, Skill
+from apps.knowledge.services.skill_room import check_agent_has_room
+from apps.knowledge.services.skills import FoundSkill, find_skills
+from apps.signals.services.emission import emit
+from apps.tenants.scope import current_tenant
+from arbor.errors import Invalid
+from arbor.knowledge.skills import check_choice
+from arbor.signals import SignalName, signal
+
+
+def active_skills(agent_id: UUID) -> list[FoundSkill]:
+    """Return the active skills of an agent in the order of its prompt. Raises NotFound."""
+    return find_skills(_names(agent_by_id(agent_id).id))
+
+
+@transaction.atomic
+def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[FoundSkill]:
+    """Set the active skills of an agent, in this order in its prompts from the next one on.
+
+    Raises NotFound, Invalid for a skill that was withdrawn, and LimitReached for more than five or for skills that do not fit the
+    window of one of the agent's models.
+    """
+    agent = agent_by_id(agent_id)
+    lock_agent_row(agent.id)
+    names = [name.strip() for name in names]
+    before = _names(agent.id)
+    if names == before:
+        return find_skills(names)
+    chosen = _choosable(names, before)
+    check_agent_has_room(agent, {skill.name: skill.tokens for skill in chosen})
+    AgentSkill.objects.filter(agent_id=agent.id).delete()
+    AgentSkill.objects.bulk_create(_rows(agent, names))
+    record(
+        action=AuditAction.SKILL_CHANGED,
+        actor=actor,
+        agent_id=agent.id,
+        message=f"{agent.name} uses {', '.join(names) or 'no skills'}",
+        detail={"before": before, "after": names},
+    )
+    emit(signal(SignalName.AGENT_SKILLS_CHOSEN, agent.id, skills=names, actor=actor))
+    return chosen
+
+
+def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
+    """Give new agents of one template its skills. Raises what `choose_skills` raises."""
+    if not names:
+        return
+    chosen = _choosable(list(names), [])
+    tokens = {skill.name: skill.tokens for skill in chosen}
+    # Agents of one template differ in their models only.
+    for agent in {agent.model: agent for agent in agents}.values():
+        check_agent_has_room(agent, tokens)
+    AgentSkill.objects.bulk_create([row for agent in agents for row in _rows(agent, names)])
+
+
+def _choosable(names: Sequence[str], before: Sequence[str]) -> list[FoundSkill]:
+    """Find skills to choose; those of the tenant are locked, so that none is deleted meanwhile."""
+    check_choice(names)
+    list(Skill.objects.select_for_update(no_key=True).filter(name__in=names).order_by("id"))
+    chosen = find_skills(names)
+    for skill in chosen:
+        if not skill.is_present and skill.name not in before:
+            raise Invalid(
+                f"the skill {skill.name} is no longer in the installation's folder; only agents that use it already keep it"
+            )
+    return chosen
+
+
+def _rows(agent: Agent, names: Sequence[str]) -> list[AgentSkill]:
+    return [
+        AgentSkill(tenant_id=current_tenant(), agent=agent, position=position, name=name)
+        for position, name in enumerate(names, start=1)
+    ]
+
+
+def _names(agent_id: UUID) -> list[str]:
+    rows = AgentSkill.objects.filter(agent_id=agent_id).order_by("position")
+    return list(rows.values_list("name", flat=True))

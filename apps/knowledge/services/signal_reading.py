@@ -1,0 +1,156 @@
+"""Read the signals that agents are subscribed to, each once: columns, one statement, and positions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from apps.signals.services.reading import named
+from apps.tenants.packing import unpack_list
+from apps.tenants.statements import change, fetch
+from arbor.errors import Invalid
+from arbor.heartbeat.views import SignalView
+from arbor.knowledge.subscriptions import SHARED, ReadSignal, coalesce
+
+#: Batches of signals that one prompt reads for a subscription at most; the next prompt continues after them.
+MOST_BATCHES = 200
+#: Batches without a wanted signal from which on the position is written nevertheless, so that they are not read again.
+_UNWANTED_BATCHES = 50
+
+_COLUMN = """(
+    SELECT json_agg(json_build_array(u.id, u.source_id, o.name, u.names, u.position) ORDER BY u.id)
+    FROM knowledge_signalsubscription u
+    LEFT JOIN agents_agent o ON o.tenant_id = u.tenant_id AND o.id = u.source_id
+    WHERE u.tenant_id = {tenant} AND u.agent_id = {agent}
+)"""
+# Signals about what the agents share have no agent, or the id of zeros.
+_READ = """
+SELECT w.subscription, s.id, s.at, s.signals
+FROM (SELECT signals_horizon() AS horizon) h
+CROSS JOIN unnest(%(subscriptions)s::uuid[], %(sources)s::uuid[], %(positions)s::uuid[]) AS w (subscription, source, position)
+CROSS JOIN LATERAL (
+    SELECT id, at, signals FROM (
+        (SELECT id, at, signals FROM signals_signalbatch
+        WHERE tenant_id = %(tenant)s AND agent_id = w.source AND id > w.position AND id < h.horizon
+        ORDER BY id LIMIT %(most)s)
+        UNION ALL
+        (SELECT id, at, signals FROM signals_signalbatch
+        WHERE tenant_id = %(tenant)s AND agent_id IS NULL AND w.source = %(shared)s AND id > w.position AND id < h.horizon
+        ORDER BY id LIMIT %(most)s)
+    ) found ORDER BY id LIMIT %(most)s
+) s
+ORDER BY w.subscription, s.id
+"""
+# A heartbeat that was taken over may be late: positions never go back.
+_ADVANCE = """
+UPDATE knowledge_signalsubscription u SET position = r.position
+FROM unnest(%(subscriptions)s::uuid[], %(positions)s::uuid[]) AS r (id, position)
+WHERE u.tenant_id = %(tenant)s AND u.id = r.id AND u.position < r.position
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PendingSignals:
+    """The signals for an agent's next prompt, and the positions of its subscriptions after them, by id."""
+
+    signals: list[SignalView] = field(default_factory=list)
+    positions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Subscription:
+    """A subscription of an agent, from its column."""
+
+    agent_id: UUID
+    source: str
+    names: frozenset[str]
+
+
+def subscriptions_column(*, tenant: str, agent: str) -> str:
+    """Return the column of an agent's subscriptions, null without any; the arguments are SQL."""
+    return _COLUMN.format(tenant=tenant, agent=agent)
+
+
+def pending_signals(columns: Mapping[UUID, Sequence[Any] | None]) -> dict[UUID, PendingSignals]:
+    """Return the signals since the last prompts of agents, coalesced; `columns` are their subscriptions by agent.
+
+    No statement where no agent has a subscription; one otherwise.
+    """
+    subscriptions: dict[UUID, _Subscription] = {}
+    asked: list[tuple[UUID, UUID, UUID]] = []
+    for agent_id, column in columns.items():
+        for row_id, source_id, source_name, names, position in column or ():
+            subscription_id = UUID(row_id)
+            asked.append((subscription_id, UUID(source_id) if source_id else SHARED, UUID(position)))
+            subscriptions[subscription_id] = _Subscription(
+                agent_id=agent_id,
+                source="you" if source_id == str(agent_id) else source_name or "",
+                names=wanted_names(tuple(names)),
+            )
+    if not asked:
+        return {}
+    ids, sources, positions = (list(values) for values in zip(*asked, strict=True))
+    rows = fetch(
+        _READ, subscriptions=ids, sources=sources, positions=positions, shared=SHARED, most=MOST_BATCHES
+    )
+    return _by_agent(rows, subscriptions)
+
+
+def advance_positions(positions: Sequence[tuple[UUID, UUID]]) -> None:
+    """Write the positions (subscription, position) after signals that agents have read, in the open transaction."""
+    if positions:
+        subscriptions, after = (list(values) for values in zip(*positions, strict=True))
+        change(_ADVANCE, subscriptions=subscriptions, positions=after)
+
+
+@lru_cache(maxsize=1000)
+def wanted_names(patterns: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of signals that patterns mean; a pattern of another version of Arbor means none."""
+    found: set[str] = set()
+    for pattern in patterns:
+        try:
+            found.update(named(pattern))
+        except Invalid:
+            continue
+    return frozenset(found)
+
+
+def _by_agent(
+    rows: Sequence[tuple[Any, ...]], subscriptions: Mapping[UUID, _Subscription]
+) -> dict[UUID, PendingSignals]:
+    # Two subscriptions of an agent may find the same signal, which counts once.
+    found: dict[UUID, dict[tuple[UUID, int], ReadSignal]] = defaultdict(dict)
+    positions: dict[UUID, dict[str, str]] = defaultdict(dict)
+    unwanted: dict[UUID, int] = defaultdict(int)
+    for subscription_id, row_id, at, packed in rows:
+        subscription = subscriptions[subscription_id]
+        wanted = [
+            (number, ReadSignal(name=name, source=subscription.source, at=at, data=data))
+            for number, (name, data) in enumerate(unpack_list(bytes(packed)))
+            if name in subscription.names
+        ]
+        unwanted[subscription_id] = 0 if wanted else unwanted[subscription_id] + 1
+        if wanted or unwanted[subscription_id] >= _UNWANTED_BATCHES:
+            positions[subscription.agent_id][str(subscription_id)] = str(row_id)
+        for number, signal in wanted:
+            found[subscription.agent_id][row_id, number] = signal
+    return {
+        agent_id: PendingSignals(
+            signals=[
+                SignalView(
+                    name=entry.name,
+                    source=entry.source,
+                    count=entry.count,
+                    at=entry.at,
+                    subjects=list(entry.subjects),
+                )
+                for entry in coalesce(found[agent_id].values())
+            ],
+            positions=positions[agent_id],
+        )
+        for agent_id in found.keys() | positions.keys()
+    }

@@ -1,0 +1,97 @@
+"""Check that the skills of agents fit the windows of their models whole, because no prompt cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from django.conf import settings
+
+from apps.agents.models import Agent, AgentPolicy
+from apps.agents.services.profile import own_model
+from apps.authority.services.explaining import action_names
+from apps.calls.models import TokenRatio
+from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.providers import default_model
+from apps.selves.services.self_knowledge import system_prompt_of
+from arbor.errors import LimitReached
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.prompts.fitting import is_small
+from arbor.heartbeat.prompts.instructions import instructions
+from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room
+from arbor.heartbeat.tiers import ThinkTier, models_of
+from arbor.knowledge.skills import SkillRoom, check_room
+from arbor.models.handles import REFLEX
+from arbor.models.windows import prompt_limits
+
+#: The tokens that a situation needs at least: the smallest shares of its sides, and the short sections that are never cut.
+LEAST_SITUATION = 1_000
+
+
+def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:
+    """Check that agents still have room for their skills with the changed tokens by name.
+
+    Raises LimitReached, which names the agent and the sizes.
+    """
+    for agent in agents:
+        names = list(AgentSkill.objects.filter(agent_id=agent.id).values_list("name", flat=True))
+        check_agent_has_room(agent, {**tokens_of(names), **changed})
+
+
+def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
+    """Check that skills of these tokens by name fit every model that the agent may use. Raises LimitReached."""
+    if not tokens:
+        return
+    for room in _rooms(agent):
+        try:
+            check_room(dict(tokens), room)
+        except LimitReached as error:
+            raise LimitReached(f"agent {agent.name}: {error}") from error
+
+
+def tokens_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the tokens of skills by name, a tenant's own before global ones."""
+    wanted = list(names)
+    return {
+        **dict(GlobalSkill.objects.filter(name__in=wanted).values_list("name", "tokens")),
+        **dict(Skill.objects.filter(name__in=wanted).values_list("name", "tokens")),
+    }
+
+
+def _rooms(agent: Agent) -> Iterator[SkillRoom]:
+    """Yield the room in the window of each model that may answer for the agent."""
+    ratios = dict(TokenRatio.objects.values_list("model", "ratio"))
+    character = estimate_tokens(system_prompt_of(agent))
+    offers = ACTIONS.offers([name for name in action_names(agent.id) if name in ACTIONS])
+    for model in _models(agent):
+        limits = prompt_limits(
+            [model],
+            otherwise=settings.ARBOR_MODEL_CONTEXT,
+            reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            ratios=ratios,
+        )
+        compact = is_small(window=limits.window, reply=limits.reply_tokens)
+        rules = sum(estimate_tokens(part.text) for part in instructions(offers, compact=compact))
+        yield SkillRoom(
+            model=model,
+            window=limits.window,
+            reply=reply_room(window=limits.window, reply=limits.reply_tokens),
+            fixed=rules + character,
+            situation=LEAST_SITUATION,
+        )
+
+
+def _models(agent: Agent) -> list[str]:
+    """Return the language models of all tiers; the reflex policy has no window."""
+    policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
+    models = (
+        model
+        for tier in ThinkTier
+        for model in models_of(
+            tier,
+            policy=policy.tier_models if policy else {},
+            own=own_model(agent),
+            installed=settings.ARBOR_TIER_MODELS,
+            default=default_model(),
+        )
+    )
+    return [model for model in dict.fromkeys(models) if not model.startswith(f"{REFLEX}/")]

@@ -1,0 +1,76 @@
+"""The active skills of agents for their prompts: a column of the statements that read agents, and cached texts.
+
+Texts never change under their digest, so a process reads each once; prompts of later heartbeats cost no statement.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
+
+from apps.tenants.statements import fetch
+from arbor.heartbeat.views import SkillView
+from arbor.knowledge.skills import body_of
+
+#: Texts that a process caches, up to 100 KB each and most far less.
+_CACHED = 500
+
+_COLUMN = """(
+    SELECT json_agg(json_build_array(k.name, coalesce(own.digest, common.digest)) ORDER BY k.position)
+    FROM knowledge_agentskill k
+    LEFT JOIN knowledge_skill own ON own.tenant_id = k.tenant_id AND own.name = k.name
+    LEFT JOIN knowledge_globalskill common ON common.name = k.name
+    WHERE k.tenant_id = {tenant} AND k.agent_id = {agent}
+)"""
+_TEXTS = """
+SELECT digest, text FROM knowledge_skillversion WHERE tenant_id = %(tenant)s AND digest = ANY(%(digests)s::text[])
+UNION SELECT digest, text FROM knowledge_globalskillversion WHERE digest = ANY(%(digests)s::text[])
+"""
+
+_cache: OrderedDict[str, str] = OrderedDict()
+
+
+def skills_column(*, tenant: str, agent: str) -> str:
+    """Return the column of an agent's active skills, [name, digest] each in order, null without any; the arguments are SQL."""
+    return _COLUMN.format(tenant=tenant, agent=agent)
+
+
+def skill_views(columns: Iterable[Sequence[Sequence[str]] | None]) -> list[list[SkillView]]:
+    """Return the skills of each column with their texts, in the tenant's transaction.
+
+    No statement where no column has a skill, or where all texts are cached; one otherwise.
+    """
+    chosen = [column or () for column in columns]
+    if not any(chosen):
+        return [[] for _ in chosen]
+    texts = skill_bodies({digest for column in chosen for _, digest in column})
+    return [
+        [SkillView(name=name, digest=digest, text=texts[digest]) for name, digest in column]
+        for column in chosen
+    ]
+
+
+def skill_bodies(digests: Collection[str]) -> dict[str, str]:
+    """Return the instructions of skill versions by digest, of those that exist. At most one statement."""
+    missing = [digest for digest in digests if digest not in _cache]
+    for digest, text in fetch(_TEXTS, digests=missing) if missing else ():
+        _cache[digest] = body_of(text)
+    found: dict[str, str] = {}
+    for digest in digests:
+        if digest in _cache:
+            _cache.move_to_end(digest)
+            found[digest] = _cache[digest]
+    while len(_cache) > _CACHED:
+        _cache.popitem(last=False)
+    return found
+
+
+def with_texts(skills: Sequence[SkillView]) -> list[SkillView]:
+    """Return stored skills with their texts, as a replay needs them; those whose version is gone stay without."""
+    bodies = skill_bodies([skill.digest for skill in skills]) if skills else {}
+    return [skill.model_copy(update={"text": bodies.get(skill.digest, "")}) for skill in skills]
+
+
+def forget_texts() -> None:
+    """Empty the cache of this process."""
+    _cache.clear()

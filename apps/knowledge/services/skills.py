@@ -1,0 +1,274 @@
+"""Store, find and delete the skills of a tenant; list them with the global ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill, SkillVersion
+from apps.knowledge.services.skill_room import check_agents_have_room
+from apps.signals.services.emission import emit
+from apps.tenants.scope import current_tenant
+from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.knowledge.skills import SkillFile, parse_skill
+from arbor.signals import SignalName, signal
+
+#: Names of agents that a message lists.
+_NAMED = 5
+
+
+class SkillOrigin(StrEnum):
+    """The origin of a skill."""
+
+    #: The installation's folder.
+    GLOBAL = "global"
+    #: Written by the tenant.
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundSkill:
+    """A skill that the current tenant can use, at its latest version."""
+
+    name: str
+    description: str
+    version: str
+    tags: Sequence[str]
+    origin: SkillOrigin
+    digest: str
+    #: Estimated tokens of its instructions.
+    tokens: int
+    updated_at: datetime
+    #: Whether an agent can still choose it: the folder has the file, or the tenant the skill.
+    is_present: bool
+    #: The number of the tenant's agents that use it.
+    agents: int = 0
+
+    @classmethod
+    def of(cls, row: Skill | GlobalSkill, *, agents: int = 0) -> FoundSkill:
+        """Return the skill of a row."""
+        is_global = isinstance(row, GlobalSkill)
+        return cls(
+            name=row.name,
+            description=row.description,
+            version=row.version,
+            tags=tuple(row.tags),
+            origin=SkillOrigin.GLOBAL if is_global else SkillOrigin.TENANT,
+            digest=row.digest,
+            tokens=row.tokens,
+            updated_at=row.updated_at,
+            is_present=row.is_present if isinstance(row, GlobalSkill) else True,
+            agents=agents,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundSkillVersion:
+    """A version of a skill, with its whole file."""
+
+    digest: str
+    version: str
+    text: str
+    created_by: str
+    created_at: datetime
+    is_current: bool
+
+
+def list_skills() -> list[FoundSkill]:
+    """List the skills of this tenant by name, with the number of agents that use each; its own hide global ones."""
+    counted = AgentSkill.objects.order_by().values("name").annotate(agents=Count("id"))
+    users: dict[str, int] = dict(counted.values_list("name", "agents"))
+    rows: dict[str, Skill | GlobalSkill] = {row.name: row for row in GlobalSkill.objects.all()}
+    rows |= {row.name: row for row in Skill.objects.all()}
+    return [
+        FoundSkill.of(row, agents=users.get(name, 0))
+        for name, row in sorted(rows.items())
+        if users.get(name) or not isinstance(row, GlobalSkill) or row.is_present
+    ]
+
+
+def find_skills(names: Sequence[str]) -> list[FoundSkill]:
+    """Find skills by name, the tenant's own before global ones, in the order of the names. Raises NotFound for unknown ones."""
+    rows: dict[str, Skill | GlobalSkill] = {
+        row.name: row for row in GlobalSkill.objects.filter(name__in=names)
+    }
+    rows |= {row.name: row for row in Skill.objects.filter(name__in=names)}
+    if unknown := [name for name in names if name not in rows]:
+        known = ", ".join(skill.name for skill in list_skills()) or "none yet"
+        raise NotFound(f"there is no skill {', '.join(map(repr, unknown))}; there is: {known}")
+    return [FoundSkill.of(rows[name]) for name in names]
+
+
+def find_skill(name: str) -> FoundSkill:
+    """Find a skill by name, with the number of its agents. Raises NotFound."""
+    (skill,) = find_skills([name.strip()])
+    users = AgentSkill.objects.filter(name=skill.name).count()
+    return replace(skill, agents=users)
+
+
+def versions_of(skill: FoundSkill) -> list[FoundSkillVersion]:
+    """Return the versions of a skill, the latest first."""
+    model = GlobalSkillVersion if skill.origin is SkillOrigin.GLOBAL else SkillVersion
+    return [
+        FoundSkillVersion(
+            digest=row.digest,
+            version=row.version,
+            text=row.text,
+            created_by=row.created_by,
+            created_at=row.created_at,
+            is_current=row.digest == skill.digest,
+        )
+        for row in model.objects.filter(name=skill.name).order_by("-created_at", "-digest")
+    ]
+
+
+def text_of(skill: FoundSkill) -> str:
+    """Return the file of a skill's latest version."""
+    model = GlobalSkillVersion if skill.origin is SkillOrigin.GLOBAL else SkillVersion
+    text: str = model.objects.values_list("text", flat=True).get(digest=skill.digest)
+    return text
+
+
+def agents_with(name: str) -> list[Agent]:
+    """Return the agents of the tenant that use a skill, by name."""
+    return list(Agent.objects.filter(active_skills__name=name).order_by("name"))
+
+
+def skill_tokens(skill: SkillFile) -> int:
+    """Return the estimated tokens of a skill's instructions."""
+    return estimate_tokens(skill.body)
+
+
+@transaction.atomic
+def add_skill(*, text: str, actor: str) -> FoundSkill:
+    """Add a skill of the current tenant. Raises SkillInvalid, AlreadyExists for a name in use, LimitReached.
+
+    It takes the place of a global one of its name, also for agents that use that.
+    """
+    skill = parse_skill(text)
+    if Skill.objects.filter(name=skill.name).exists():
+        raise _exists(skill.name)
+    replaced = GlobalSkill.objects.filter(name=skill.name).first()
+    row = Skill(tenant_id=current_tenant(), name=skill.name)
+    _fill(row, skill)
+    _check_room(row, before=replaced.tokens if replaced else 0)
+    _store_version(skill, actor=actor)
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        raise _exists(skill.name) from error
+    _record(row, before=replaced.digest if replaced else "", actor=actor, verb="added")
+    return FoundSkill.of(row)
+
+
+@transaction.atomic
+def replace_skill(*, text: str, actor: str) -> FoundSkill:
+    """Store a new version of the current tenant's skill of the name in the text; its agents use it from their next prompt on.
+
+    Raises SkillInvalid, NotFound when the tenant has none of that name, and LimitReached where it does not fit the window of an
+    agent that uses it.
+    """
+    skill = parse_skill(text)
+    row: Skill | None = Skill.objects.select_for_update().filter(name=skill.name).first()
+    if row is None:
+        raise NotFound(f"this tenant has no skill {skill.name!r} of its own; add it")
+    if row.digest == skill.digest:
+        return FoundSkill.of(row)
+    before, tokens = row.digest, row.tokens
+    _fill(row, skill)
+    _check_room(row, before=tokens)
+    _store_version(skill, actor=actor)
+    row.save()
+    _record(row, before=before, actor=actor, verb="changed")
+    return FoundSkill.of(row)
+
+
+@transaction.atomic
+def delete_skill(*, name: str, actor: str) -> None:
+    """Delete a skill of the current tenant; its versions stay, because recorded heartbeats name them.
+
+    Raises NotFound, and Invalid while agents use it and there is no global one of its name.
+    """
+    row: Skill | None = Skill.objects.select_for_update().filter(name=name.strip()).first()
+    if row is None:
+        raise NotFound(f"this tenant has no skill {name!r} of its own")
+    replacement = GlobalSkill.objects.filter(name=row.name).first()
+    users = agents_with(row.name)
+    if users and replacement is None:
+        more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
+        raise Invalid(
+            f"the skill {row.name} is in use by {', '.join(agent.name for agent in users[:_NAMED])}{more}: choose other skills"
+            " for them first"
+        )
+    if replacement is not None and replacement.tokens > row.tokens:
+        check_agents_have_room(users, changed={row.name: replacement.tokens})
+    before = row.digest
+    row.delete()
+    record(
+        action=AuditAction.SKILL_DELETED,
+        actor=actor,
+        message=f"deleted the skill {row.name}",
+        detail={"skill": row.name, "before": before},
+    )
+    _emit_changed(users, row.name, replacement.digest if replacement else "", actor)
+
+
+def _check_room(row: Skill, *, before: int) -> None:
+    """Check that a larger version fits the windows of the agents that use the skill. Raises LimitReached."""
+    if row.tokens > before:
+        check_agents_have_room(agents_with(row.name), changed={row.name: row.tokens})
+
+
+def _store_version(skill: SkillFile, *, actor: str) -> None:
+    SkillVersion.objects.bulk_create(
+        [
+            SkillVersion(
+                tenant_id=current_tenant(),
+                digest=skill.digest,
+                name=skill.name,
+                version=skill.version,
+                text=skill.text,
+                created_by=actor,
+            )
+        ],
+        # An earlier version may come back.
+        ignore_conflicts=True,
+    )
+
+
+def _fill(row: Skill, skill: SkillFile) -> None:
+    row.description, row.version, row.tags = skill.description, skill.version, list(skill.tags)
+    row.digest, row.tokens = skill.digest, skill_tokens(skill)
+
+
+def _record(row: Skill, *, before: str, actor: str, verb: str) -> None:
+    record(
+        action=AuditAction.SKILL_CHANGED,
+        actor=actor,
+        message=f"{verb} the skill {row.name} {row.version}".rstrip(),
+        detail={"skill": row.name, "before": before, "after": row.digest, "tokens": row.tokens},
+    )
+    _emit_changed(agents_with(row.name), row.name, row.digest, actor)
+
+
+def _emit_changed(agents: Sequence[Agent], name: str, digest: str, actor: str) -> None:
+    emit(
+        *(
+            signal(SignalName.AGENT_SKILL_CHANGED, agent.id, skill=name, digest=digest, actor=actor)
+            for agent in agents
+        )
+    )
+
+
+def _exists(name: str) -> AlreadyExists:
+    return AlreadyExists(f"this tenant has a skill {name!r} already; replace it, or choose another name")

@@ -1,0 +1,96 @@
+"""Fitting of a conversation's turn into a model's window, in the order of seed 001 ("Context Window Management").
+
+Turns beyond the latest twenty are summarized before (`arbor.contacts.chat_summary`). Skills and the rest of the system part are never cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arbor.contacts.chat_summary import summarize_turns
+from arbor.contacts.chat_view import ChatView, TurnView
+from arbor.heartbeat.prompts.fitting import removed_tokens
+from arbor.heartbeat.prompts.reductions import CLIPPED_MESSAGE
+from arbor.models.token_counts import CountTokens
+from arbor.quotations import RenderedSection, line
+
+#: Tokens between two sections.
+_SEPARATOR_TOKENS = 1
+
+# Section, field of the view, and the entries that stay. The first two are the seed's: memories from 5 to 3, passages from 5 to 2. What
+# follows is for windows that are smaller still: stored code, older turns, and the less important parts of the self.
+_REDUCTIONS = (
+    ("relevant", "relevant", 3),
+    ("passages", "passages", 2),
+    ("code", "code", 1),
+    ("conversation", "turns", 4),
+    ("code", "code", 0),
+    ("preferences", "preferences", 0),
+    ("beliefs", "beliefs", 2),
+    ("passages", "passages", 0),
+    ("conversation", "turns", 1),
+    ("relevant", "relevant", 1),
+    ("beliefs", "beliefs", 0),
+    ("identity", "aspects", 1),
+    ("conversation", "turns", 0),
+    ("conversation", "summaries", 0),
+    ("relevant", "relevant", 0),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FittedTurn:
+    """The sections of a turn that fit, and by section the omitted entries and the removed tokens."""
+
+    sections: Sequence[RenderedSection]
+    cut: Mapping[str, int]
+    removed: Mapping[str, int]
+
+
+def fit_turn(
+    view: ChatView,
+    room: int,
+    render: Callable[[ChatView], Sequence[RenderedSection]],
+    count: CountTokens,
+) -> FittedTurn:
+    """Render as much of the turn as fits into `room` tokens. Older turns that do not fit are summarized by rule."""
+    cut: Counter[str] = Counter()
+    whole = sections = render(view)
+    left_out: list[TurnView] = []
+    condensed = view
+    for section, name, least in _REDUCTIONS:
+        while tokens_of(sections, count) > room and len(getattr(condensed, name)) > least:
+            if name == "turns":
+                left_out.append(condensed.turns[0])
+                condensed = _without_oldest_turn(condensed, view, left_out, count)
+            else:
+                condensed = condensed.model_copy(update={name: getattr(condensed, name)[:-1]})
+            cut[section] += 1
+            sections = render(condensed)
+    if tokens_of(sections, count) > room:
+        message = line(condensed.message, CLIPPED_MESSAGE)
+        sections = render(condensed.model_copy(update={"message": message}))
+    removed = removed_tokens(whole, sections, count)
+    if summarized := sum(max(summary.tokens - count(summary.text), 0) for summary in view.summaries):
+        removed["conversation"] = removed.get("conversation", 0) + summarized
+    return FittedTurn(sections=sections, cut=cut, removed=removed)
+
+
+def tokens_of(sections: Sequence[RenderedSection], count: CountTokens) -> int:
+    """Return the tokens of sections together."""
+    return sum(count(section.text) + _SEPARATOR_TOKENS for section in sections if section.text)
+
+
+def _without_oldest_turn(
+    condensed: ChatView, view: ChatView, left_out: Sequence[TurnView], count: CountTokens
+) -> ChatView:
+    """Return the view without its oldest turn, and with a summary of all turns that were left out."""
+    return condensed.model_copy(
+        update={
+            "turns": condensed.turns[1:],
+            "earlier": condensed.earlier + 1,
+            "summaries": [*view.summaries, summarize_turns(left_out, count=count)],
+        }
+    )

@@ -1,0 +1,54 @@
+"""Room of a conversation's prompt in the windows of its models: what it leaves out, and what is left for the reply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from arbor.contacts.chat_view import ChatView
+from arbor.errors import ContextTooLarge
+from arbor.heartbeat.prompts.cuts import CutContext, without_room
+from arbor.heartbeat.prompts.prompt import Prompt
+from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room
+from arbor.models.handles import REFLEX
+from arbor.models.windows import PromptLimits, bounded_ratio
+
+
+def cut_of(prompt: Prompt, view: ChatView, models: Sequence[str]) -> CutContext | None:
+    """Return what the prompt leaves out; None if it is whole, or if the reflex policy reads the view instead."""
+    if not prompt.removed or _is_reflex(models):
+        return None
+    entries = {section.name: section.cut for section in prompt.sections}
+    entries["conversation"] = entries.get("conversation", 0) + view.earlier
+    return CutContext(removed=prompt.removed, entries=entries)
+
+
+def require_room(prompt: Prompt, limits: PromptLimits, models: Sequence[str]) -> None:
+    """Raise ContextTooLarge if the prompt leaves no room for a reply."""
+    if _is_reflex(models) or prompt.tokens + LEAST_REPLY <= limits.window:
+        return
+    sizes = {section.name: section.tokens for section in prompt.sections}
+    raise ContextTooLarge(
+        without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=sizes)
+    )
+
+
+def reply_limit(
+    prompt: Prompt,
+    limits: PromptLimits,
+    *,
+    windows: Mapping[str, int],
+    ratios: Mapping[str, float],
+    reply: int,
+) -> int:
+    """Return the most tokens of a reply, as the models count them; `windows` are theirs, `reply` is the setting."""
+    asked = max(
+        math.ceil(prompt.tokens * (1.0 if limits.tokenizer else bounded_ratio(ratios.get(handle, 1.0))))
+        for handle in windows
+    )
+    window = min(windows.values())
+    return min(reply_room(window=window, reply=reply), max(window - asked, LEAST_REPLY))
+
+
+def _is_reflex(models: Sequence[str]) -> bool:
+    return models[0].startswith(f"{REFLEX}/")

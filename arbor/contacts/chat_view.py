@@ -1,0 +1,94 @@
+"""The view that an agent has at a turn of a conversation: the only input of its prompt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from operator import not_
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from arbor.contacts.values import Speaker
+from arbor.heartbeat.situation import MemoryView
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PassageViews, PreferenceView, SkillViews
+from arbor.heartbeat.working_memory import WorkingMemory
+
+
+class PromptPart(BaseModel):
+    """A part of the view that an agent has at a turn."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class TurnView(PromptPart):
+    """An earlier turn of the conversation."""
+
+    id: str = ""
+    speaker: Speaker
+    text: str
+    at: datetime
+
+
+class TurnSummary(PromptPart):
+    """A summary of turns that are not shown, and its origin."""
+
+    text: str
+    #: The number of turns, and their tokens.
+    turns: int
+    tokens: int = 0
+    #: The times of the first and the last turn, and their ids, if known.
+    started_at: datetime
+    last_at: datetime
+    first_id: str = ""
+    last_id: str = ""
+    #: The episode whose summary it is; empty: summarized for this prompt.
+    episode_id: str = ""
+    #: A model, or the rule.
+    by: str
+
+
+class CodeView(PromptPart):
+    """A code snippet that the agent stored."""
+
+    language: str
+    title: str
+    code: str
+
+
+class ChatBoundaryMatch(PromptPart):
+    """A boundary that applies to the message."""
+
+    name: str
+    description: str
+    #: An `arbor.selves.boundaries.BoundaryResponse`.
+    response: str
+    why: str
+
+
+class ChatView(PromptPart):
+    """Everything an agent sees at a turn of a conversation."""
+
+    name: str
+    person: str
+    message: str
+    #: What the person's program says beside the message, such as its own system prompt.
+    client_note: str = ""
+    now: datetime
+    hours_since_user: float | None = None
+    #: Its active skills, in order.
+    skills: SkillViews = []
+    aspects: list[AspectView] = []
+    beliefs: list[BeliefView] = []
+    preferences: list[PreferenceView] = []
+    mood: MoodView | None = None
+    working_memory: WorkingMemory = WorkingMemory()
+    #: Memories recalled for the message, best first.
+    relevant: list[MemoryView] = []
+    #: Passages of documents, the most similar first.
+    passages: PassageViews = []
+    code: list[CodeView] = []
+    crossings: list[ChatBoundaryMatch] = []
+    #: Oldest first; `earlier` counts the turns before these, of which there are only summaries.
+    turns: list[TurnView] = []
+    summaries: Annotated[list[TurnSummary], Field(exclude_if=not_)] = []
+    earlier: int = 0

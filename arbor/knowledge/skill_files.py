@@ -1,0 +1,73 @@
+"""The folders of global skills: `NAME/SKILL.md` each, read and checked together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from arbor.errors import SkillInvalid
+from arbor.knowledge.skills import MAX_SKILL_LENGTH, SkillFile, parse_skill
+
+#: The file of a skill, in a folder of the skill's name.
+FILE_NAME = "SKILL.md"
+#: Skills that folders may have together.
+MOST_FILES = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadableSkill:
+    """A file that is no valid skill, and why."""
+
+    path: str
+    fault: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SkillFolder:
+    """The skills of folders by name, and the files that could not be read."""
+
+    skills: dict[str, SkillFile]
+    unreadable: tuple[UnreadableSkill, ...]
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the skills that come with Arbor."""
+    return Path(str(resources.files("arbor.knowledge"))) / "global_skills"
+
+
+def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Return paths, times and sizes of the skills' files: what a cheap check for changes compares."""
+    return tuple((str(path), status.st_mtime_ns, status.st_size) for path, status in _files(folders))
+
+
+def read_folders(folders: Sequence[Path]) -> SkillFolder:
+    """Read the skills of folders; a later folder's skill replaces an earlier one's of the same name."""
+    skills: dict[str, SkillFile] = {}
+    unreadable: list[UnreadableSkill] = []
+    for path, _ in _files(folders):
+        try:
+            skill = _read(path)
+        except (SkillInvalid, OSError, UnicodeDecodeError) as error:
+            unreadable.append(UnreadableSkill(path=str(path), fault=str(error)))
+        else:
+            skills[skill.name] = skill
+    return SkillFolder(skills=skills, unreadable=tuple(unreadable))
+
+
+def _read(path: Path) -> SkillFile:
+    with path.open(encoding="utf-8", newline="") as file:
+        skill = parse_skill(file.read(MAX_SKILL_LENGTH + 1))
+    if skill.name != path.parent.name:
+        raise SkillInvalid(
+            f"the skill is named {skill.name!r}, and its folder {path.parent.name!r}; name them alike"
+        )
+    return skill
+
+
+def _files(folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    for folder in folders:
+        for path in sorted(folder.glob(f"*/{FILE_NAME}"))[:MOST_FILES]:
+            yield path, path.stat()

@@ -1,0 +1,55 @@
+"""The choice of a tokenizer for models, by the setting that names their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import Provider
+
+#: Returns the tokens of a text.
+type CountTokens = Callable[[str], int]
+
+NO_TOKENIZERS: Mapping[str, CountTokens] = MappingProxyType({})
+
+
+def parse_tokenizers(text: str) -> Mapping[str, Path]:
+    """Parse `ollama=/models/llama.json,openai/gpt-oss=/models/oss.json`: files by provider or beginning of a handle.
+
+    Raises ConfigurationInvalid, also for a file that does not exist.
+    """
+    files: dict[str, Path] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, path = (word.strip() for word in part.partition("="))
+        if name.partition("/")[0] not in set(Provider) - {Provider.REFLEX} or not path:
+            raise ConfigurationInvalid(
+                f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(Provider)}; got {part!r}"
+            )
+        if not Path(path).is_file():
+            raise ConfigurationInvalid(
+                f"the tokenizer of {name} must be a file `tokenizer.json`; there is none at {path}"
+            )
+        files[name] = Path(path)
+    return MappingProxyType(files)
+
+
+def shared_tokenizer(handles: Sequence[str], tokenizers: Mapping[str, CountTokens]) -> str:
+    """Return the name of the tokenizer that all these models share; empty if one has none or another one."""
+    if not tokenizers:
+        return ""
+    names = [_name_for(handle, tokenizers) for handle in handles]
+    if not names or not all(names) or len({id(tokenizers[name]) for name in names}) > 1:
+        return ""
+    return names[0]
+
+
+def _name_for(handle: str, tokenizers: Mapping[str, CountTokens]) -> str:
+    """Return the longest name that is the handle's provider or its beginning; empty without any."""
+    matches = [
+        name
+        for name in tokenizers
+        if (handle.startswith(name) if "/" in name else name == handle.partition("/")[0])
+    ]
+    return max(matches, key=len, default="")

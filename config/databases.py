@@ -1,0 +1,44 @@
+"""A connection to the database as a setting of Django."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from config.credentials import NO_SERVER
+from config.environment import data_dir, env
+
+#: The uses of a statement in one connection after which it is prepared.
+_PREPARE_THRESHOLD = 3
+
+
+def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
+    """Return the configuration of one role's connections; 0: one persistent connection per thread, without a pool."""
+    config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
+    if config["HOST"] == NO_SERVER:
+        config["HOST"] = _nowhere()
+    config["CONN_MAX_AGE"] = 0 if pool_size else None
+    # Each connection is checked before its use, because a restart of the server closes all of them.
+    config["CONN_HEALTH_CHECKS"] = True
+    # Server-side cursors need a session; PgBouncer in transaction mode has none.
+    config["DISABLE_SERVER_SIDE_CURSORS"] = True
+    options = config.setdefault("OPTIONS", {})
+    options.setdefault("connect_timeout", 5)
+    if prepared:
+        options |= {"server_side_binding": True, "prepare_threshold": _PREPARE_THRESHOLD}
+    options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
+    if pool_size:
+        options["pool"] = {"min_size": min(2, pool_size), "max_size": pool_size, "timeout": 15}
+    return config
+
+
+def is_nowhere(config: dict[str, Any]) -> bool:
+    """Return whether no database is configured."""
+    return bool(config["HOST"] == _nowhere())
+
+
+def _nowhere() -> str:
+    """Return the host where `arbor up` does not run and no server is configured: a folder without a socket.
+
+    Nothing listens there, while another server may listen on the usual ports.
+    """
+    return str(data_dir() / "run" / NO_SERVER)

@@ -1,0 +1,86 @@
+"""The pages of skills: the list, the editor, and the choice of an agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.console.pages.skills import OUTLINE
+from apps.knowledge.models import Skill
+from apps.knowledge.services.active_skills import active_skills
+from apps.knowledge.services.skills import add_skill
+from apps.tenants.scope import tenant_transaction
+from tests.integration.skills.conftest import skill_text
+from tests.support.console import World
+from tests.support.console_crawls import HOSTILE
+
+EDITOR, LIST = "admin:skill-edit", "admin:skills"
+
+
+def post(client: Client, text: str, act: str = "check", name: str = "") -> Any:
+    posted = {"text": text.replace("\n", "\r\n"), "act": act, "name": name}
+    return client.post(reverse(EDITOR), posted, follow=True)
+
+
+def own(world: World) -> list[str]:
+    with tenant_transaction(world.tenant.id):
+        return list(Skill.objects.values_list("name", flat=True))
+
+
+def test_a_list_without_skills_says_what_they_are(viewer: Client, world: World) -> None:
+    page = viewer.get(reverse(LIST)).content.decode()
+    assert "No skill yet" in page
+    assert "New skill" not in page
+
+
+def test_a_fault_is_shown_with_its_line(operator: Client, world: World) -> None:
+    page = post(operator, OUTLINE.replace("description:", "descriptoin:"), "save").content.decode()
+    assert 'data-line="3"' in page
+    assert "3 │ descriptoin: What the skill is for" in page
+    assert own(world) == []
+
+
+def test_a_skill_is_added_replaced_and_deleted(operator: Client, world: World) -> None:
+    assert "my-skill 1.0 is valid" in post(operator, OUTLINE).content.decode()
+    assert "Saved the skill my-skill" in post(operator, OUTLINE, "save").content.decode()
+    changed = OUTLINE.replace('"1.0"', '"1.1"')
+    assert "has a skill" in post(operator, changed, "save").content.decode()
+    saved = post(operator, changed, "save", "my-skill").content.decode()
+    assert "Saved the skill my-skill" in saved
+    assert saved.count("ar-mono") == 2
+    assert "my-skill" in operator.get(reverse(LIST)).content.decode()
+    assert "Deleted the skill my-skill" in post(operator, "", "delete", "my-skill").content.decode()
+    assert own(world) == []
+
+
+def test_an_operator_chooses_the_skills_of_an_agent(operator: Client, viewer: Client, world: World) -> None:
+    address = reverse("admin:agent-skills", args=[world.agent.id])
+    assert "No skill to choose from" in operator.get(address).content.decode()
+    with tenant_transaction(world.tenant.id):
+        for name in ("lamps", "ropes"):
+            add_skill(text=skill_text(name), actor="user:nora")
+    page = operator.post(address, {"skill": ["ropes", "", "lamps"]}, follow=True).content.decode()
+    assert "follows ropes, lamps from its next prompt on" in page
+    with tenant_transaction(world.tenant.id):
+        assert [skill.name for skill in active_skills(world.agent.id)] == ["ropes", "lamps"]
+    twice = operator.post(address, {"skill": ["ropes", "ropes"]}, follow=True).content.decode()
+    assert "is named twice" in twice
+    assert viewer.post(address, {"skill": ["lamps"]}).status_code == 403
+    assert "Delete" in operator.get(reverse(EDITOR), {"name": "ropes"}).content.decode()
+    refused = post(operator, "", "delete", "ropes").content.decode()
+    assert "in use by" in refused
+
+
+@pytest.mark.parametrize("text", ["", HOSTILE, "---\n", "---\nname: [\n---\n", "x" * 100_001, "a\0b"])
+def test_any_text_is_answered(operator: Client, world: World, text: str) -> None:
+    response = post(operator, text, "save")
+    assert response.status_code == 200
+    assert 'id="faults"' in response.content.decode()
+    assert HOSTILE not in response.content.decode()
+
+
+def test_an_unknown_skill_is_not_found(operator: Client, world: World) -> None:
+    assert operator.get(reverse(EDITOR), {"name": "nobody"}).status_code == 404

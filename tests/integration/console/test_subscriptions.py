@@ -1,0 +1,38 @@
+"""The page of an agent's subscriptions to signals."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.knowledge.services.subscriptions import subscriptions_of
+from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
+from tests.support.console import World
+
+
+def test_an_operator_subscribes_and_unsubscribes_an_agent(
+    operator: Client, viewer: Client, world: World
+) -> None:
+    with tenant_transaction(world.tenant.id):
+        lyra: Agent = AgentFactory(name="Lyra")
+    address = reverse("admin:agent-subscriptions", args=[world.agent.id])
+    empty = viewer.get(address).content.decode()
+    assert "No subscription" in empty
+    assert 'id="subscribe"' not in empty
+    wanted = {"act": "add", "names": "memory.goal_*, memory.recalled", "about": str(lyra.id)}
+    assert viewer.post(address, wanted).status_code == 403
+    page = operator.post(address, wanted, follow=True).content.decode()
+    assert "is subscribed to memory.goal_*, memory.recalled." in page
+    assert "about Lyra" in page
+    for wrong in (
+        {"act": "add", "names": "", "about": "self"},
+        {"act": "add", "names": "memory.goal_*", "about": "nobody"},
+        {"act": "end", "subscription": "x"},
+    ):
+        assert "Nothing was changed" in operator.post(address, wrong, follow=True).content.decode()
+    with tenant_transaction(world.tenant.id):
+        (row,) = subscriptions_of(world.agent.id)
+    ended = operator.post(address, {"act": "end", "subscription": str(row.id)}, follow=True)
+    assert "is no longer subscribed" in ended.content.decode()

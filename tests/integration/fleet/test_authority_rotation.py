@@ -1,0 +1,163 @@
+"""Rotation of the System Authority's key: endorsements and grants are signed anew, and the old key is worth nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, AgentEndorsement, AuthorityKey
+from apps.agents.services.authority import add_authority_key, authority_public_keys
+from apps.agents.services.identity import identity_of
+from apps.audit.models import PlatformEvent
+from apps.authority.models import CapabilityGrant
+from apps.authority.services.explaining import explain_denial
+from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
+from apps.fleet.authority_rotation import authority_key_uses, retire_authority, rotate_authority
+from apps.fleet.key_rotation import key_uses
+from apps.tenants.keys import master_keys
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import TransitionIllegal
+from tests.factories.agents import AgentFactory
+
+ACTOR = "cli:test"
+DOCS = "arbor://fs/read/docs/*"
+PAGE = "arbor://fs/read/docs/a"
+
+
+@pytest.fixture
+def agents(tenant: Tenant, other_tenant: Tenant) -> tuple[Agent, Agent, Agent]:
+    """Return two agents of one tenant and one of another, with grants; that of the second is delegated from the first's."""
+    with tenant_transaction(tenant.id):
+        ada, bo = AgentFactory(name="Ada"), AgentFactory(name="Bo")
+        grant = grant_capability(agent_id=ada.id, resource=DOCS, actor=ACTOR)
+        delegate_capability(capability_id=grant.id, to_agent_id=bo.id, actor=ACTOR)
+    with tenant_transaction(other_tenant.id):
+        eve = AgentFactory(name="Eve")
+        grant_capability(agent_id=eve.id, resource=DOCS, actor=ACTOR)
+    return ada, bo, eve
+
+
+def may(agent: Agent) -> str:
+    with tenant_transaction(agent.tenant_id):
+        found = explain_denial(agent_id=agent.id, resource=PAGE).authorization
+    return "yes" if found.granted else str(found.code)
+
+
+def delegated_to(agent: Agent) -> CapabilityGrant:
+    return CapabilityGrant.objects.get(agent=agent, parent__isnull=False)
+
+
+def as_owner(statement: str, table: str, *values: Any) -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
+        cursor.execute(statement, values)
+        cursor.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
+
+
+def test_agents_act_before_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agent]) -> None:
+    ada, bo, _ = agents
+    add_authority_key()
+    with tenant_transaction(ada.tenant_id):
+        # Signed by the new key, with a copy of a grant that the old one signed.
+        cy = AgentFactory(name="Cy")
+        parent = delegated_to(bo)
+        delegate_capability(capability_id=parent.id, to_agent_id=cy.id, actor=ACTOR)
+    everybody = (*agents, cy)
+    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    old, _ = authority_key_uses()
+    # Those of four agents that the old key signed, and the new one's with its copy of the grants above it.
+    assert old.endorsements == 3
+    with pytest.raises(TransitionIllegal, match=f"has signed 3 endorsements and {old.grants} grants"):
+        retire_authority(actor=ACTOR)
+
+    # Two keys are in use: it is continued, in batches of one.
+    rotation = rotate_authority(actor=ACTOR, batch=1)
+
+    assert (rotation.number, rotation.endorsements, rotation.grants, rotation.refused) == (
+        2,
+        3,
+        old.grants,
+        (),
+    )
+    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    assert retire_authority(actor=ACTOR) == [1]
+    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    retired, new = authority_key_uses()
+    assert (retired.retired, retired.endorsements, retired.grants) == (True, 0, 0)
+    assert (new.signs, new.endorsements) == (True, 4)
+    assert new.grants >= old.grants
+    assert list(authority_public_keys()) == [2]
+    # A rotation of the master key passes a retired key by.
+    assert not any(use.unreadable for use in key_uses(master_keys()))
+    messages = list(PlatformEvent.objects.using("ops").order_by("at").values_list("message", flat=True))
+    assert messages[-1] == "retired keys of the System Authority: 1"
+    with pytest.raises(TransitionIllegal, match="none to retire"):
+        retire_authority(actor=ACTOR)
+
+
+def test_rows_that_a_retired_key_signed_are_worth_nothing(agents: tuple[Agent, Agent, Agent]) -> None:
+    ada, bo, _ = agents
+    with tenant_transaction(ada.tenant_id):
+        endorsement = AgentEndorsement.objects.get(agent=ada)
+        grant = delegated_to(bo)
+    rotate_authority(actor=ACTOR)
+    retire_authority(actor=ACTOR)
+    as_owner(
+        "UPDATE agents_agentendorsement SET authority_number = %s, signature = %s WHERE agent_id = %s",
+        "agents_agentendorsement",
+        endorsement.authority_number,
+        endorsement.signature,
+        ada.id,
+    )
+    as_owner(
+        "UPDATE authority_capabilitygrant SET issuer = %s, signature = %s WHERE id = %s",
+        "authority_capabilitygrant",
+        grant.issuer,
+        grant.signature,
+        grant.id,
+    )
+    assert may(ada) == "not_endorsed"
+    assert may(bo) == "bad_signature"
+    with tenant_transaction(ada.tenant_id):
+        assert "not signed by this installation's System Authority" in identity_of(ada.id).refusal
+
+
+def test_rows_that_are_not_genuine_are_not_signed(agents: tuple[Agent, Agent, Agent]) -> None:
+    ada, bo, eve = agents
+    as_owner(
+        "UPDATE agents_agentendorsement SET status = 'active', serial = 9 WHERE agent_id = %s",
+        "agents_agentendorsement",
+        eve.id,
+    )
+    as_owner(
+        "UPDATE authority_capabilitygrant SET resource = 'arbor://**' WHERE agent_id = %s AND parent_id IS NOT NULL",
+        "authority_capabilitygrant",
+        bo.id,
+    )
+    with tenant_transaction(ada.tenant_id):
+        revoked = grant_capability(agent_id=ada.id, resource="arbor://fs/read/x", actor=ACTOR)
+        revoke_capability(capability_id=revoked.id, reason="over", actor=ACTOR)
+    rotation = rotate_authority(actor=ACTOR)
+    assert len(rotation.refused) == 2
+    assert (may(ada), may(bo), may(eve)) == ("yes", "bad_signature", "not_endorsed")
+    with pytest.raises(TransitionIllegal, match="1 endorsements and 1 grants"):
+        retire_authority(actor=ACTOR)
+    assert retire_authority(actor=ACTOR, force=True) == [1]
+    assert (may(ada), may(bo), may(eve)) == ("yes", "bad_signature", "not_endorsed")
+
+
+def test_a_key_without_the_master_key_signs_nothing(agents: tuple[Agent, Agent, Agent]) -> None:
+    ada, *_ = agents
+    first = AuthorityKey.objects.get(number=1)
+    AuthorityKey.objects.create(
+        number=2,
+        public_key=bytes(32),
+        sealed_private_key=first.sealed_private_key,
+        created_at=datetime.now(UTC),
+    )
+    # The row does not open under its own number: agents of the genuine key act, and nothing is signed by the other one.
+    assert may(ada) == "yes"

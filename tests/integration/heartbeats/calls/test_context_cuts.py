@@ -1,0 +1,69 @@
+"""Prompts of heartbeats that are cut to the window of their model, and their audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
+from apps.memories.services.store.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.heartbeat.replay import replay
+from arbor.heartbeat.situation import Situation
+from arbor.memory.values import NewMemory
+from tests.integration.heartbeats.conftest import REST, run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.unit.models.test_token_counts import WORDS
+
+
+def cuts_of(agent: Agent) -> list[AuditEvent]:
+    with tenant_transaction(agent.tenant_id):
+        return list(AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.TRUNCATED))
+
+
+def remember_much(agent: Agent) -> None:
+    now = SystemClock().now()
+    said = [NewMemory(content=f"Day {n}: {'gulls ' * 180}", occurred_at=now) for n in range(12)]
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=said)
+
+
+def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: Script, settings: Any) -> None:
+    scripted(REST, repeat=True)
+    run_heartbeat(fleet, agent)
+    assert cuts_of(agent) == []
+    remember_much(agent)
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+
+    heartbeat = run_heartbeat(fleet, agent)
+
+    (cut,) = cuts_of(agent)
+    assert cut.actor == f"agent:{agent.public_id}"
+    assert cut.message.startswith(f"the prompt of heartbeat {heartbeat.number} was cut to the window of ")
+    assert cut.detail["heartbeat"] == str(heartbeat.id)
+    assert cut.detail["window"] == 4_096
+    assert cut.detail["sources"]["recent"]["tokens"] > 200
+    assert cut.detail["tokens"] == sum(source["tokens"] for source in cut.detail["sources"].values())
+
+
+def test_a_tokenizer_counts_for_heartbeats_and_their_replays(
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(WORDS))
+    settings.ARBOR_TOKENIZERS = {"openai": file, "scripted": file}
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+    remember_much(agent)
+    scripted(REST, repeat=True)
+
+    heartbeat = run_heartbeat(fleet, agent)
+
+    situation = Situation.model_validate(heartbeat.situation)
+    assert situation.terms is not None
+    assert situation.terms.tokenizer in ("openai", "scripted")
+    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
+    assert replay(recorded.heartbeat).differences == []

@@ -1,0 +1,270 @@
+"""Agents read the signals that they are subscribed to in their next prompt, coalesced, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.templates import add_template
+from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.creation import create_agent
+from apps.goals.services.goals import create_goal
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.schedule import claim_now
+from apps.knowledge.models import SignalSubscription
+from apps.knowledge.services import signal_reading
+from apps.knowledge.services.subscriptions import (
+    NewSubscription,
+    source_of,
+    subscribe,
+    subscriptions_of,
+    unsubscribe,
+)
+from apps.signals.services.emission import emit
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
+from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SHARED, SignalSource
+from arbor.models.ports import ScriptedModel
+from arbor.signals import Signal, SignalName, signal
+from tests.integration.heartbeats.batch import counted_statements
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+ACTOR = "user:nora"
+
+type Script = Callable[..., ScriptedModel]
+
+
+@pytest.fixture
+def peer(tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent]) -> Agent:
+    return new_agent(tenant, name="Ben")
+
+
+def follow(agent: Agent, *names: str, peer: Agent | None = None, own: bool = False) -> SignalSubscription:
+    source = SignalSource.OWN if own else SignalSource.PEER
+    wanted = NewSubscription(names=names, source=source, peer_id=peer.id if peer else None)
+    with tenant_transaction(agent.tenant_id):
+        return subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
+
+
+def add_goals(agent: Agent, *titles: str) -> None:
+    for title in titles:
+        with tenant_transaction(agent.tenant_id):
+            create_goal(agent_id=agent.id, title=title)
+
+
+def run(fleet: Fleet, agent: Agent) -> Heartbeat:
+    with tenant_transaction(agent.tenant_id):
+        claim_now(agent_id=agent.id)
+    fleet.run()
+    return last_heartbeat(agent)
+
+
+def seen(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
+    return [
+        (entry["name"], entry["source"], entry["count"]) for entry in heartbeat.situation.get("signals", [])
+    ]
+
+
+def test_the_next_prompt_has_the_signals_of_a_peer_once(
+    fleet: Fleet, agent: Agent, peer: Agent, scripted: Script
+) -> None:
+    model = scripted(REST, repeat=True)
+    add_goals(peer, "Before the subscription")
+    follow(agent, "memory.goal_*", peer=peer)
+    add_goals(peer, "Chart the reef", "Count the lamps")
+    add_goals(agent, "Its own goal")
+    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
+    assert "A goal was added to the backlog: “Count the lamps”, “Chart the reef”" in (
+        model.requests[-1].messages[0].content
+    )
+    assert seen(run(fleet, agent)) == []
+    add_goals(peer, "Polish the brass")
+    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+
+
+def test_a_failed_heartbeat_has_read_nothing(
+    fleet: Fleet, agent: Agent, peer: Agent, scripted: Script
+) -> None:
+    follow(agent, "memory.goal_created", peer=peer)
+    add_goals(peer, "Chart the reef")
+    scripted(ModelUnavailable("down"), repeat=True)
+    failed = run(fleet, agent)
+    assert (failed.status, seen(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
+    scripted(REST, repeat=True)
+    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert seen(run(fleet, agent)) == []
+
+
+def test_an_agent_reads_signals_about_itself(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    scripted(REST, repeat=True)
+    follow(agent, "memory.heartbeat", "memory.goal_created", own=True)
+    add_goals(agent, "Its own goal")
+    assert seen(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
+    assert seen(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
+
+
+def shared(agent: Agent, name: SignalName = SignalName.AGENT_PUBLISHED) -> Signal:
+    """Return a signal about what the agents share."""
+    return signal(name, SHARED, name="Tide tables", actor=ACTOR)
+
+
+def follow_shared(agent: Agent) -> None:
+    """Subscribe the agent to the signal of `shared`, which agents cannot choose: others of its kind begin with document."""
+    with tenant_transaction(agent.tenant_id):
+        SignalSubscription.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            names=["agent.published"],
+            position=UUID(int=0),
+            created_by=ACTOR,
+        )
+
+
+def test_a_shared_signal_wakes_an_idle_agent(
+    fleet: Fleet, idle_agent: Agent, peer: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fleet, idle_agent)
+    make_due(idle_agent)
+    fleet.dispatch()
+    fleet.run()
+    assert last_heartbeat(idle_agent).status == "skipped"
+    follow_shared(idle_agent)
+    with tenant_transaction(idle_agent.tenant_id):
+        emit(shared(idle_agent), shared(idle_agent))
+    make_due(idle_agent)
+    fleet.dispatch()
+    fleet.run()
+    woken = last_heartbeat(idle_agent)
+    assert (woken.status, seen(woken)) == ("done", [("agent.published", "", 2)])
+
+
+def test_signals_of_another_tenant_are_never_read(
+    fleet: Fleet, agent: Agent, other_tenant: Tenant, scripted: Script
+) -> None:
+    scripted(REST, repeat=True)
+    follow_shared(agent)
+    with tenant_transaction(other_tenant.id):
+        emit(shared(agent))
+    assert seen(run(fleet, agent)) == []
+
+
+def test_many_signals_are_read_in_several_prompts(
+    fleet: Fleet, agent: Agent, peer: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal_reading, "MOST_BATCHES", 2)
+    scripted(REST, repeat=True)
+    follow(agent, "memory.goal_created", peer=peer)
+    add_goals(peer, "One reef", "Two lamps", "Three ropes")
+    assert [seen(run(fleet, agent)) for _ in range(3)] == [
+        [("memory.goal_created", "Ben", 2)],
+        [("memory.goal_created", "Ben", 1)],
+        [],
+    ]
+
+
+def test_unwanted_signals_are_skipped_for_good(
+    fleet: Fleet, agent: Agent, peer: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal_reading, "_UNWANTED_BATCHES", 3)
+    scripted(REST, repeat=True)
+    row = follow(agent, "memory.recalled", peer=peer)
+    add_goals(peer, "One reef", "Two lamps", "Three ropes")
+    assert seen(run(fleet, agent)) == []
+    with tenant_transaction(agent.tenant_id):
+        assert SignalSubscription.objects.get(id=row.id).position > row.position
+
+
+def test_subscriptions_cost_two_statements(fleet: Fleet, agent: Agent, peer: Agent, scripted: Script) -> None:
+    scripted(REST, repeat=True)
+
+    def statements() -> list[str]:
+        make_due(agent)
+        fleet.dispatch()
+        with counted_statements() as sent:
+            fleet.run()
+        return sent
+
+    statements()
+    without = statements()
+    follow(agent, "memory.goal_created", peer=peer)
+    nothing_new = statements()
+    add_goals(peer, "Chart the reef")
+    with_news = statements()
+    assert len(nothing_new) == len(without) + 1
+    assert len(with_news) == len(without) + 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fault"),
+    [
+        (NewSubscription(names=[], source=SignalSource.OWN), "has 1 to 20 names"),
+        (NewSubscription(names=["memory.nothing"], source=SignalSource.OWN), "there is no signal"),
+        (NewSubscription(names=["memory.goal_*"], source=SignalSource.SHARED), "all others about one agent"),
+        (
+            NewSubscription(names=["memory.goal_*"], source=SignalSource.PEER),
+            "name another agent as the peer",
+        ),
+        (
+            NewSubscription(names=["memory.goal_*"], source=SignalSource.OWN, peer_id=UUID(int=1)),
+            "a peer is named with the source peer only",
+        ),
+    ],
+)
+def test_wrong_subscriptions_are_refused(agent: Agent, wanted: NewSubscription, fault: str) -> None:
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=fault):
+        subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
+
+
+def test_a_subscription_is_unique_bounded_and_audited(agent: Agent, peer: Agent) -> None:
+    row = follow(agent, "memory.goal_created", peer=peer)
+    with pytest.raises(Invalid, match=r"is subscribed to memory\.goal_created already"):
+        follow(agent, "memory.goal_created", peer=peer)
+    with tenant_transaction(agent.tenant_id):
+        for _ in range(MOST_SUBSCRIPTIONS - 1):
+            SignalSubscription.objects.create(
+                tenant_id=agent.tenant_id, agent=agent, names=["x"], position=UUID(int=0), created_by=ACTOR
+            )
+    with pytest.raises(LimitReached, match="at most 20 subscriptions, and Ada has them"):
+        follow(agent, "memory.recalled", own=True)
+    with tenant_transaction(agent.tenant_id):
+        unsubscribe(agent_id=agent.id, subscription_id=row.id, actor=ACTOR)
+        with pytest.raises(NotFound, match="has no subscription"):
+            unsubscribe(agent_id=agent.id, subscription_id=row.id, actor=ACTOR)
+        events = AuditEvent.objects.filter(action=AuditAction.SUBSCRIPTION_CHANGED).order_by("id")
+        assert [event.message for event in events] == [
+            "subscribed Ada: memory.goal_created about Ben",
+            "unsubscribed Ada: memory.goal_created about Ben",
+        ]
+
+
+def test_a_peer_of_another_tenant_does_not_exist(
+    agent: Agent, other_tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    stranger = new_agent(other_tenant, name="Eve")
+    with pytest.raises(NotFound, match="there is no agent"):
+        follow(agent, "memory.goal_created", peer=stranger)
+
+
+TEMPLATE = """---
+name: Watcher
+version: "1"
+character: {{name: Watcher}}
+actions: [rest]
+subscriptions: [{{signals: ["{names}"], source: self}}]
+---
+"""
+
+
+def test_agents_begin_with_the_subscriptions_of_their_template(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        add_template(text=TEMPLATE.format(names="memory.goal_*"), actor=ACTOR)
+        watcher = create_agent(name="Ines", template_name="Watcher", actor=ACTOR)
+        (row,) = subscriptions_of(watcher.id)
+        assert (row.names, source_of(row)) == (["memory.goal_*"], SignalSource.OWN)
+        with pytest.raises(TemplateInvalid, match="subscriptions: there is no signal"):
+            add_template(text=TEMPLATE.format(names="memory.nothing"), actor=ACTOR)

@@ -1,0 +1,192 @@
+"""Fitting of a turn into a window: the order of the prompt, the order of its cuts, and summaries of older turns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from arbor.contacts.chat import SHOWN_TURNS
+from arbor.contacts.chat_prompt import build_chat_prompt, shown_turns
+from arbor.contacts.chat_room import cut_of, reply_limit, require_room
+from arbor.contacts.chat_summary import summarize_turns
+from arbor.contacts.chat_view import ChatView, TurnView
+from arbor.contacts.values import Speaker
+from arbor.errors import ContextTooLarge
+from arbor.heartbeat.prompts.prompt import Prompt, PromptSection
+from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.models.windows import PromptLimits
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+NONCE = "abcdefabcdefabcd"
+TEXT = "the ferries leave the harbour at dawn, as the pilots say, " * 12
+SKILL = {"name": "Lamps", "text": "Light them at dusk. " * 20}
+
+
+def turns(count: int, text: str = TEXT) -> list[TurnView]:
+    return [
+        TurnView(
+            id=f"turn-{n}",
+            speaker=Speaker.AGENT if n % 2 else Speaker.USER,
+            text=f"{n}: {text}",
+            at=NOW + timedelta(minutes=n),
+        )
+        for n in range(count)
+    ]
+
+
+def chat(**changes: Any) -> ChatView:
+    values: dict[str, Any] = {
+        "name": "Ada",
+        "person": "cli:nora",
+        "message": "When does the ferry leave?",
+        "now": NOW,
+        "skills": [SKILL],
+        "aspects": [{"id": f"aspect-{n}", "kind": "value", "content": TEXT} for n in range(3)],
+        "beliefs": [
+            {"id": f"b{n}", "category": "world", "statement": TEXT, "confidence": 0.9} for n in range(4)
+        ],
+        "preferences": [{"key": f"k{n}", "value": TEXT} for n in range(3)],
+        "relevant": [{"id": f"m{n}", "type": "semantic", "content": TEXT, "at": NOW} for n in range(5)],
+        "passages": [
+            {"id": f"p{n}", "title": "Log", "place": f"page {n}", "text": TEXT * 2} for n in range(5)
+        ],
+        "code": [{"language": "python", "title": "tide", "code": "x" * 2_000}] * 3,
+        "crossings": [{"name": "no_harm", "description": "I do not hurt", "response": "flag", "why": "hurt"}],
+        "turns": turns(SHOWN_TURNS),
+        "summaries": [summarize_turns(turns(3), count=estimate_tokens)],
+        "earlier": 3,
+    }
+    return ChatView.model_validate(values | changes)
+
+
+def built(view: ChatView, window: int) -> Prompt:
+    return build_chat_prompt(view, "You are Ada.", NONCE, window=window, reply_tokens=4_096)
+
+
+def cuts(prompt: Prompt) -> dict[str, int]:
+    return {section.name: section.cut for section in prompt.sections if section.cut}
+
+
+def test_the_prompt_is_in_the_order_of_working_memory() -> None:
+    prompt = built(chat(), 200_000)
+
+    assert [section.name for section in prompt.sections] == [
+        # 1. The system prompt: identity, policies, date and time; 2. skills, which the system part ends with.
+        "rules",
+        "format",
+        "character",
+        "skills",
+        "mark",
+        "identity",
+        "beliefs",
+        "preferences",
+        "working_memory",
+        "timing",
+        "boundaries",
+        # 3. What is remembered; 4. documents; 5. the conversation.
+        "relevant",
+        "code",
+        "passages",
+        "conversation",
+        "message",
+        "closing",
+    ]
+    assert prompt.system.endswith(SKILL["text"].strip())
+    assert cuts(prompt) == {}
+
+
+def test_memories_are_cut_before_passages_before_everything_else() -> None:
+    """Shrink the window until nothing is left to cut: seed 001, "Context Window Management"."""
+    view = chat()
+    seen: dict[str, int] = {}
+    order: list[str] = []
+    for window in range(20_000, 4_000, -400):
+        cut = cuts(built(view, window))
+        if "passages" in cut:
+            assert cut["relevant"] >= 2, "memories go from 5 to 3 first"
+        if set(cut) - {"relevant", "passages"}:
+            assert (cut["relevant"], cut["passages"]) >= (2, 3), "then passages from 5 to 2"
+        order += [name for name in cut if name not in seen]
+        seen |= cut
+
+    assert order[:2] == ["relevant", "passages"]
+    assert seen["passages"] == 5
+    assert "skills" not in seen
+
+
+def test_a_prompt_of_ten_windows_ends_inside_it() -> None:
+    view = chat(
+        turns=turns(SHOWN_TURNS, TEXT * 30),
+        passages=[{"id": f"p{n}", "title": "Log", "text": TEXT * 10} for n in range(40)],
+        relevant=[{"id": f"m{n}", "type": "semantic", "content": TEXT, "at": NOW} for n in range(40)],
+        skills=[SKILL] * 5,
+    )
+    window = 5_000
+    whole = built(view, 10**7)
+    assert whole.tokens > 10 * window
+
+    prompt = built(view, window)
+
+    assert prompt.tokens <= window - window // 4
+    assert prompt.system == whole.system, "neither rules, character nor skills are cut"
+    assert prompt.system.count("Light them at dusk.") == 100
+    assert sum(prompt.removed.values()) >= whole.tokens - prompt.tokens - 50
+    cut = cut_of(prompt, view, ["ollama/x"])
+    assert cut is not None
+    assert cut.entries["conversation"] == cuts(prompt)["conversation"] + 3
+    assert cut_of(prompt, view, ["reflex/default"]) is None
+
+
+def test_older_turns_that_do_not_fit_are_summarized_too() -> None:
+    view = chat(relevant=[], passages=[], code=[])
+    prompt = built(view, 7_000)
+
+    conversation = next(section for section in prompt.sections if section.name == "conversation")
+    assert conversation.cut > 0
+    assert conversation.text.count("summary of ") == 2
+    assert f"summary of {conversation.cut} earlier turns, 2026-01-05 09:30" in conversation.text
+    assert f"Earlier turns not shown: {conversation.cut + 3}." in conversation.text
+
+
+def test_a_summary_names_the_turns_it_was_made_of() -> None:
+    summary = summarize_turns(turns(4, "The tide was late."), count=estimate_tokens)
+
+    assert (summary.turns, summary.first_id, summary.last_id, summary.by) == (4, "turn-0", "turn-3", "rule")
+    assert (summary.started_at, summary.last_at) == (NOW, NOW + timedelta(minutes=3))
+    assert summary.text.startswith("they: 0: The tide was late. you: 1: ")
+    assert summary.tokens > 20
+
+
+def test_twenty_long_turns_are_shown() -> None:
+    assert len(shown_turns(turns(30, "word " * 400))) == SHOWN_TURNS
+
+
+def test_skills_that_do_not_fit_are_an_error_that_names_them() -> None:
+    prompt = built(chat(skills=[{"name": "All", "text": TEXT * 40}]), 4_096)
+    limits = PromptLimits(window=4_096, reply_tokens=1_024)
+
+    with pytest.raises(ContextTooLarge, match="its largest part is skills with"):
+        require_room(prompt, limits, ["ollama/x"])
+    require_room(prompt, limits, ["reflex/default"])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ratios", "tokenizer", "most"),
+    [
+        (3_000, {}, "", 1_024),
+        (3_500, {}, "", 596),
+        (3_000, {"a/x": 1.25}, "", 346),
+        (3_000, {"a/x": 1.25}, "a", 1_024),
+        (4_000, {}, "", 256),
+    ],
+)
+def test_the_reply_has_what_the_prompt_leaves(
+    tokens: int, ratios: dict[str, float], tokenizer: str, most: int
+) -> None:
+    section = PromptSection("rules", "", tokens=tokens)
+    prompt = Prompt(system="", user="", sections=(section,), percepts=())
+    limits = PromptLimits(window=4_096, reply_tokens=4_096, tokenizer=tokenizer)
+
+    assert reply_limit(prompt, limits, windows={"a/x": 4_096}, ratios=ratios, reply=4_096) == most

@@ -1,0 +1,58 @@
+"""Signals are coalesced by name and source."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from arbor.knowledge.subscriptions import CoalescedSignals, ReadSignal, coalesce, subject_of
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def read(minutes: int, name: str = "document.published", source: str = "", **data: Any) -> ReadSignal:
+    return ReadSignal(name=name, source=source, at=NOON + timedelta(minutes=minutes), data=data)
+
+
+def test_signals_of_one_name_and_source_are_one_entry() -> None:
+    entries = coalesce(
+        [
+            read(1, title="Tides"),
+            read(2, "memory.heartbeat", "Lyra", status="done"),
+            read(3, title="Lamps"),
+            read(4, title="Tides"),
+            read(5, "memory.heartbeat", "you", status="done"),
+            read(6, title="Ropes"),
+            read(7, title="Reef"),
+        ]
+    )
+    assert entries[0] == CoalescedSignals(
+        name="document.published",
+        source="",
+        count=5,
+        at=NOON + timedelta(minutes=7),
+        subjects=["Reef", "Ropes", "Tides"],
+    )
+    assert [(entry.name, entry.source, entry.count) for entry in entries[1:]] == [
+        ("memory.heartbeat", "you", 1),
+        ("memory.heartbeat", "Lyra", 1),
+    ]
+
+
+def test_no_signal_is_no_entry() -> None:
+    assert coalesce([]) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "subject"),
+    [
+        ({"document": "17", "title": "Tides"}, "Tides"),
+        ({"run": "17", "workflow": "close the month", "status": "done"}, "close the month"),
+        ({"status": 7, "count": 3}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_signal_is_about_its_best_field(data: dict[str, Any], subject: str) -> None:
+    assert subject_of(data) == subject

@@ -1,0 +1,83 @@
+"""Traits and capabilities that actions show."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.heartbeat.actions import ACTIONS
+from arbor.selves.calibration import CONFIRMED
+from arbor.selves.tendencies import (
+    LEAST_ATTEMPTS,
+    LEAST_SIGNS,
+    TRAITS,
+    Tendency,
+    band,
+    tendencies,
+)
+from arbor.selves.values import AspectKind
+
+
+def trait(actions: list[str]) -> list[tuple[str, float]]:
+    return [(found.name, found.strength) for found in tendencies(actions, {})]
+
+
+def test_every_action_of_a_trait_exists() -> None:
+    assert TRAITS.keys() <= ACTIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ([], []),
+        (["observe"] * (LEAST_SIGNS - 1), []),
+        (["observe"] * LEAST_SIGNS, [("observant", 1.0)]),
+        # 12 of 40 are 30 %, 12 of 41 are not.
+        (["observe"] * 12 + ["rest"] * 28, [("observant", 0.3)]),
+        (["observe"] * 12 + ["rest"] * 29, []),
+        # Two actions that are signs of one trait count together.
+        (["inquire_shallow"] * 6 + ["inquire_deep"] * 6, [("curious", 1.0)]),
+        (["rest"] * 50, []),
+    ],
+)
+def test_a_trait_is_what_is_done_often(actions: list[str], expected: list[tuple[str, float]]) -> None:
+    assert trait(actions) == expected
+
+
+@pytest.mark.parametrize(
+    ("attempts", "successes", "strength"),
+    [
+        (LEAST_ATTEMPTS, LEAST_ATTEMPTS, 1.0),
+        (LEAST_ATTEMPTS - 1, LEAST_ATTEMPTS - 1, None),
+        (10, 8, 0.8),
+        (10, 7, None),
+    ],
+)
+def test_a_capability_is_what_succeeds(attempts: int, successes: int, strength: float | None) -> None:
+    found = tendencies([], {"inquire_deep": [attempts, successes], "rest": [99, 99]})
+
+    assert [(one.name, one.strength) for one in found] == (
+        [] if strength is None else [("inquire deep", strength)]
+    )
+
+
+def test_the_least_of_both_is_sure_enough_for_a_proposal() -> None:
+    actions, learned = ["observe"] * LEAST_SIGNS, {"recall": [LEAST_ATTEMPTS, LEAST_ATTEMPTS]}
+
+    assert [found.confidence for found in tendencies(actions, learned)] == [CONFIRMED, CONFIRMED]
+
+
+def test_the_surest_come_first() -> None:
+    found = tendencies(["observe"] * 30, {"recall": [10, 10]})
+
+    assert [one.kind for one in found] == [AspectKind.TRAIT, AspectKind.CAPABILITY]
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [(0.41, 0.69, True), (0.69, 0.7, False), (0.9, 1.0, True)])
+def test_a_tendency_is_another_only_in_another_band(one: float, other: float, same: bool) -> None:
+    first, second = (
+        Tendency(kind=AspectKind.TRAIT, name="curious", strength=strength, confidence=0.8)
+        for strength in (one, other)
+    )
+
+    assert (first.key == second.key) is same
+    assert (band(one) == band(other)) is same
