@@ -22,6 +22,7 @@ from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun
+from apps.workflows.services import legs
 from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, cancel_run, start_run
@@ -214,7 +215,7 @@ def test_a_leg_that_fails_leaves_the_run_as_it_was(
     workflow = defined(tenant, 'a [type=note, text="x"]; b [type=note, text="y"]; start -> a -> b -> done')
     run = started(workflow)
     with monkeypatch.context() as patch:
-        patch.setattr("apps.workflows.services.legs.end_reported", _killed)
+        patch.setattr(legs, "end_reported", _killed)
         with pytest.raises(RuntimeError):
             fleet.step()
     assert (steps_now(run), run_now(run).leg) == ([], 0)
