@@ -11,7 +11,7 @@ from apps.mcp_server.tools.documents import list_documents, read_document
 from apps.mcp_server.tools.goals import add_goal, list_goals, update_goal
 from apps.mcp_server.tools.graph import connect, show_connections
 from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
-from apps.mcp_server.tools.memories import recall, remember
+from apps.mcp_server.tools.memories import explain_recall, recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
 from apps.mcp_server.tools.selves import show_self
 from apps.mcp_server.tools.skills import list_skills, read_skill
@@ -20,6 +20,7 @@ from apps.mcp_server.tools.workflows import list_workflows, show_workflow_run, s
 TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
     reading(recall, "Recall memories"),
+    reading(explain_recall, "Explain a recall"),
     writing(remember, "Remember", idempotent=True),
     reading(show_connections, "Show connections"),
     writing(connect, "Connect memories", idempotent=True),

@@ -12,9 +12,11 @@ from pydantic import Field
 
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
+from apps.memories.services.recall.explanation import explain_recall as explanation_of
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall as recall_memories
 from apps.memories.services.store.create import Creation, create_memories
+from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
@@ -96,6 +98,49 @@ def recall(
         agent=called.name,
         memories=[_memory(memory) for memory in recalled],
         tip_of_the_tongue=[", ".join(cluster.keywords) or cluster.name for cluster in clusters],
+    )
+
+
+class RecallExplanation(ToolResult):
+    """Why a query recalls a memory, or does not."""
+
+    agent: str
+    memory_id: UUID
+    recalled: bool
+    reasons: list[str] = Field(
+        description="Its rank, or what outranks or excludes it: expired, archived, filtered, unknown to this agent."
+    )
+    terms: dict[str, float] | None = Field(description="What each term adds to its score; null: it has none.")
+    compared: bool = Field(description="False: meanings were not compared, words alone decided.")
+
+
+def explain_recall(
+    context: ToolContext,
+    query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="The query.")],
+    memory_id: Annotated[UUID, Field(description="The memory that was expected, or was not.")],
+    agent: AgentParam = None,
+    limit: Annotated[int, Field(ge=1, le=MOST_RECALLED)] = 10,
+) -> RecallExplanation:
+    """Explain why a query recalls a memory of an agent, or does not. It changes nothing."""
+    called = called_agent(context, agent)
+    with tenant_transaction(called.tenant_id):
+        explanation = explanation_of(
+            tenant_id=called.tenant_id,
+            request=RecallRequest(agent_id=called.id, text=query, limit=limit),
+            absent=memory_id,
+        )
+    absence = explanation.absence
+    assert absence is not None
+    terms = absence.terms
+    return RecallExplanation(
+        agent=called.name,
+        memory_id=memory_id,
+        recalled=any(memory.id == memory_id for memory in explanation.recalled),
+        reasons=list(absence.reasons),
+        terms=None
+        if terms is None
+        else {name: round(float(value), 4) for name, value in terms.as_dict().items()},
+        compared=explanation.compared,
     )
 
 

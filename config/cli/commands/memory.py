@@ -133,14 +133,14 @@ _memory = group(
     ),
     agent_command(
         "why",
-        "Explain why QUERY recalls the memory ID or does not, with the terms of its score.",
-        argument("memory_id", metavar="ID"),
+        "Explain why QUERY recalls a memory or does not: its rank, the terms of its score, or what excludes it.",
         argument("query"),
+        option("--memory", "memory_id", metavar="ID", required=True, help="The memory."),
         limit_option(MAX_LIMIT, 10),
         *_FILTERS,
         run="memory.recall:explain",
         details="It does not count as a recall.",
-        examples=('arbor memory why Vega 5f0c2a91 "When does the ferry leave?"',),
+        examples=('arbor memory why Vega "When does the ferry leave?" --memory 5f0c2a91',),
     ),
     agent_command(
         "episodes",

@@ -48,24 +48,24 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
 
 def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
     quince = added(arbor, "The quince was planted in May.", "semantic")
-    why = arbor("memory", "why", vega, quince[-8:], "When was the quince planted?", "--json").json
+    why = arbor("memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json").json
     assert (why["memory_id"], why["recalled"], why["reasons"]) == (
         quince,
         True,
         ["it is recalled, as number 1"],
     )
     assert why["terms"]["words"] > 0
-    shown = arbor("memory", "why", vega, quince, "quince", "--type", "episodic").out
+    shown = arbor("memory", "why", vega, "quince", "--memory", quince, "--type", "episodic").out
     assert "It is semantic, and the filter asks for episodic." in shown
     filtered = arbor(
-        "memory", "why", vega, quince, "quince", "-k", "1", "--since", "2031-01-01", "--until", "2032-01-01",
+        "memory", "why", vega, "quince", "--memory", quince, "-k", "1", "--since", "2031-01-01", "--until", "2032-01-01",
         "--session", "", "--min-importance", "0.99", "--min-trust", "0.99", "--json",
     ).json  # fmt: skip
     assert (filtered["recalled"], filtered["reasons"][-1]) == (False, "it is older than the filter allows")
     for arguments in (
-        ("memory", "why", vega, quince, "quince", "--concept", "astronomy"),
-        ("memory", "why", vega, quince, "quince", "--theme", "astronomy"),
-        ("memory", "why", vega, quince, "quince", "--episode", "astronomy"),
+        ("memory", "why", vega, "quince", "--memory", quince, "--concept", "astronomy"),
+        ("memory", "why", vega, "quince", "--memory", quince, "--theme", "astronomy"),
+        ("memory", "why", vega, "quince", "--memory", quince, "--episode", "astronomy"),
     ):
         assert arbor(*arguments).code == 1
 

@@ -61,6 +61,18 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             assert not MemoryAccess.objects.exists()
 
+    def test_a_recall_is_explained(self, client: MemoryClient) -> None:
+        stored = [
+            client.tool("remember", content=f"The quince of {name} blooms.")["id"] for name in ("Ada", "Ben")
+        ]
+        asked = {"query": "the quince of Ada", "limit": 1}
+        first = client.tool("explain_recall", memory_id=stored[0], **asked)
+        assert (first["recalled"], first["reasons"]) == (True, ["it is recalled, as number 1"])
+        second = client.tool("explain_recall", memory_id=stored[1], **asked)
+        assert second["reasons"][0].startswith("it is outranked by 1: its score is ")
+        unknown = client.tool("explain_recall", memory_id=str(uuid4()), **asked)
+        assert (unknown["reasons"], unknown["terms"]) == (["this agent has no memory with that id"], None)
+
     def test_a_procedure_has_steps(self, client: MemoryClient) -> None:
         with pytest.raises(ToolFailed, match="a procedure has steps: give them in order"):
             client.tool("remember", content="Moor a boat.", type="procedural")

@@ -126,7 +126,7 @@ def _outranked(ranked: Ranked | None, place: int, memories: Sequence[Recalled], 
     if ranked is None:
         return ["it has neither the words nor the meaning of the query"]
     least = memories[-1].score if memories else 0.0
-    where = f"it is number {place + 1}" if place >= 0 else "it is not among the candidates"
+    where = f"it is outranked by {place}" if place >= 0 else "it is not among the candidates"
     return [
         f"{where}: its score is {ranked.score:.2f}, and the last of the {len(memories)} shown has {least:.2f}"
         + (f"; ask for more than {limit}" if place >= 0 else "")
