@@ -36,6 +36,14 @@ class Precedent:
     decided_by: str
     decided_at: datetime
 
+    @property
+    def text(self) -> str:
+        """Return the decision as a line for people."""
+        about = f" “{self.about}”" if self.about else ""
+        reason = f": {self.reason}" if self.reason else ""
+        decision = "approved" if self.approved else "denied"
+        return f"{self.decided_at:%Y-%m-%d %H:%M} UTC, {decision} {self.action}{about}{reason}"
+
 
 def precedents_for(
     *, action: str, about: str, decided: Iterable[Precedent], limit: int = PRECEDENTS_SHOWN

@@ -72,11 +72,11 @@ FROM unnest(%(agents)s::uuid[]) AS a (id)
 """  # noqa: S608 (no external input)
 #: Earlier goals as arrays, in the order in which `arbor.heartbeat.influence` unpacks them: those that ended last, and open ones after a
 #: plan or step of them failed. Read when a task may have arrived: a percept, or an active goal without work. The agent is `a`; goals are
-#: looked up one by one, as above.
+#: looked up one by one, as above, and no EXISTS: the planner would read the tenant's new goals at once.
 PAST_ATTEMPTS = f"""
-CASE WHEN waiting.percepts > 0 OR EXISTS (
-    SELECT FROM goals_goal n WHERE n.tenant_id = %(tenant)s AND n.agent_id = a.id AND n.state = 'active' AND n.effort = 0
-        AND n.layer <> 'aspiration'
+CASE WHEN waiting.percepts > 0 OR (
+    SELECT true FROM goals_goal n WHERE n.tenant_id = %(tenant)s AND n.agent_id = a.id AND n.state = 'active' AND n.effort = 0
+        AND n.layer <> 'aspiration' LIMIT 1
 ) THEN (
     SELECT coalesce(json_agg(json_build_array(
         goal.title, left(goal.description, 300), past.outcome, goal.abandonment_reason, past.at, fault.reasons)), '[]')
