@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.precedents import PRECEDENTS_SHOWN, Precedent, precedents_for
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_PUBLIC, REACH_OUT_USER
 from arbor.contacts.values import DeliveryStatus
@@ -23,7 +24,7 @@ from arbor.heartbeat.influence_views import (
     PublicationView,
     StepHandlerView,
 )
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, PerceptView, Situation
 from arbor.heartbeat.views import ExperienceView
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 from arbor.selves.experiences import ExperienceOutcome
@@ -40,6 +41,9 @@ _INTENTS_READ = 3
 _FAILURES_FIRST = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
 #: A goal that is still open, after plans or steps of it failed.
 _OPEN_RANK = 2
+_MESSAGES = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK})
+#: The key in the detail of the percept that hands an agent a step of a workflow.
+WORKFLOW_STEP = "workflow_step"
 _TO_PEOPLE = frozenset({REACH_OUT_PUBLIC, REACH_OUT_USER})
 _DELEGATING = frozenset({REACH_OUT_AGENT, START_WORKFLOW})
 #: The audience of a result of a workflow among the publications.
@@ -92,13 +96,18 @@ def influence_of(situation: Situation, past: PastConduct) -> dict[str, Any]:
 
 
 def task_texts(situation: Situation) -> list[str]:
-    """Return the texts of the tasks that have just arrived: percepts, and active goals without a heartbeat of work."""
+    """Return the texts of the tasks that have just arrived: messages, steps of workflows, active goals without a heartbeat of work."""
+    percepts = (percept.content for percept in situation.percepts if _is_task(percept))
     goals = (
         f"{goal.title} {goal.description}"
         for goal in situation.active_goals
         if not goal.effort and goal.layer is not GoalLayer.ASPIRATION
     )
-    return [*(percept.content for percept in situation.percepts if percept.content.strip()), *goals]
+    return [text for text in (*percepts, *goals) if text.strip()]
+
+
+def _is_task(percept: PerceptView) -> bool:
+    return percept.kind in _MESSAGES or WORKFLOW_STEP in percept.detail
 
 
 def work_texts(situation: Situation) -> list[str]:
@@ -170,7 +179,11 @@ def choose_precedents(
     """
     shown = {request.id for request in situation.approvals}
     others = [decision for decision in decisions if str(decision.id) not in shown]
-    wanted = [(request.action, request.about) for request in situation.approvals]
+    wanted = [
+        (request.action, request.about)
+        for request in situation.approvals
+        if request.status is ApprovalStatus.PENDING
+    ]
     wanted += [(intent.action, intent.description) for intent in situation.pending_intents[:_INTENTS_READ]]
     wanted += [("", text) for text in work]
     found: dict[str, PrecedentView] = {}

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from apps.authority.models import ActionApproval
+from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.precedents import DECIDED, DECISIONS_READ, Precedent, precedents_for
 
 #: The latest decisions about requests of the agent `a`, as arrays in the order in which `arbor.heartbeat.influence` unpacks them.
@@ -14,7 +15,7 @@ DECISIONS_COLUMN = """
     decided.id, decided.action, decided.about, decided.status <> 'denied', left(decided.reason, 300), decided.decided_at)), '[]')
 FROM (
     SELECT id, action, about, status, reason, decided_at FROM authority_actionapproval
-    WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('approved', 'executed', 'denied')
+    WHERE tenant_id = %(tenant)s AND agent_id = a.id AND status IN ('approved', 'executed', 'denied') AND decided_at IS NOT NULL
     ORDER BY asked_at DESC LIMIT %(decisions)s
 ) decided) AS decisions
 """
@@ -45,18 +46,17 @@ def precedents_of_all(rows: Collection[ActionApproval]) -> dict[UUID, list[Prece
 
 def _decided(agent_id: UUID) -> list[Precedent]:
     """Return the latest decisions about requests of an agent."""
-    rows = ActionApproval.objects.filter(
-        agent_id=agent_id, status__in=list(DECIDED), decided_at__isnull=False
-    )
+    rows = ActionApproval.objects.filter(agent_id=agent_id, status__in=list(DECIDED))
     return [
         Precedent(
             id=row.id,
             action=row.action,
             about=row.about,
-            approved=DECIDED[row.status],
+            approved=DECIDED[ApprovalStatus(row.status)],
             reason=row.reason,
             decided_by=row.decided_by,
             decided_at=row.decided_at,
         )
         for row in rows.order_by("-asked_at")[:DECISIONS_READ]
+        if row.decided_at is not None
     ]

@@ -18,7 +18,7 @@ CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) 
     SELECT coalesce(json_agg(json_build_array(
         text.audience, text.content, text.created_at, text.status, text.error, text.is_read, text.answers, text.last_answer)), '[]')
     FROM (
-        SELECT audience, concat_ws(': ', nullif(subject, ''), left(content, 300)) AS content, created_at, status,
+        SELECT audience, left(content, 300) AS content, created_at, status,
             left(last_error, 200) AS error, read_at IS NOT NULL AS is_read, answers, last_answer
         FROM contacts_outboxmessage
         WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY created_at DESC LIMIT %(publications)s
