@@ -94,7 +94,7 @@ def test_failed_attempts_come_first_each_once() -> None:
 @pytest.mark.parametrize(
     ("view", "tasks"),
     [
-        ({"percepts": [percept(TASK)]}, [TASK]),
+        ({"percepts": [percept(TASK, kind="user_message")]}, [TASK]),
         # News is no task, unless it hands over a step of a workflow.
         ({"percepts": [percept("It rains", kind="environment")]}, []),
         ({"percepts": [percept("Draw", kind="environment", detail={"workflow_step": "1"})]}, ["Draw"]),
@@ -104,8 +104,6 @@ def test_failed_attempts_come_first_each_once() -> None:
     ],
 )
 def test_messages_steps_and_new_goals_are_tasks(view: dict[str, Any], tasks: list[str]) -> None:
-    if view.get("percepts") and view["percepts"][0].content == TASK:
-        view = {"percepts": [percept(TASK, kind="user_message")]}
     assert task_texts(situation(**view)) == tasks
 
 

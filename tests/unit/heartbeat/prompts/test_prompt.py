@@ -67,6 +67,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "preferences",
         "capabilities",
         "experiences",
+        "tallies",
         "peers",
         "goals",
         "plan",
