@@ -23,7 +23,7 @@ class AttemptView(SituationPart):
 
 
 class ActionTally(SituationPart):
-    """How often an action was tried, and succeeded, in situations like this one."""
+    """The attempts and successes of an action in situations like this one."""
 
     action: str
     attempts: int

@@ -37,7 +37,7 @@ HANDLERS = "## Who handled work like this"
 
 
 @pytest.fixture
-def tell(agent: Agent) -> Callable[[str], None]:
+def message(agent: Agent) -> Callable[[str], None]:
     """Return a function that sends a person's message to the agent."""
 
     def send(text: str) -> None:
@@ -54,7 +54,7 @@ def section_of(prompt: str, heading: str) -> str:
 
 
 def test_a_new_task_brings_the_attempt_that_failed(
-    agent: Agent, heartbeats: HeartbeatRunner, tell: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).update(effort=3)
@@ -65,7 +65,7 @@ def test_a_new_task_brings_the_attempt_that_failed(
         move_goal(goal_id=failed.id, to=GoalState.ABANDONED, reason="the sea was too rough")
     assert ATTEMPTS not in heartbeats.run(reply_of())
 
-    tell("Please chart the south reef with the boat.")
+    message("Please chart the south reef with the boat.")
     shown = section_of(heartbeats.run(reply_of()), ATTEMPTS)
     assert "Chart the north reef by boat: given up: the sea was too rough" in shown
     assert "no boat is free" in shown
@@ -78,7 +78,7 @@ def test_a_new_task_brings_the_attempt_that_failed(
 
 
 def test_actions_that_worked_in_like_situations_are_counted(
-    agent: Agent, heartbeats: HeartbeatRunner, tell: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         memory_of(agent, "The harbour light is broken since Monday.")
@@ -87,18 +87,18 @@ def test_actions_that_worked_in_like_situations_are_counted(
         for about, lesson, tick in (("the tide", "Avoid tides.", 9), ("harbour light", "Ask the keeper.", 2)):
             ExperienceFactory(agent=agent, action="observe", about=about, lesson=lesson, tick=tick)
 
-    tell("Is the harbour light repaired?")
+    message("Is the harbour light repaired?")
     prompt = heartbeats.run(reply_of())
     assert "observe (0 of 1), recall (1 of 1)" in section_of(prompt, TALLIES)
     lessons = section_of(prompt, "## What you have learned from acting")
     assert 0 < lessons.index("Ask the keeper.") < lessons.index("Avoid tides.")
 
-    tell("Good morning to you!")
+    message("Good morning to you!")
     assert TALLIES not in heartbeats.run(reply_of())
 
 
 def test_decisions_of_people_reach_the_next_request(
-    agent: Agent, heartbeats: HeartbeatRunner, tell: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.ASK, actor=PERSON)
@@ -112,13 +112,13 @@ def test_decisions_of_people_reach_the_next_request(
             decide(approval_id=request.id, actor=PERSON, reason=reason)
     heartbeats.run(reply_of())
 
-    tell("Remember: the reef is three fathoms deep.")
+    message("Remember: the reef is three fathoms deep.")
     prompt = heartbeats.run(reply_of())
     shown = section_of(prompt, PRECEDENTS)
     assert "remember “The reef is two fathoms deep.”: approved: measured twice" in shown
     # A denial that still counts is among the requests, and said once.
     assert prompt.count("hearsay") == 1
-    tell("Good morning to you!")
+    message("Good morning to you!")
     assert PRECEDENTS not in heartbeats.run(reply_of())
 
 
@@ -138,19 +138,21 @@ def test_answers_to_earlier_texts_reach_the_next_one(
         message.refresh_from_db()
         assert (message.answers, message.last_answer) == (1, "Shorter, and with a map, please.")
         goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
-        IntentFactory(agent=agent, goal=goal, action="reach_out_user", description="Tell them of the reef")
+        IntentFactory(
+            agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
+        )
 
     shown = section_of(heartbeats.run(reply_of()), PUBLICATIONS)
     assert "“The reef is charted.”: answered once, at last: Shorter, and with a map, please." in shown
 
 
-def test_whoever_did_a_like_step_well_is_named(
+def test_agents_that_did_a_like_step_well_are_named(
     tenant: Tenant,
     agent: Agent,
     new_agent: Callable[..., Agent],
     fleet: Fleet,
     heartbeats: HeartbeatRunner,
-    tell: Callable[[str], None],
+    message: Callable[[str], None],
 ) -> None:
     with tenant_transaction(tenant.id):
         grant_capability(agent_id=agent.id, resource="arbor://workflows/execute/*", actor=PERSON)
@@ -160,7 +162,7 @@ def test_whoever_did_a_like_step_well_is_named(
     )
     run = started(workflow, topic="the reef")
     fleet.run()
-    tell("Have somebody draw a map of the south reef.")
+    message("Have somebody draw a map of the south reef.")
     assert HANDLERS not in heartbeats.run(reply_of())
     with tenant_transaction(tenant.id):
         complete_delegated_step(
@@ -171,5 +173,5 @@ def test_whoever_did_a_like_step_well_is_named(
             actor="agent:bert",
         )
     fleet.run()
-    tell("Have somebody draw a map of the east reef.")
+    message("Have somebody draw a map of the east reef.")
     assert "Bert: completed 1 of 1 steps, 1 tries each" in section_of(heartbeats.run(reply_of()), HANDLERS)

@@ -158,7 +158,7 @@ def test_requests_in_the_prompt_are_no_precedents() -> None:
         (["rest"], REACH_OUT_USER, False),
     ],
 )
-def test_whoever_may_publish_or_plans_to_write_is_about_to(
+def test_publishers_and_planned_messages_write_for_people(
     actions: list[str], planned: str, expected: bool
 ) -> None:
     about = goal()
@@ -214,9 +214,7 @@ def test_handlers_are_ranked_by_their_share_of_completed_steps() -> None:
         ("pending", False, 0, "not delivered yet"),
     ],
 )
-def test_what_became_of_a_text_is_said_in_words(
-    status: str, is_read: bool, answers: int, outcome: str
-) -> None:
+def test_outcome_of_a_text_is_in_words(status: str, is_read: bool, answers: int, outcome: str) -> None:
     row = ["user", "The reef", NOW.isoformat(), status, "no route", is_read, answers, "thanks"]
     columns = dict.fromkeys(("attempts", "experiences", "decisions", "step_results", "delegations"), ())
     (shown,) = read_past({**columns, "publications": [row]}).publications
