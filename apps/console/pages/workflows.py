@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.console.pictures.pipeline import NodeVisit, Picture, draw_pipeline
+from apps.console.stored import pretty
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from apps.workflows.services.definitions import version_of
 from apps.workflows.services.rows import steps_of
@@ -49,6 +50,8 @@ class WorkflowRunPage:
     """A run with its steps, and the way it took."""
 
     run: WorkflowRun
+    #: The input as indented JSON.
+    input_text: str
     picture: Picture | None
     steps: Sequence[WorkflowStep]
     #: The step that waits for a person, if any.
@@ -82,6 +85,7 @@ def read_run_page(row: WorkflowRun) -> WorkflowRunPage:
     ]
     return WorkflowRunPage(
         run=run,
+        input_text=pretty(run.input),
         picture=draw_pipeline(
             run.version.source,
             passed=_visits(steps),

@@ -21,6 +21,8 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal, record_progress
 from apps.heartbeats.services.calls.calls import execute_call
+from apps.knowledge.services.documents import NewDocument, add_document, withdraw_document
+from apps.knowledge.services.indexing import index_document
 from apps.memories.models import Episode
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import connect
@@ -29,6 +31,7 @@ from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.buffer import add_buffer_items, promote
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import confirm
+from apps.queues import captured
 from apps.selves.services.peers import Dealings, record_meetings
 from apps.selves.services.proposals import accept, defer, propose, reject
 from apps.selves.services.rollback import roll_back
@@ -54,6 +57,7 @@ from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 from tests.integration.workflows.workflow_setup import defined, started, step_now
+from tests.support.document_files import pdf
 
 ACTOR = "cli:nora"
 LIE = "I will lie to the harbour master."
@@ -248,6 +252,17 @@ def names_in(tenant: Tenant) -> set[str]:
     return found
 
 
+def share_documents(tenant: Tenant) -> None:
+    """Publish a document, change it twice, the second time with a file that cannot be read, and withdraw it."""
+    for content in (pdf(["One."]), pdf(["Two."]), b"%PDF-1.4 broken"):
+        with captured(), tenant_transaction(tenant.id):
+            new = NewDocument(name="a.pdf", content=content, publish=True)
+            document = add_document(new=new, actor=ACTOR).document
+        index_document(document_id=document.id, tenant_id=tenant.id)
+    with tenant_transaction(tenant.id):
+        withdraw_document(document_id=document.id, actor=ACTOR)
+
+
 def test_every_signal_is_emitted_by_its_change(
     fleet: Fleet, tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent], scripted: Script
 ) -> None:
@@ -268,6 +283,7 @@ def test_every_signal_is_emitted_by_its_change(
     run_unusable_reply(fleet, agent, scripted)
     ask_for_approval(fleet, agent, scripted)
     run_workflow(fleet, tenant)
+    share_documents(tenant)
     assert set(CATALOGUE) - names_in(tenant) == set()
 
 
